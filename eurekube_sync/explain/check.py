@@ -20,7 +20,7 @@ from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, last_pass_link
 from eurekube_sync.explain.subject import claims_in, endpoints_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
+from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -103,7 +103,7 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
     return Finding(Check.KUBERNETES, Grade.OK, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}")
 
 
-def definition(cluster: Details, live: Source[float], expected: Mapping[str, Any], *, before: bool) -> Finding:
+def definition(cluster: Details, live: Source[CrdAge], expected: Mapping[str, Any], *, before: bool) -> Finding:
     """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it may be missing."""
     schema, said = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown):

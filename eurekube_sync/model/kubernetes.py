@@ -223,6 +223,15 @@ class EventRecord:
     key: str  # events with the same uid, reason and key are one Event with a count
 
 
+@dataclass(frozen=True, slots=True)
+class CrdAge:
+    """When the CRD was installed, in Unix seconds of two clocks that may differ. Deletions of syncers have times of the
+    API server's clock, and instances have times of ours."""
+
+    by_server: float
+    by_ours: float  # at the latest; where nobody knows, now
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
     """All that one pass reads from Kubernetes. None: not read, because no syncer or option needs it."""

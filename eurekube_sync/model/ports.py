@@ -186,8 +186,8 @@ class Cluster(Protocol):
         """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. Do nothing if the Pod is
         gone, or if another Pod has its name."""
 
-    def crd_live(self) -> Source[float]:
-        """Return when the CRD was created, in Unix seconds; of our clock, if that is ahead of the server's.
+    def crd_live(self) -> Source[kubernetes.CrdAge]:
+        """Return when the CRD was created.
         Unknown(CRD_TERMINATING) while the CRD is being deleted: then each of its objects is listed as deleted, although
         nobody deleted that object."""
 

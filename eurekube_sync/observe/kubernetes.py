@@ -18,7 +18,7 @@ from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_names
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, Drainable, Pod, Pods, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, CrdAge, Drainable, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
@@ -104,7 +104,7 @@ def read_cluster(
     taken = [syncer for syncer in listed if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
         crd = cluster.crd_live()
-        installed = crd.data if isinstance(crd, Complete) else 0.0
+        installed = crd.data.by_ours if isinstance(crd, Complete) else 0.0
         view = replace(view, crd_live=_crd_live(crd, listed), crd_installed=installed)
     selected = {selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)}
     used = selected | {ref.namespace for ref in missing}
@@ -133,7 +133,7 @@ def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
     return sorted(namespaces) if few else None
 
 
-def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bool]:
+def _crd_live(found: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[bool]:
     """Say whether people made the deletions in these lists: the CRD is installed, and none of the deletions is older. A
     replica of the API server may answer with a list from before an earlier CRD was deleted, next to the CRD that was
     installed later. A syncer that was deleted before this CRD was installed went with the earlier one. Creation times
@@ -142,7 +142,7 @@ def _crd_live(found: Source[float], listed: Iterable[SyncerObject]) -> Source[bo
     seconds; a deletion in the same second counts as a person's."""
     if isinstance(found, Unknown):
         return found
-    older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data]
+    older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data.by_server]
     if not older:
         return Complete(data=True)
     message = (

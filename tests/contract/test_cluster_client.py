@@ -135,7 +135,7 @@ def test_a_changed_crd_keeps_its_creation_time(subject: Subject) -> None:
     """It is younger than a deletion only when it was installed anew."""
     created = subject.cluster().crd_live()
     assert isinstance(created, Complete)
-    while time.time() < created.data + 1:  # the API tells whole seconds
+    while time.time() < created.data.by_server + 1:  # the API tells whole seconds
         time.sleep(0.05)
     body = {"metadata": {"annotations": {"changed": str(time.time())}, "creationTimestamp": "2020-01-01T00:00:00Z"}}
     assert subject.call("PATCH", f"{CRDS}/eurekasyncers.eurekube.io", body)[0] == 200

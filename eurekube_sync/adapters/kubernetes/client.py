@@ -168,7 +168,7 @@ class KubernetesCluster:
             return calls.unusable(f"the Kubernetes API answered with a Namespace other than {name}")
         return Complete(data=(found.data.read(),))
 
-    def crd_live(self) -> Source[float]:
+    def crd_live(self) -> Source[model.CrdAge]:
         what, begun = "the CustomResourceDefinition", self._clock.now()
         answer = self._calls.read_one(DEFINITION)
         if isinstance(answer, Unknown):
@@ -182,13 +182,14 @@ class KubernetesCluster:
         created = found.data.metadata.creation_timestamp
         if created is None:
             return calls.unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
+        by_server = objects.seconds(created)
         # Instances have times of our clock. If it is ahead of the server's, they look younger than they are, and so
         # must the CRD. If the server does not tell its time, everything counts as older than the CRD.
         apart = ahead(answer.date, begun, self._clock.now())
         if apart is None:
-            return Complete(data=self._clock.now())
+            return Complete(data=model.CrdAge(by_server, self._clock.now()))
         later = 1 - apart if apart < 0 else 0.0  # the header has whole seconds
-        return Complete(data=objects.seconds(created) + later)
+        return Complete(data=model.CrdAge(by_server, by_server + later))
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """Return whether the API knows the Namespace. The Role that we ship does not allow this; a person's may."""

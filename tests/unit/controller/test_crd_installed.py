@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.model.actions import Cancel
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import CrdAge, SyncerRef
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, OUT, endpoint, key, piece, syncer
@@ -27,7 +27,7 @@ def installed_anew(*, after: float = 600) -> FakeWorld:
     world.run()
     world.later(after)
     world.cluster.syncers.clear()
-    world.cluster.crd = Complete(data=world.clock.now())
+    world.cluster.crd = Complete(data=CrdAge(world.clock.now(), world.clock.now()))
     world.later(10)
     return world
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, CrdAge, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
 from tests.unit.worlds.build import (
@@ -60,19 +60,19 @@ def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None
     """A list from the time of the old CRD may be read beside the new CRD. A deletion in the same second counts as a
     person's."""
     cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
-    cluster.crd = Complete(data=101.0)
+    cluster.crd = Complete(data=CrdAge(101.0, 0.0))
     live = read(cluster).crd_live
     assert isinstance(live, Unknown)
     assert live.cause is Cause.CRD_TERMINATING
     assert f"the deletion of syncer {NS}/gone began before" in live.message
-    cluster.crd = Complete(data=100.0)
+    cluster.crd = Complete(data=CrdAge(100.0, 3700.0))  # our clock is an hour ahead, and deletions have the server's
     assert read(cluster).crd_live == Complete(data=True)
 
 
 def test_a_syncer_missing_from_a_list_older_than_the_crd_leaves_no_orphan(cluster: Cluster) -> None:
     """Syncers of another class may be the only sign of the list's age."""
     cluster.apply(syncer("gone", deleted=100, finalizers=("x",), syncerClass="another"))
-    cluster.crd = Complete(data=101.0)
+    cluster.crd = Complete(data=CrdAge(101.0, 0.0))
     live = read_cluster(cluster, CLUSTER_IS, Scope(), frozenset({REF})).crd_live
     assert isinstance(live, Unknown)
 

@@ -25,6 +25,7 @@ from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import (
+    CrdAge,
     Drainable,
     EndpointSlice,
     EventRecord,
@@ -403,7 +404,7 @@ class Cluster:
         self.annotations: dict[str, Mapping[str, str]] = {}
         """The annotations of each Namespace that exists."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
-        self.crd: Source[float] = Complete(data=0.0)
+        self.crd: Source[CrdAge] = Complete(data=CrdAge(0.0, 0.0))
         self.unknown: dict[tuple[str, str], Unknown] = {}
         """The failure of a list, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every namespace."""
         self.refuse: dict[str, Exception] = {}
@@ -500,7 +501,7 @@ class Cluster:
 
         return self.wire.send("list_namespaces", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
 
-    def crd_live(self) -> Source[float]:
+    def crd_live(self) -> Source[CrdAge]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
 
     def namespace_exists(self, name: str) -> Source[bool]:

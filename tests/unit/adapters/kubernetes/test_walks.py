@@ -11,6 +11,7 @@ import pytest
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.kubernetes import CrdAge
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.adapters.kubernetes.world import START, CountingClock, Half, World, answer
 
@@ -273,7 +274,7 @@ def test_a_crd_says_when_it_was_created(world: World) -> None:
     """The time is in Unix seconds. An API server never sends a CRD without it."""
     crd = {"metadata": {"name": "x", "creationTimestamp": "2026-01-02T03:04:05Z"}}
     scripted(world, answer(200, crd, Date="Fri, 02 Jan 2026 03:04:05 GMT"))
-    assert world.cluster.crd_live() == Complete(data=1767323045.0)
+    assert world.cluster.crd_live() == Complete(data=CrdAge(1767323045.0, 1767323045.0))
     scripted(world, answer(200, {"metadata": {"name": "eurekasyncers.eurekube.io"}}))
     assert cause(world.cluster.crd_live()) is Cause.UNUSABLE
 
@@ -283,14 +284,17 @@ def test_the_age_of_a_crd_is_told_by_a_clock_of_ours_that_is_ahead(world: World,
     """Instances have times of our clock. A clock that is behind makes them only older."""
     clock = CountingClock(time=world.clock.now() + ours)
     cluster = KubernetesCluster(world.connection, clock=clock, random=Half())
-    assert cluster.crd_live() == Complete(data=START + later)
+    assert cluster.crd_live() == Complete(data=CrdAge(START, START + later))
 
 
 def test_a_crd_of_a_server_that_tells_no_time_counts_as_new(world: World) -> None:
     """Then each instance is older, and none is removed as an orphan."""
     crd = {"metadata": {"name": "x", "creationTimestamp": "2025-01-02T03:04:05Z"}}
     scripted(world, answer(200, crd))
-    assert world.cluster.crd_live() == Complete(data=world.clock.now())
+    age = world.cluster.crd_live()
+    assert isinstance(age, Complete)
+    assert age.data.by_ours == world.clock.now()
+    assert age.data.by_server < world.clock.now()
 
 
 def test_a_denied_crd_is_unknown(world: World) -> None:
