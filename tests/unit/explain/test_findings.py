@@ -26,7 +26,7 @@ from eurekube_sync.explain.check import (
 from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import PodDetail, Right, SyncerRef
+from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.explain.world import Asked, Details
 from tests.unit.worlds.build import NS, endpoint, instance, stored
@@ -204,10 +204,15 @@ def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
 @pytest.mark.parametrize(
     ("schema", "live", "before", "grade"),
     [
-        (Complete(data={"type": "object"}), Complete(data=1.0), False, Grade.OK),
-        (Complete(data={}), Complete(data=1.0), False, Grade.WARNING),
-        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=1.0), False, Grade.FAILED),
-        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=1.0), True, Grade.OK),
+        (Complete(data={"type": "object"}), Complete(data=CrdAge(1.0, 1.0)), False, Grade.OK),
+        (Complete(data={}), Complete(data=CrdAge(1.0, 1.0)), False, Grade.WARNING),
+        (
+            Unknown(cause=Cause.CRD_MISSING, message="there is none"),
+            Complete(data=CrdAge(1.0, 1.0)),
+            False,
+            Grade.FAILED,
+        ),
+        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=CrdAge(1.0, 1.0)), True, Grade.OK),
         (
             Complete(data={"type": "object"}),
             Unknown(cause=Cause.CRD_TERMINATING, message="it is being deleted"),
@@ -217,7 +222,7 @@ def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
     ],
 )
 def test_the_crd_is_there_stays_and_is_this_versions(
-    schema: Source[Mapping[str, Any]], live: Source[float], before: bool, grade: Grade
+    schema: Source[Mapping[str, Any]], live: Source[CrdAge], before: bool, grade: Grade
 ) -> None:
     """An installation may create the CRD later."""
     cluster = Cluster()
