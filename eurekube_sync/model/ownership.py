@@ -66,11 +66,10 @@ class Ownership:
             return False
         return cluster != self.cluster and cluster not in self.former.clusters
 
-    def key_of(self, instance: ObservedInstance) -> InstanceKey | None:
-        """Return the key that this owner gives to the instance's endpoint; None without the mark of a syncer."""
+    def key_of(self, instance: ObservedInstance) -> InstanceKey:
+        """Return the key that this owner gives to the endpoint of an instance with the mark of a syncer."""
         syncer = syncer_of(instance)
-        if syncer is None:
-            return None
+        assert syncer is not None
         app, address, port = instance.key.app, instance.instance.ip_addr, instance.instance.main_port
         id_ = instance_id(owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port)
         return InstanceKey(app, id_)

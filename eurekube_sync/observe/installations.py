@@ -127,7 +127,7 @@ def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedIn
         if not observed.ownership.is_former(instance):
             continue
         successor = observed.ownership.key_of(instance)
-        there = successor is not None and successor != instance.key and successor in observed.ours
+        there = successor != instance.key and successor in observed.ours
         if successor in desired.wanted_by and not there:
             waiting.append(instance)
     return waiting

@@ -16,7 +16,7 @@ def put_out_before(desired: Desired, observed: Observed) -> Desired:
     kept_by_syncer: dict[SyncerRef, dict[InstanceKey, Kept]] = {}
     for instance in _put_out(observed):
         successor = observed.ownership.key_of(instance)
-        if successor is None or successor == instance.key or successor in observed.ours:
+        if successor in observed.ours:
             continue
         syncer = desired.wanted_by.get(successor)
         if syncer is not None:

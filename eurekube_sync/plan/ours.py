@@ -45,10 +45,10 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
             earlier.renewals[key] = (wanted, instance.instance, action)
         return action
     action = _for_unwanted(instance, desired)
-    successor = observed.ownership.key_of(instance)
-    moves = successor is not None and successor in desired.wanted_by and observed.ownership.is_former(instance)
-    if isinstance(action, Cancel) and successor is not None and moves:
-        return replace(action, why=f"its pod is registered as {successor.id}")
+    if isinstance(action, Cancel) and observed.ownership.is_former(instance):
+        successor = observed.ownership.key_of(instance)
+        if successor in desired.wanted_by:
+            return replace(action, why=f"its pod is registered as {successor.id}")
     return action
 
 

@@ -169,6 +169,37 @@ def test_a_persons_out_of_service_stays_under_its_old_id(world: FakeWorld, passe
     assert f"a person set {put_out.id} OUT_OF_SERVICE, and a new id would forget that" in synced.message
 
 
+def put_out(world: FakeWorld) -> None:
+    """A person sets the first old instance OUT_OF_SERVICE."""
+    out = InstanceStatus.OUT_OF_SERVICE
+    for key, stored in list(world.registry.held.items()):
+        if key.id == f"{OLD}:{NS}:rating:10.0.0.1:8080":
+            instance = replace(stored.instance, status=out, override=out)
+            world.registry.held[key] = replace(stored, instance=instance)
+
+
+def test_what_a_person_put_out_stays_also_beside_a_new_instance(world: FakeWorld) -> None:
+    """A pass without the option had registered both pods again."""
+    world.former = NO_FORMER
+    world.run()
+    put_out(world)
+    world.former = MOVED
+    later(world, 100)
+    world.run()
+    assert by_owner(world) == {OLD: {"10.0.0.1": "OUT_OF_SERVICE"}, NEW: BOTH}
+
+
+def test_what_a_person_put_out_goes_with_its_pod(world: FakeWorld) -> None:
+    """As any instance that is out of service."""
+    put_out(world)
+    pods(world, endpoint(2))
+    world.cluster.ended.add("uid-of-rating-1")
+    world.run()
+    later(world, 100)
+    world.run()
+    assert by_owner(world) == {NEW: {"10.0.0.2": "UP"}}
+
+
 def test_while_kubernetes_cannot_be_read_the_old_instances_are_renewed(world: FakeWorld) -> None:
     """The old installation has ended, so nobody else renews them. It is unknown which cluster this is."""
     world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="no answer")

@@ -17,6 +17,7 @@ from eurekube_sync.model.errors import (
     EurekubeError,
     RegistryUnavailable,
     SourceUnknown,
+    Stopped,
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -294,6 +295,7 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     del world.registry.held[key(2)]
     report = purge(purge_world(world), found, dry_run=False)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 already gone, 1 in conflict")
+    assert report.sentences[0] == f"{key(1)}: it belongs to another owner now, and stays as it is"
     assert key(1) in world.registry.held
     world = two_of_ours()
     world.registry.refuse[key(1)] = RegistryUnavailable("timed out")
@@ -303,6 +305,26 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     world.wire.then = lambda: setattr(world.clock, "stopped", bool(world.wire.writes()))
     report = purged(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 cancelled, 1 not tried")
+
+
+def test_nothing_is_asked_of_instances_that_could_not_be_read() -> None:
+    """Without the age of a renewal, a purge could fight with a `run` that still runs."""
+    world = two_of_ours()
+    world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
+    with pytest.raises(RegistryUnavailable, match="timed out"):
+        purged(world)
+    world.clock.stopped = True
+    with pytest.raises(Stopped, match="nothing was changed"):
+        purged(world)
+    assert world.wire.writes() == []
+
+
+def test_an_instance_that_an_old_list_shows_has_no_age() -> None:
+    """It is gone. The purge of the others goes on."""
+    world = two_of_ours()
+    world.registry.cached_for(60)
+    del world.registry.held[key(1)]
+    assert purged(world).summary == "1 cancelled, 1 already gone"
 
 
 def test_an_instance_that_appears_during_the_question_is_left_with_its_finalizer() -> None:
@@ -324,6 +346,7 @@ def deleted() -> FakeWorld:
     """Two syncers, one of them being deleted, and no `run`."""
     world = two_of_ours()
     world.cluster.apply(syncer("living", selector={"app": "none"}, finalizers=(CLEANUP_FINALIZER,)))
+    world.cluster.apply(syncer("of-others", selector={"app": "none"}, finalizers=("another/finalizer",)))
     world.cluster.delete(REF)
     world.later(100)
     return world
@@ -344,7 +367,7 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
         "1 syncer still has our finalizer: delete the syncer, and purge again",
         "our finalizer was removed from 1 syncer being deleted",
     )
-    assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
+    assert set(world.cluster.syncers) == {SyncerRef(NS, "living"), SyncerRef(NS, "of-others")}
 
 
 def test_a_finalizer_stays_while_an_instance_may_be_registered() -> None:

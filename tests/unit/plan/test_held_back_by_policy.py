@@ -328,7 +328,7 @@ def test_an_expiring_instance_is_not_renewed_for_a_syncer_not_served() -> None:
     world.run()
     world.later(60)
     world.cluster.pods[NS] = (PodRef("rating-2", "uid-of-rating-2"),)
-    world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"))
+    world.cluster.apply(syncer(policy="UpsertOnly", hostName="nodeName"))
     world.run()
     assert f"renew {key(2)}" not in world.wire.calls
     assert f"renew {key(1)}" in world.wire.calls
