@@ -10,15 +10,17 @@ from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
+    Identity,
     backends,
     chosen_ports,
     label_of,
     missing_slices,
-    one_per_pod,
+    one_per_port,
     outdated,
     outdone_by_http,
     paired,
     place_of,
+    renumbered,
     services_at,
     slices_in_use,
     stays,
@@ -40,7 +42,7 @@ class _Listening:
     """The Services with the port of one field, and their backends by identity."""
 
     chosen: _Chosen
-    backends: Mapping[str, Backend]
+    backends: Mapping[Identity, Backend]
     left: Mapping[str, str] = field(default_factory=dict)  # as `Serving.unplaced`
 
 
@@ -135,17 +137,45 @@ def _resolve(
             asked[name] = _stay(name, error, services, catalog, builder)
     known = {service.name: service for chosen in asked.values() for service, _ in chosen}
     family = _family(spec, list(known.values()))
+    unclear = _renumbered(asked.values(), catalog, builder, family)
     listening: dict[str, _Listening] = {}
     for name, chosen in asked.items():
         try:
-            listening[name] = _listen(name, chosen, spec, catalog, builder, family)
+            listening[name] = _listen(name, chosen, unclear, catalog, builder, family)
         except InvalidSyncer as error:
             stayed = _stay(name, error, services, catalog, builder)
-            listening[name] = _listen(name, stayed, spec, catalog, builder, family)
+            listening[name] = _listen(name, stayed, unclear, catalog, builder, family)
     for name, found in listening.items():
         if any(isinstance(port, int) for _, port in found.chosen):
-            listening[name] = replace(found, left=_elsewhere(services, catalog, family))
+            elsewhere = _elsewhere(services, catalog, family)
+            listening[name] = replace(found, left={**elsewhere, **unclear})
     return family, listening
+
+
+def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str) -> Mapping[str, str]:
+    """Return why pods are kept to which the controller gives several numbers for a port, by UID.
+
+    A new instance at an outdated number would get no answer, and a registered one may be at the
+    right number. So nothing new of these pods is registered, and none of their instances is removed,
+    until the controller has written the other slices, usually within a second. A pod that ends is
+    not kept."""
+    found: dict[str, str] = {}
+    for chosen in asked:
+        for service, port in chosen:
+            if isinstance(port, int) or service.is_external_name:
+                continue
+            name = port.name or port.port
+            why = f"is in EndpointSlices with different numbers for port {name} of Service {service.name}"
+            doubled = renumbered(service, port, catalog.slices_of(service), family)
+            for place, endpoints in doubled.items():
+                if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
+                    found[place] = f"{label_of(endpoints[0])} {why}"
+    return found
+
+
+def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
+    """Whether a terminating endpoint is to lose its instance."""
+    return endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing")
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
@@ -178,18 +208,22 @@ def _stay(
     return stayed
 
 
-def _listen(name: str, chosen: _Chosen, spec: Syncer, catalog: Catalog, builder: Builder, family: str) -> _Listening:
-    """Find the backends on the port of the field `name`. If it is not set, a port named http is the default, also
-    beside the only port of another Service. Raises InvalidSyncer."""
+def _listen(
+    name: str, chosen: _Chosen, unclear: Mapping[str, str], catalog: Catalog, builder: Builder, family: str
+) -> _Listening:
+    """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
+    field is not set, a port named http is the default, also beside the only port of another Service.
+    Raises InvalidSyncer."""
     found: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
             continue
         cut = _truncated(service, catalog)
         for backend in backends(service, port, catalog.slices_of(service), family=family):
-            if backend.ready or not cut:  # a truncated list removes nothing
+            removable = not cut  # a truncated list removes nothing
+            if (backend.ready or removable) and backend.place not in unclear:
                 found.append(backend)
-    outdone = outdone_by_http(found) if spec.ports[name] is None else frozenset()
+    outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
     if outdone:
         kept = [backend for backend in found if backend.services[0].name not in outdone]
         others = {backend.port for backend in found} - {backend.port for backend in kept}
@@ -197,7 +231,7 @@ def _listen(name: str, chosen: _Chosen, spec: Syncer, catalog: Catalog, builder:
         if others.isdisjoint(builder.registered_ports(name, [service for service, _ in chosen])):
             found = kept
             chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
-    return _Listening(chosen, one_per_pod(found))
+    return _Listening(chosen, one_per_port(found), unclear)
 
 
 def _truncated(service: Service, catalog: Catalog) -> bool:
@@ -268,7 +302,7 @@ def _found(
         # without the gate decides. A pod that is not in the list is newer than the list.
         pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
-    if endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing"):
+    if _ends(endpoint, spec):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or endpoint.terminating
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
