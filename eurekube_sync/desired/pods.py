@@ -53,7 +53,7 @@ def serve_pods(
     family, listening = _resolve(spec, services, catalog, builder)
     first = next(iter(listening.values()))
     chosen = {service.name: service for found in listening.values() for service, _ in found.chosen}
-    apps = {service.name: builder.app_name(service) for service, _ in first.chosen}
+    apps = _apps(first, builder)
     missing = _missing(chosen.values(), catalog, family)
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
     cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
@@ -67,6 +67,9 @@ def serve_pods(
     pairs = paired(first.backends, secure)
     perhaps = [service for service, _ in missing]
     for identity, backend in first.backends.items():
+        app = _app(backend, apps)
+        if app is None:
+            continue
         endpoint = backend.endpoint
         zone = endpoint.zone
         if zone is None and spec.zone.from_endpoint:
@@ -84,7 +87,7 @@ def serve_pods(
             label=backend.label,
             allotted=endpoint.pod is not None,
         )
-        key = builder.key(_app(backend, apps), site)
+        key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if len(listening) > 1 and identity not in pairs and not isinstance(verdict, Leaving):
             verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
@@ -119,6 +122,63 @@ def _outdated(service: Service, catalog: Catalog, family: str) -> Mapping[str, s
 def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     """Return `why` for each endpoint that does not terminate, by pod UID or address."""
     return {place_of(one): f"{label_of(one)} {why}" for one in endpoints if not one.terminating}
+
+
+# --- Apps -------------------------------------------------------------------------------------------------------------
+
+
+def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
+    """Return the app of each Service that names one, by the Service's name.
+
+    If a pod is behind Services with different names, the one under which the syncer is registered
+    stays, as in `_stay`. The others then name no app at all: a new pod may appear in their slices
+    first, and would come and go under a second name. A pod that left the first Service goes, even if
+    they still have it. Raises InvalidSyncer(AmbiguousService)."""
+    services = [service for service, _ in first.chosen]
+    if builder.spec.app_name:
+        return {service.name: builder.app_name(service) for service in services}
+    shared: dict[tuple[str, ...], Backend] = {}
+    for backend in first.backends.values():
+        names = tuple(service.name for service in backend.services)
+        if len(names) > 1:
+            shared.setdefault(names, backend)
+    registered = builder.registered_apps(services) if shared else frozenset()
+    outdone: set[str] = set()
+    for names in shared:
+        standing = [name for name in names if name.upper() in registered]
+        if len(standing) == 1:
+            outdone |= {name for name in names if name not in standing}
+    for names, backend in sorted(shared.items(), key=lambda item: item[0]):
+        naming = [name for name in names if name not in outdone]
+        error = _ambiguous(backend, names)
+        if len(naming) > 1:
+            raise error
+        for app in naming:
+            builder.warn_of_ports(_app_stays(error, app, names))
+    kept = [service for service in services if service.name not in outdone]
+    return {service.name: builder.app_name(service) for service in kept}
+
+
+def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
+    return InvalidSyncer(
+        "AmbiguousService",
+        f"{backend.label} is behind the Services {', '.join(names)}: name the app in spec.appName",
+    )
+
+
+def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
+    """Return the warning that the registered name stays, and that the other Services give none."""
+    others = [name for name in names if name != app]
+    alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
+    return (
+        f"{error}. Until then it is app {app}, because no instance of the syncer is registered under "
+        f"another of these names. A pod behind {alone} alone is not registered"
+    )
+
+
+def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
+    """Return the app of a pod, of which there is at most one after `_apps`."""
+    return next((apps[service.name] for service in backend.services if service.name in apps), None)
 
 
 # --- Ports ------------------------------------------------------------------------------------------------------------
@@ -280,16 +340,6 @@ def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterato
         if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
             unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
             yield f"{unclear}, because of publishNotReadyAddresses"
-
-
-def _app(backend: Backend, apps: Mapping[str, str]) -> str:
-    app, *others = sorted({apps[service.name] for service in backend.services})
-    if others:
-        raise InvalidSyncer(
-            "AmbiguousService",
-            f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
-        )
-    return app
 
 
 def _found(
