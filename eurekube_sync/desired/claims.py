@@ -130,7 +130,7 @@ class Serving:
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     warnings: tuple[str, ...] = ()
-    port_warnings: tuple[str, ...] = ()  # those among them that are about ports and slices
+    port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
     granted_by: Mapping[str, str] | None = None  # the annotations of its Namespace; None if no grant is needed

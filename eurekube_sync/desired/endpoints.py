@@ -3,24 +3,28 @@
 The rules are those of the EndpointSlice API and of kube-proxy: a Service has several slices, with duplicates between
 them, and one for each family of a dual-stack Service. The order of slices and Services does not matter.
 
-An endpoint is an address and a port, so that two processes on one machine are two. A pod is one endpoint.
+An endpoint is an address and a port, so that two processes on one machine are two. So are two
+numbers that the slices of one Service give a pod for one port, because kube-proxy sends calls to
+both. A pod behind several Services has no more endpoints than behind one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.values import dataclass
 
 HTTP = "http"  # the name of the port that is the default
+Identity: TypeAlias = tuple[str, int]  # a pod's UID, or an address without a pod; and a port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One pod, or an address and port without a pod, behind a Service, on the port that the syncer asks for."""
+    """A pod or an address behind a Service, at one number of the port that the syncer asks for."""
 
     services: Sequence[Service]  # sorted by name; several if a pod is behind several
     endpoint: Endpoint
@@ -35,10 +39,9 @@ class Backend:
         return place_of(self.endpoint)
 
     @property
-    def identity(self) -> str:
-        """The pod's UID, or the address and port if there is no pod."""
-        pod = self.endpoint.pod
-        return pod.uid if pod and pod.uid else f"{self.endpoint.address}:{self.port}"
+    def identity(self) -> Identity:
+        """The place and the port."""
+        return (self.place, self.port)
 
     @property
     def label(self) -> str:
@@ -174,6 +177,33 @@ def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> 
             yield from piece.endpoints if _lacks_ports(service, piece) else ()
 
 
+def renumbered(
+    service: Service, port: ServicePort, slices: Sequence[EndpointSlice], family: str
+) -> Mapping[str, Sequence[Endpoint]]:
+    """Return, by place, the endpoints to which the cluster's controller gives several numbers for a
+    port of the Service.
+
+    It means one number for each pod, and writes one slice after the other when a targetPort changes.
+    Until then all but one are outdated. Which one is not is unknown: the Service was listed at another
+    time than the slices, and its targetPort may be a name. Slices of other writers do not count:
+    nobody will correct them, and kube-proxy sends calls to all of their endpoints."""
+    written: list[tuple[int, EndpointSlice]] = []
+    for piece in slices:
+        number = _number(piece, port, service)
+        if number is not None and piece.address_type == family and written_by_cluster(service, piece):
+            written.append((number, piece))
+    if len({number for number, _ in written}) < 2:  # the usual case
+        return {}
+    numbers: dict[str, set[int]] = {}
+    endpoints: dict[str, list[Endpoint]] = {}
+    for number, piece in written:
+        for endpoint in piece.endpoints:
+            place = place_of(endpoint)
+            numbers.setdefault(place, set()).add(number)
+            endpoints.setdefault(place, []).append(endpoint)
+    return {place: there for place, there in endpoints.items() if len(numbers[place]) > 1}
+
+
 def _lacks_ports(service: Service, piece: EndpointSlice) -> bool:
     names = {port.name for port in service.ports}
     return bool(names) and names.isdisjoint(port.name for port in piece.ports)
@@ -202,7 +232,7 @@ def backends(
     filled = [piece for piece in used if piece.endpoints and family in (None, piece.address_type)]
     name = port.name if isinstance(port, ServicePort) else ""
     of = (service,)
-    best: dict[str, Backend] = {}
+    best: dict[Identity, Backend] = {}
     matched = False
     for piece in filled:
         number = _number(piece, port, service)
@@ -310,13 +340,15 @@ def _only_host_names(slices: Sequence[EndpointSlice]) -> bool:
 # --- Backends of several Services -------------------------------------------------------------------------------------
 
 
-def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
-    """Merge the backends of several Services by identity. Raises InvalidSyncer(AmbiguousService) for two ports of one
-    pod, and for two ports of one address that the Services call by different names."""
+def one_per_port(found: Iterable[Backend]) -> Mapping[Identity, Backend]:
+    """Merge the backends of several Services by identity.
+
+    Raises InvalidSyncer(AmbiguousService) if Services give a pod different ports, or an address
+    different ports by different names. It is not ambiguous if one Service has all of them."""
     by_place: dict[str, list[Backend]] = {}
     for backend in found:
         by_place.setdefault(backend.place, []).append(backend)
-    merged: dict[str, Backend] = {}
+    merged: dict[Identity, Backend] = {}
     for _, there in sorted(by_place.items()):
         if len(there) == 1:
             merged[there[0].identity] = there[0]
@@ -325,19 +357,24 @@ def one_per_pod(found: Iterable[Backend]) -> Mapping[str, Backend]:
     return merged
 
 
-def _merged(there: Sequence[Backend]) -> Mapping[str, Backend]:
+def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     """Merge the backends of one place."""
     by_service = sorted(there, key=lambda backend: (backend.services[0].name, backend.port))
     # Two processes at one address are called by one name. Another name may be a port of the same process.
     names = {backend.port_name for backend in there}
     ports = {backend.port: backend.services[0].name for backend in reversed(by_service)}
-    if len(ports) > 1 and (there[0].endpoint.pod or len(names) > 1):
+    ports_of: dict[str, set[int]] = {}
+    for backend in there:
+        ports_of.setdefault(backend.services[0].name, set()).add(backend.port)
+    # A Service calls all of its numbers by one name, so each of them is an endpoint of the app.
+    agreed = any(its == ports.keys() for its in ports_of.values())
+    if not agreed and (there[0].endpoint.pod or len(names) > 1):
         offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
         raise InvalidSyncer(
             "AmbiguousService",
             f"{there[0].label} is behind Services with different ports, {offers}: name one in spec.port",
         )
-    merged: dict[str, Backend] = {}
+    merged: dict[Identity, Backend] = {}
     for number in sorted(ports):
         same = [backend for backend in by_service if backend.port == number]
         slices = frozenset[str]().union(*(backend.slices for backend in same))
@@ -362,9 +399,10 @@ def outdone_by_http(found: Iterable[Backend]) -> frozenset[str]:
     return frozenset(outdone)
 
 
-def paired(main: Mapping[str, Backend], secure: Mapping[str, Backend]) -> Mapping[str, Backend]:
-    """Return the backend on the secure port of each backend on the main one, where there is one, by the main one's
-    identity. Without a pod, both are in one slice, or they are the only ones at their address."""
+def paired(main: Mapping[Identity, Backend], secure: Mapping[Identity, Backend]) -> Mapping[Identity, Backend]:
+    """Return the backend on the secure port of each backend on the main one, where there is one, by
+    the main one's identity. Of a pod it is the lowest port in the same slice, or else in any.
+    Without a pod, both are in one slice, or they are the only ones at their address."""
     if not secure:  # the usual case
         return {}
     at: dict[str, list[Backend]] = {}
@@ -373,11 +411,14 @@ def paired(main: Mapping[str, Backend], secure: Mapping[str, Backend]) -> Mappin
         at.setdefault(backend.place, []).append(backend)
     for backend in main.values():
         processes[backend.place] = processes.get(backend.place, 0) + 1
-    pairs: dict[str, Backend] = {}
+    pairs: dict[Identity, Backend] = {}
     for identity, backend in main.items():
         there = at.get(backend.place, [])
-        if len(there) > 1 or processes[backend.place] > 1:
-            there = [other for other in there if not other.slices.isdisjoint(backend.slices)]
+        beside = [other for other in there if not other.slices.isdisjoint(backend.slices)]
+        if backend.endpoint.pod is not None:
+            there = sorted(beside or there, key=lambda other: other.port)[:1]
+        elif len(there) > 1 or processes[backend.place] > 1:
+            there = beside
         if len(there) == 1:
             pairs[identity] = there[0]
     return pairs

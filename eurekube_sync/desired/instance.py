@@ -32,7 +32,7 @@ from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
-_Ports: TypeAlias = tuple[int | None, int | None]  # the plain and the secure port; None: off
+_Place: TypeAlias = tuple[str, int | None, int | None]  # the app, the plain and the secure port; None: off
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -40,11 +40,12 @@ _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # of a host name (RFC 1035 2.3.4)
 
 
 class Registered(NamedTuple):
-    """A question about our instances in Eureka, and its answer."""
+    """What a syncer has registered in Eureka: the question, and the answer."""
 
-    field: str  # `port` or `securePort`
-    apps: frozenset[str]  # which the syncer may register, in upper case
-    ports: frozenset[int]  # all numbers that its instances have
+    may: frozenset[str]  # the apps that it may register, in upper case
+    apps: frozenset[str]  # all under which its instances are
+    ports: frozenset[int]  # all numbers that its instances have as the plain port
+    secure_ports: frozenset[int]
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for the cached property
@@ -58,31 +59,36 @@ class Naming:
     while Eureka cannot be read."""
     syncers: Listed[SyncerObject] | None = None  # as listed in Kubernetes
 
-    def registered(self, syncer: SyncerRef, apps: frozenset[str], field: str) -> Registered:
-        """Return the ports on which the instances of a syncer are registered.
+    def registered(self, syncer: SyncerRef, may: frozenset[str]) -> Registered:
+        """Return the apps and ports of the instances of a syncer, which may register the apps `may`.
 
         If a syncer has none, those of its namespace and apps count whose own syncer was deleted, because a renamed
         syncer takes them over: their ids stay the same."""
-        by_syncer, left = self._ports
-        ports = by_syncer.get(syncer) or {pair for app in apps for pair in left.get((syncer.namespace, app), ())}
-        numbers = (plain if field == "port" else secure for plain, secure in ports)
-        return Registered(field, apps, frozenset(number for number in numbers if number is not None))
+        by_syncer, left = self._places
+        places = by_syncer.get(syncer) or {place for app in may for place in left.get((syncer.namespace, app), ())}
+        return Registered(
+            may=may,
+            apps=frozenset(app for app, _, _ in places),
+            ports=frozenset(plain for _, plain, _ in places if plain is not None),
+            secure_ports=frozenset(secure for _, _, secure in places if secure is not None),
+        )
 
     @cached_property
-    def _ports(self) -> tuple[Mapping[SyncerRef, set[_Ports]], Mapping[tuple[str, str], set[_Ports]]]:
-        """The ports in Eureka by syncer; and by namespace and app, where the syncer was deleted."""
+    def _places(self) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
+        """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was deleted."""
         living = {syncer.ref for syncer in every(self.syncers) if syncer.deleted is None} if self.syncers else set()
-        by_syncer: dict[SyncerRef, set[_Ports]] = {}
-        left: dict[tuple[str, str], set[_Ports]] = {}
+        by_syncer: dict[SyncerRef, set[_Place]] = {}
+        left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
             syncer = syncer_of(instance)
             if syncer is None:
                 continue
             plain, secure = instance.instance.port, instance.instance.secure_port
-            ports = (plain.number if plain.enabled else None, secure.number if secure.enabled else None)
-            by_syncer.setdefault(syncer, set()).add(ports)
+            app = instance.key.app
+            place = (app, plain.number if plain.enabled else None, secure.number if secure.enabled else None)
+            by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
-                left.setdefault((syncer.namespace, instance.key.app), set()).add(ports)
+                left.setdefault((syncer.namespace, app), set()).add(place)
         return by_syncer, left
 
 
@@ -131,10 +137,19 @@ class Builder:
     def registered_ports(self, field: str, services: Sequence[Service]) -> frozenset[int]:
         """Return the ports on which the instances of the syncer are registered in Eureka, by `port` or `securePort`;
         empty if there are none, or if Eureka could not be read."""
+        answer = self._registered(services)
+        return answer.ports if field == "port" else answer.secure_ports
+
+    def registered_apps(self, services: Sequence[Service]) -> frozenset[str]:
+        """Return the apps under which the instances of the syncer are registered in Eureka, in upper
+        case; empty as in `registered_ports`."""
+        return self._registered(services).apps
+
+    def _registered(self, services: Sequence[Service]) -> Registered:
         names = (self.spec.app_name or service.name for service in services)
-        answer = self.naming.registered(self.spec.ref, frozenset(name.upper() for name in names), field)
+        answer = self.naming.registered(self.spec.ref, frozenset(name.upper() for name in names))
         self.asked.add(answer)
-        return answer.ports
+        return answer
 
     def key(self, app: str, site: Site) -> InstanceKey:
         owner, namespace = self.naming.ownership.owner, self.spec.ref.namespace
@@ -185,12 +200,12 @@ class Builder:
         self._warnings |= dict.fromkeys(warnings)
 
     def warn_of_ports(self, *warnings: str) -> None:
-        """Add warnings about ports and slices, each once."""
+        """Add warnings about ports, slices and the app's name, each once."""
         self._of_ports |= dict.fromkeys(warnings)
 
     @property
     def port_warnings(self) -> tuple[str, ...]:
-        """The first warnings about ports and slices."""
+        """The first warnings about ports, slices and the app's name."""
         return _first(list(self._of_ports))
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:

@@ -10,15 +10,17 @@ from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
+    Identity,
     backends,
     chosen_ports,
     label_of,
     missing_slices,
-    one_per_pod,
+    one_per_port,
     outdated,
     outdone_by_http,
     paired,
     place_of,
+    renumbered,
     services_at,
     slices_in_use,
     stays,
@@ -40,7 +42,7 @@ class _Listening:
     """The Services with the port of one field, and their backends by identity."""
 
     chosen: _Chosen
-    backends: Mapping[str, Backend]
+    backends: Mapping[Identity, Backend]
     left: Mapping[str, str] = field(default_factory=dict)  # as `Serving.unplaced`
 
 
@@ -51,7 +53,7 @@ def serve_pods(
     family, listening = _resolve(spec, services, catalog, builder)
     first = next(iter(listening.values()))
     chosen = {service.name: service for found in listening.values() for service, _ in found.chosen}
-    apps = {service.name: builder.app_name(service) for service, _ in first.chosen}
+    apps = _apps(first, builder)
     missing = _missing(chosen.values(), catalog, family)
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
     cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
@@ -65,6 +67,9 @@ def serve_pods(
     pairs = paired(first.backends, secure)
     perhaps = [service for service, _ in missing]
     for identity, backend in first.backends.items():
+        app = _app(backend, apps)
+        if app is None:
+            continue
         endpoint = backend.endpoint
         zone = endpoint.zone
         if zone is None and spec.zone.from_endpoint:
@@ -82,7 +87,7 @@ def serve_pods(
             label=backend.label,
             allotted=endpoint.pod is not None,
         )
-        key = builder.key(_app(backend, apps), site)
+        key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if len(listening) > 1 and identity not in pairs and not isinstance(verdict, Leaving):
             verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
@@ -119,6 +124,63 @@ def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     return {place_of(one): f"{label_of(one)} {why}" for one in endpoints if not one.terminating}
 
 
+# --- Apps -------------------------------------------------------------------------------------------------------------
+
+
+def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
+    """Return the app of each Service that names one, by the Service's name.
+
+    If a pod is behind Services with different names, the one under which the syncer is registered
+    stays, as in `_stay`. The others then name no app at all: a new pod may appear in their slices
+    first, and would come and go under a second name. A pod that left the first Service goes, even if
+    they still have it. Raises InvalidSyncer(AmbiguousService)."""
+    services = [service for service, _ in first.chosen]
+    if builder.spec.app_name:
+        return {service.name: builder.app_name(service) for service in services}
+    shared: dict[tuple[str, ...], Backend] = {}
+    for backend in first.backends.values():
+        names = tuple(service.name for service in backend.services)
+        if len(names) > 1:
+            shared.setdefault(names, backend)
+    registered = builder.registered_apps(services) if shared else frozenset()
+    outdone: set[str] = set()
+    for names in shared:
+        standing = [name for name in names if name.upper() in registered]
+        if len(standing) == 1:
+            outdone |= {name for name in names if name not in standing}
+    for names, backend in sorted(shared.items(), key=lambda item: item[0]):
+        naming = [name for name in names if name not in outdone]
+        error = _ambiguous(backend, names)
+        if len(naming) > 1:
+            raise error
+        for app in naming:
+            builder.warn_of_ports(_app_stays(error, app, names))
+    kept = [service for service in services if service.name not in outdone]
+    return {service.name: builder.app_name(service) for service in kept}
+
+
+def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
+    return InvalidSyncer(
+        "AmbiguousService",
+        f"{backend.label} is behind the Services {', '.join(names)}: name the app in spec.appName",
+    )
+
+
+def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
+    """Return the warning that the registered name stays, and that the other Services give none."""
+    others = [name for name in names if name != app]
+    alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
+    return (
+        f"{error}. Until then it is app {app}, because no instance of the syncer is registered under "
+        f"another of these names. A pod behind {alone} alone is not registered"
+    )
+
+
+def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
+    """Return the app of a pod, of which there is at most one after `_apps`."""
+    return next((apps[service.name] for service in backend.services if service.name in apps), None)
+
+
 # --- Ports ------------------------------------------------------------------------------------------------------------
 
 
@@ -135,17 +197,45 @@ def _resolve(
             asked[name] = _stay(name, error, services, catalog, builder)
     known = {service.name: service for chosen in asked.values() for service, _ in chosen}
     family = _family(spec, list(known.values()))
+    unclear = _renumbered(asked.values(), catalog, builder, family)
     listening: dict[str, _Listening] = {}
     for name, chosen in asked.items():
         try:
-            listening[name] = _listen(name, chosen, spec, catalog, builder, family)
+            listening[name] = _listen(name, chosen, unclear, catalog, builder, family)
         except InvalidSyncer as error:
             stayed = _stay(name, error, services, catalog, builder)
-            listening[name] = _listen(name, stayed, spec, catalog, builder, family)
+            listening[name] = _listen(name, stayed, unclear, catalog, builder, family)
     for name, found in listening.items():
         if any(isinstance(port, int) for _, port in found.chosen):
-            listening[name] = replace(found, left=_elsewhere(services, catalog, family))
+            elsewhere = _elsewhere(services, catalog, family)
+            listening[name] = replace(found, left={**elsewhere, **unclear})
     return family, listening
+
+
+def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str) -> Mapping[str, str]:
+    """Return why pods are kept to which the controller gives several numbers for a port, by UID.
+
+    A new instance at an outdated number would get no answer, and a registered one may be at the
+    right number. So nothing new of these pods is registered, and none of their instances is removed,
+    until the controller has written the other slices, usually within a second. A pod that ends is
+    not kept."""
+    found: dict[str, str] = {}
+    for chosen in asked:
+        for service, port in chosen:
+            if isinstance(port, int) or service.is_external_name:
+                continue
+            name = port.name or port.port
+            why = f"is in EndpointSlices with different numbers for port {name} of Service {service.name}"
+            doubled = renumbered(service, port, catalog.slices_of(service), family)
+            for place, endpoints in doubled.items():
+                if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
+                    found[place] = f"{label_of(endpoints[0])} {why}"
+    return found
+
+
+def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
+    """Whether a terminating endpoint is to lose its instance."""
+    return endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing")
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
@@ -178,18 +268,22 @@ def _stay(
     return stayed
 
 
-def _listen(name: str, chosen: _Chosen, spec: Syncer, catalog: Catalog, builder: Builder, family: str) -> _Listening:
-    """Find the backends on the port of the field `name`. If it is not set, a port named http is the default, also
-    beside the only port of another Service. Raises InvalidSyncer."""
+def _listen(
+    name: str, chosen: _Chosen, unclear: Mapping[str, str], catalog: Catalog, builder: Builder, family: str
+) -> _Listening:
+    """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
+    field is not set, a port named http is the default, also beside the only port of another Service.
+    Raises InvalidSyncer."""
     found: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
             continue
         cut = _truncated(service, catalog)
         for backend in backends(service, port, catalog.slices_of(service), family=family):
-            if backend.ready or not cut:  # a truncated list removes nothing
+            removable = not cut  # a truncated list removes nothing
+            if (backend.ready or removable) and backend.place not in unclear:
                 found.append(backend)
-    outdone = outdone_by_http(found) if spec.ports[name] is None else frozenset()
+    outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
     if outdone:
         kept = [backend for backend in found if backend.services[0].name not in outdone]
         others = {backend.port for backend in found} - {backend.port for backend in kept}
@@ -197,7 +291,7 @@ def _listen(name: str, chosen: _Chosen, spec: Syncer, catalog: Catalog, builder:
         if others.isdisjoint(builder.registered_ports(name, [service for service, _ in chosen])):
             found = kept
             chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
-    return _Listening(chosen, one_per_pod(found))
+    return _Listening(chosen, one_per_port(found), unclear)
 
 
 def _truncated(service: Service, catalog: Catalog) -> bool:
@@ -248,16 +342,6 @@ def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterato
             yield f"{unclear}, because of publishNotReadyAddresses"
 
 
-def _app(backend: Backend, apps: Mapping[str, str]) -> str:
-    app, *others = sorted({apps[service.name] for service in backend.services})
-    if others:
-        raise InvalidSyncer(
-            "AmbiguousService",
-            f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
-        )
-    return app
-
-
 def _found(
     backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
 ) -> Found:
@@ -268,7 +352,7 @@ def _found(
         # without the gate decides. A pod that is not in the list is newer than the list.
         pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
-    if endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing"):
+    if _ends(endpoint, spec):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or endpoint.terminating
     why = f"{backend.label} is {'ready' if up else 'not ready'}"

@@ -60,7 +60,7 @@ class Made:
         """Whether the claim was made of the identical objects, and Eureka's list still gives the same answers."""
         if not same(self.objects, objects):
             return False
-        return all(naming.registered(self.syncer.ref, asked.apps, asked.field) == asked for asked in self.registered)
+        return all(naming.registered(self.syncer.ref, asked.may) == asked for asked in self.registered)
 
 
 @dataclass(slots=True)

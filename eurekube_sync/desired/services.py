@@ -15,7 +15,7 @@ from eurekube_sync.desired.endpoints import (
     chosen_ports,
     healthy,
     missing_slices,
-    one_per_pod,
+    one_per_port,
     outdone_by_http,
     slices_in_use,
     stays,
@@ -152,7 +152,7 @@ def _of_one_port(
     field is not set, a port named http is the default, unless the instances are registered on another one. Raises
     InvalidSyncer(AmbiguousService)."""
     try:
-        one_per_pod(backed)
+        one_per_port(backed)
     except InvalidSyncer as error:
         field = next(iter(spec.ports))
         registered = builder.registered_ports(field, [service for service, _ in chosen])
@@ -165,7 +165,7 @@ def _of_one_port(
             builder.warn_of_ports(stays(error, min(registered)))
         else:
             raise
-        one_per_pod(backend for backend in backed if backend.services[0].name in kept)
+        one_per_port(backend for backend in backed if backend.services[0].name in kept)
         return [(service, ports) for service, ports in chosen if service.name in kept]
     return chosen
 

@@ -11,7 +11,7 @@ from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in, slices_of
 from eurekube_sync.explain.what import matches, near_labels, written
-from eurekube_sync.model.kubernetes import ConditionStatus, PodDetail, SyncerObject
+from eurekube_sync.model.kubernetes import ConditionStatus, EndpointPort, PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
@@ -58,17 +58,30 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
             mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
             yield Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
         else:
-            there = slices_of(subject.report, subject.namespace, subject.services)
-            number = len(
-                {
-                    (place_of(endpoint), None if endpoint.pod else piece.ports)
-                    for piece in there
-                    for endpoint in piece.endpoints
-                    if not endpoint.terminating
-                }
-            )
+            number = _listed(subject)
             if number:
                 yield Link(Part.ENDPOINTS, Mark.OK, f"its EndpointSlices list {counted(number, 'endpoint')}")
+
+
+def _listed(subject: Subject) -> int:
+    """Count the endpoints in slices, without those that terminate. An address without a pod counts
+    for each of its ports. So does a pod if they have one name, in slices of one Service."""
+    addresses: set[tuple[str, Sequence[EndpointPort]]] = set()
+    pods: dict[str, dict[tuple[str, ...], set[Sequence[EndpointPort]]]] = {}
+    for piece in slices_of(subject.report, subject.namespace, subject.services):
+        named = (piece.service, *(port.name for port in piece.ports))
+        for endpoint in piece.endpoints:
+            place = place_of(endpoint)
+            if endpoint.terminating:
+                continue
+            if endpoint.pod is None:
+                addresses.add((place, piece.ports))
+            else:
+                pods.setdefault(place, {}).setdefault(named, set()).add(piece.ports)
+    number = len(addresses)
+    for by_name in pods.values():
+        number += max(len(ports) for ports in by_name.values())
+    return number
 
 
 def _refused(subject: Subject, look: Look) -> Link | None:
@@ -85,7 +98,8 @@ def _refused(subject: Subject, look: Look) -> Link | None:
             return _no_service(subject, look)
         if _stays_perhaps(claim, subject):
             text = (
-                f"{claim.message}. The last pass served it on the port of its instances, which Eureka did not show here"
+                f"{claim.message}. The last pass served it by the port and app of its instances, "
+                "which Eureka did not show here"
             )
             return unseen(Part.PORT, text, reason=claim.reason)
         reason, text = claim.reason, claim.message
@@ -105,8 +119,8 @@ def _refused(subject: Subject, look: Look) -> Link | None:
 
 
 def _stays_perhaps(claim: NotServed, subject: Subject) -> bool:
-    """Whether the syncer may stay at the port of its instances. Without Eureka they are unknown, and only the status of
-    the last pass shows that it was served."""
+    """Whether the syncer may stay at the port and app of its instances. Without Eureka they are
+    unknown, and only the status of the last pass shows that it was served."""
     part, _ = _REFUSED.get(claim.reason, (None, ""))
     status = claim.syncer.status
     ready = status.condition("Ready") if status and status.observed_generation >= claim.syncer.generation else None
@@ -273,7 +287,15 @@ def _without_port(subject: Subject, claim: Serving, names: str) -> Link:
     if not piece.ports:
         text = f"{label} has no container port with a name that Service {piece.service} has as targetPort"
         return breaks(Part.PORT, "NoSuchPort", text, fix=of_service)
+    kept = claim.unplaced.get(place_of(piece.endpoints[0]))
+    if kept is not None:
+        text = f"{kept}: nothing new of it is registered, and its instances are kept"
+        return breaks(Part.PORT, "NoSuchPort", text, cause=kept, fix=of_service)
     have = one_or_more(len(subject.services), "does", "do")
+    numbers = {key.id.rsplit(":", 1)[1] for key in claim.verdicts}
+    if any(str(listed.port) in numbers for listed in piece.ports):
+        text = f"{names} {have} not name the app that its syncer registers"
+        return breaks(Part.PORT, "AmbiguousService", text, fix=subject.kubectl("edit"))
     text = f"{names} {have} not have the port that its syncer registers"
     return breaks(Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit"))
 

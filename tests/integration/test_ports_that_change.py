@@ -2,7 +2,7 @@
 instance in a real Eureka at every moment.
 
 The test acts as the Deployment's controller and the kubelet. Two pods are replaced one at a time, after a slice of
-another writer came, a Service for metrics was added, or the Service's port was renamed."""
+another writer came, a Service for metrics or a headless one was added, or the Service's port was renamed."""
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def add_stray_slice(world: KubernetesWorld) -> None:
 def add_metrics_service(world: KubernetesWorld) -> None:
     """The chart's new version has a Service for metrics with the labels of the app."""
     world.create_service(NAMESPACE, "rating-metrics", selector=LABELS, ports={"metrics": 9090})
+
+
+def add_headless_service(world: KubernetesWorld) -> None:
+    """The chart's new version has a headless Service with the labels and the port of the app."""
+    ports = [{"name": "api", "port": 80, "targetPort": "app"}]
+    world.create_service(NAMESPACE, "a-headless", selector=LABELS, ports=ports, clusterIP="None")
 
 
 def rename_port(world: KubernetesWorld) -> None:
@@ -140,17 +146,18 @@ class Watch:
 
 
 @pytest.mark.parametrize(
-    ("change", "port", "told"),
+    ("change", "spec", "told"),
     [
-        (add_stray_slice, None, "EndpointSlice rating-stray (managed by mesh) is ignored"),
-        (add_metrics_service, None, "rating (8080), rating-metrics (9090): name one in spec.port"),
-        (rename_port, "api", "no Service has the port 'api': rating has web (80)"),
+        (add_stray_slice, {}, "EndpointSlice rating-stray (managed by mesh) is ignored"),
+        (add_metrics_service, {}, "rating (8080), rating-metrics (9090): name one in spec.port"),
+        (rename_port, {"port": "api"}, "no Service has the port 'api': rating has web (80)"),
+        (add_headless_service, {"selector": {"matchLabels": LABELS}}, "name the app in spec.appName"),
     ],
-    ids=["a stray slice", "a Service for metrics", "a renamed port"],
+    ids=["a stray slice", "a Service for metrics", "a renamed port", "a headless Service"],
 )
 def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
     change: Callable[[KubernetesWorld], None],
-    port: str | None,
+    spec: Json,
     told: str,
     program: Program,
     registry: Registry,
@@ -161,7 +168,7 @@ def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
     world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": "app"}])
     for number in (1, 2):
         create_pod(world, number)
-    create_syncer(world, **({"port": port} if port else {}))
+    create_syncer(world, **spec)
     ids = [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080" for number in (1, 2, 3, 4)]
     daemon = program.start("--daemon", "--interval=2s")
     watch = Watch(registry=registry, ids=ids)
@@ -201,6 +208,44 @@ def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
     registry.list_follows("RATING", ids)
     program.good()  # a process that remembers nothing does the same
     assert [registry.status("RATING", id_) for id_ in ids] == [None, None, "UP", "UP"]
+
+
+def test_an_app_moves_to_another_target_port_without_a_gap(
+    program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
+    """The real controller writes the slices anew. Callers find an instance at every moment, and in the
+    end only the new number is registered."""
+    world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": 8080}])
+    for number in (1, 2):
+        create_pod(world, number)
+    create_syncer(world)
+    old, new = (
+        [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:{port}" for number in (1, 2)] for port in (8080, 8081)
+    )
+
+    def statuses() -> list[str | None]:
+        return [registry.status("RATING", id_) for id_ in [*old, *new]]
+
+    daemon = program.start("--daemon", "--interval=2s")
+    watch = Watch(registry=registry, ids=[*old, *new])
+    watcher = threading.Thread(target=watch.watch)
+    try:
+        wait_until(lambda: statuses() == ["UP", "UP", None, None], "the pods were not registered")
+        registry.list_follows("RATING", old)
+        watcher.start()
+        ports = [{"name": "api", "port": 80, "targetPort": 8081}]
+        world.request("PATCH", f"{SERVICES}/rating", {"spec": {"ports": ports}})
+        moved = [None, None, "UP", "UP"]
+        wait_until(lambda: statuses() == moved, lambda: f"{statuses()}: {ready(world)}")
+    finally:
+        watch.stopped.set()
+        if watcher.ident is not None:
+            watcher.join()
+        daemon.terminate()
+        daemon.communicate(timeout=300)
+    assert watch.failure is None
+    assert watch.empty == []
+    assert watch.looks > 2
 
 
 def create_pod(world: KubernetesWorld, number: int) -> None:

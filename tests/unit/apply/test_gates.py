@@ -73,6 +73,20 @@ def test_a_gate_opens_when_eureka_holds_its_pod_up() -> None:
     assert world.opened() == {"rating-1": "Registered", "rating-2": "Registered"}
 
 
+def test_a_gate_waits_for_all_instances_of_its_pod() -> None:
+    """Two slices of its Service give two numbers for the port, and callers use both."""
+    world = Rollout()
+    world.pods(1)
+    second = key(1, port=8081)
+    world.cluster.apply(piece(endpoint(1, ready=False), name="mesh", port=8081))
+    world.registry.refuse_register[second] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+
+
 def test_a_pod_that_could_not_be_registered_waits() -> None:
     """A refused registration opens no gate, and neither does a failed read after it."""
     world = Rollout()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, one_per_pod, outdated
+from eurekube_sync.desired.endpoints import Backend, backends, choose_port, chosen_ports, one_per_port, outdated
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, Endpoint, EndpointPort, EndpointSlice, Service, ServicePort
 from tests.unit.worlds.build import NS, endpoint, piece, service
@@ -209,7 +209,7 @@ def backend(name: str, *, port: int = 8080, number: int = 1) -> Backend:
 def test_the_same_pod_behind_several_services_on_one_port_is_one() -> None:
     """`rating` and `rating-headless` give two instances for two pods, not four."""
     found = [backend(name, number=number) for name in ("rating-headless", "rating") for number in (1, 2)]
-    merged = one_per_pod(found).values()
+    merged = one_per_port(found).values()
     assert [([s.name for s in b.services], b.endpoint.address) for b in merged] == [
         (["rating", "rating-headless"], "10.0.0.1"),
         (["rating", "rating-headless"], "10.0.0.2"),
@@ -232,7 +232,7 @@ def test_a_pod_behind_two_services_counts_as_the_one_that_lives(better: Endpoint
 def test_a_pod_behind_services_with_different_ports_is_ambiguous() -> None:
     """With `rating` and `rating-metrics`, the syncer has to say which one callers mean."""
     with pytest.raises(InvalidSyncer, match=r"pod rating-1 .* rating \(8080\), rating-metrics \(9090\)") as caught:
-        one_per_pod([backend("rating-metrics", port=9090), backend("rating")])
+        one_per_port([backend("rating-metrics", port=9090), backend("rating")])
     assert caught.value.reason == "AmbiguousService"
 
 

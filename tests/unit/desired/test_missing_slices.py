@@ -186,14 +186,15 @@ def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
 
 
 def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> None:
-    """Behind two Services of different names it is ambiguous, and not served. Behind one of them it belongs to another
-    app."""
+    """Behind two Services of different names it stays under the registered one. Behind one of them it
+    belongs to another app."""
     things = (service("blue", labels=TEAM), syncer(**BY_TEAM), blue(1, 2))
     found = world(*things)
     assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
     found.cluster.apply(service("green", labels=TEAM), green(1, 2, 3))
     found.run()
-    assert synced(found).reason == "AmbiguousService"
+    assert synced(found).reason == "InSync"
+    assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
     lives(found, 1, 2, 3)
     without(found, "blue")
     found.run()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Claim, Kept, NotServed, Serving
+from eurekube_sync.desired.claims import Claim, Kept, Leaving, NotServed, Serving
 from eurekube_sync.desired.resolve import EarlierClaims, claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import (
@@ -496,6 +496,138 @@ def test_a_process_without_its_secure_port_is_kept_as_it_is() -> None:
     assert (dict(found.wanted), set(found.of(Kept))) == ({}, {key(7), key(7, port=8081)})
     bare = replace(instance(7, port=8082), metadata={})
     assert found.keeps(stored(bare)) == "endpoint 10.0.0.7 has no port 'http' (yet)"
+
+
+# --- One pod with two numbers for one port ----------------------------------------------------------------------------
+
+
+def numbered(*numbers: int, port: int = 8080, name: str = "", of: str = "rating", by: str = "mesh") -> EndpointSlice:
+    """A slice of a Service with these pods on a number of its port http."""
+    pods = (endpoint(number) for number in numbers)
+    return replace(piece(*pods, service=of, name=name or f"{of}-{port}", port=port), managed_by=by)
+
+
+PODS_BY_HAND = (numbered(1, port=8080), numbered(1, port=8081))
+
+
+def test_one_pod_with_two_numbers_of_one_port_is_two_instances() -> None:
+    """kube-proxy sends calls to both. Only the writer of the slices could know that one is wrong."""
+    found = serving(claim({}, (BY_HAND,), PODS_BY_HAND))
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.1:8081"}
+    assert found.endpoints == 2
+    assert found.warnings == ()
+    second = serving(claim({}, (HTTP,), (numbered(1, by=SLICE_CONTROLLER), numbered(1, port=8081))))
+    assert places(second) == {"10.0.0.1:8080", "10.0.0.1:8081"}
+
+
+def test_the_same_two_numbers_of_two_services_merge() -> None:
+    """Each Service has the same endpoints, or one has all those of the other."""
+    headless = replace(service("rating-headless"), selects=False)
+    beside = tuple(replace(one, service="rating-headless", name=f"h-{one.name}") for one in PODS_BY_HAND)
+    for slices in (beside, beside[:1], beside[1:]):
+        found = claim({}, (BY_HAND, headless), (*PODS_BY_HAND, *slices))
+        assert places(found) == {"10.0.0.1:8080", "10.0.0.1:8081"}
+
+
+def test_different_numbers_of_two_services_are_ambiguous_beside_two_of_one() -> None:
+    """No Service has all of the three numbers, so one of them may be for something else."""
+    other = replace(service("rating-other"), selects=False)
+    slices = (*PODS_BY_HAND, numbered(1, port=9000, of="rating-other"))
+    found = claim({}, (BY_HAND, other), slices)
+    assert isinstance(found, NotServed)
+    assert found.reason == "AmbiguousService"
+    assert places(claim({}, (BY_HAND, other), slices, 8081)) == {"10.0.0.1:8081"}
+
+
+def test_two_numbers_of_a_pod_have_the_secure_port_of_their_slices() -> None:
+    """As with two processes at an address without a pod."""
+    slices = tuple(replace(one, endpoints=(endpoint(7),)) for one in (process(8080, 8443), process(8081, 8444)))
+    found = serving(claim(ENCRYPTED, (TLS,), slices))
+    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    assert pairs == {(8080, 8443), (8081, 8444)}
+
+
+def test_in_mode_service_two_numbers_of_a_pod_are_no_ambiguity() -> None:
+    """The Service is registered, and it is ready while one of them is."""
+    unready = replace(PODS_BY_HAND[0], endpoints=(endpoint(1, ready=False),))
+    found = serving(at_services((BY_HAND,), (unready, PODS_BY_HAND[1])))
+    assert {one.instance.status.value for one in found.wanted.values()} == {"UP"}
+
+
+def mid_write(*endpoints: Endpoint) -> tuple[EndpointSlice, ...]:
+    """The controller's slices while a targetPort changes from 8080 to 8081: one is not yet written."""
+    old, new = (numbered(port=port, by=SLICE_CONTROLLER) for port in (8080, 8081))
+    return (replace(old, endpoints=endpoints), replace(new, endpoints=endpoints))
+
+
+def test_while_the_controller_renumbers_a_pod_its_instances_are_kept() -> None:
+    """One of the two numbers is outdated. Nothing new is registered, and nothing is removed, at any number."""
+    found = serving(claim({}, (HTTP,), (*mid_write(endpoint(1)), numbered(2, name="2", by=SLICE_CONTROLLER))))
+    assert places(found) == {"10.0.0.2:8080"}
+    why = "pod rating-1 is in EndpointSlices with different numbers for port http of Service rating"
+    for port in (7000, 8080, 8081):
+        assert found.keeps(stored(instance(1, port=port))) == why
+    assert found.unclear == [why]
+
+
+def test_an_app_moves_to_a_new_number_once_its_slices_agree() -> None:
+    """No instance is at the old number alone before, or at none in between."""
+    found = world(HTTP, numbered(1, 2, by=SLICE_CONTROLLER))
+    found.cluster.apply(service("rating", ServicePort(name="http", port=80, target=8081)))
+    found.cluster.slices = [*mid_write(endpoint(1), endpoint(2))]
+    found.run()
+    assert found.statuses() == {A: "UP", B: "UP"}
+    assert [call for call in found.wire.writes() if call.split()[0] == "cancel"] == []
+    found.cluster.slices = [numbered(1, 2, port=8081, by=SLICE_CONTROLLER)]
+    for _ in range(2):
+        found.later(30)
+        found.run()
+    up = {place for place, status in found.statuses().items() if status == "UP"}
+    assert up == {"RATING 10.0.0.1:8081", "RATING 10.0.0.2:8081"}
+
+
+def test_a_pod_that_terminates_goes_although_it_is_renumbered() -> None:
+    """Both of its numbers lose their callers. One that serves until its end is kept if the spec says so."""
+    ending = endpoint(1, ready=False, serving=True, terminating=True)
+    found = serving(claim({}, (HTTP,), mid_write(ending)))
+    assert all(isinstance(verdict, Leaving) and verdict.terminating for verdict in found.verdicts.values())
+    assert found.verdicts.keys() == {key(1), key(1, port=8081)}
+    kept = serving(claim({"terminating": "KeepWhileServing"}, (HTTP,), mid_write(ending)))
+    assert (dict(kept.verdicts), kept.keeps(stored(instance(1))) is not None) == ({}, True)
+
+
+def test_a_renumbered_secure_port_is_kept_as_well() -> None:
+    """The plain port is clear, and yet the instance would get one of two secure ports."""
+    tls = replace(TLS, selects=True)
+    ports = [(EndpointPort(name="http", port=8080), EndpointPort(name="https", port=port)) for port in (8443, 8444)]
+    slices = tuple(replace(one, ports=its) for one, its in zip(mid_write(endpoint(1)), ports, strict=True))
+    found = serving(claim(ENCRYPTED, (tls,), slices))
+    assert dict(found.verdicts) == {}
+    why = "pod rating-1 is in EndpointSlices with different numbers for port https of Service rating"
+    assert (found.unclear, found.warnings) == ([why], ())
+
+
+def test_a_renumbered_port_of_two_services_is_no_ambiguity() -> None:
+    """The controller has written the slices of the second one already."""
+    headless = service("rating-headless", cluster_ips=("None",))
+    written = numbered(1, port=8081, of="rating-headless", by=SLICE_CONTROLLER)
+    found = serving(claim({}, (HTTP, headless), (*mid_write(endpoint(1)), written)))
+    assert (dict(found.verdicts), len(found.unplaced)) == ({}, 1)
+
+
+def test_in_mode_service_a_renumbered_pod_serves_on() -> None:
+    """Callers use the Service's own port."""
+    found = serving(at_services((HTTP,), mid_write(endpoint(1))))
+    assert {one.instance.status.value for one in found.wanted.values()} == {"UP"}
+
+
+def test_a_limit_counts_the_two_numbers_of_a_pod() -> None:
+    """Each is an endpoint that callers use, and the percentage is of the endpoints."""
+    for limit, number in ((1, 1), ("50%", 1), (2, 2)):
+        found = FakeWorld()
+        found.cluster.apply(syncer(limit=limit), BY_HAND, *PODS_BY_HAND)
+        found.run()
+        assert len(found.statuses()) == number
 
 
 # --- What the sentence blames -----------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ PROMISES = {
         "none of the Service's ports",
         "stays at its registered number",
         "an address and a port",
+        "being renumbered",
+        "keeps its registered name",
         "invalid spec",
         "only by proof",
         "grant that is missing",

@@ -34,7 +34,7 @@ def test_without_eureka_a_port_that_stays_is_not_called_wrong() -> None:
     asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no Eureka was given")
     found = asked.why()
     assert found.outcome is Outcome.UNKNOWN
-    assert "The last pass served it on the port of its instances" in text(found)
+    assert "The last pass served it by the port and app of its instances" in text(found)
     asked.fake.cluster.apply(syncer(port="grpc"))
     assert asked.why().reason == "NoSuchPort"
 
@@ -119,3 +119,48 @@ def test_a_service_without_ports_has_its_pods_all_the_same() -> None:
     assert (found.up, found.of) == (1, 1)
     asked.fake.cluster.slices = [replace(piece(endpoint(1)), ports=(EndpointPort(name="x", port=1),))]
     assert asked.why(f"pod/{NS}/rating-1").outcome is not Outcome.REGISTERED
+
+
+def test_one_pod_with_two_numbers_is_two_endpoints() -> None:
+    """A second controller has another number for the Service's port. Two Services of one pod are one."""
+    headless = service("rating-headless", cluster_ips=("None",))
+    asked = Asked(endpoint(1), services=[service(), headless])
+    asked.fake.cluster.apply(piece(endpoint(1), service="rating-headless"))
+    asked.fake.cluster.apply(piece(endpoint(2, terminating=True), name="ends"))
+    asked.fake.run()
+    assert "its EndpointSlices list 1 endpoint" in text(asked.why())
+    asked.fake.cluster.apply(replace(piece(endpoint(1), name="mesh", port=8081), managed_by="mesh"))
+    asked.fake.run()
+    for found in (asked.why(), asked.why(f"pod/{NS}/rating-1"), asked.why(f"svc/{NS}/rating")):
+        assert (found.outcome, found.up, found.of) == (Outcome.REGISTERED, 2, 2)
+    assert "its EndpointSlices list 2 endpoints" in text(asked.why())
+
+
+def test_a_pod_whose_slices_are_being_renumbered_is_told() -> None:
+    """The controller will write the other slice in a moment. Until then nothing new is registered."""
+    asked = Asked(endpoint(1))
+    asked.fake.cluster.slices = [
+        replace(piece(endpoint(1), name=f"rating-{port}", port=port), managed_by=SLICE_CONTROLLER)
+        for port in (8080, 8081)
+    ]
+    asked.fake.run()
+    found = asked.why(f"pod/{NS}/rating-1")
+    assert found.outcome is not Outcome.REGISTERED
+    why = "pod rating-1 is in EndpointSlices with different numbers for port http of Service rating"
+    assert why in found.sentence
+
+
+def test_an_app_that_keeps_its_name_is_told() -> None:
+    """So is a pod behind the added Service alone."""
+    one = syncer(selector={"matchLabels": {"app": "rating"}})
+    asked = Asked(endpoint(1), one=one)
+    asked.fake.run()
+    asked.fake.cluster.apply(service("rating-metrics"), piece(endpoint(1), endpoint(2), service="rating-metrics"))
+    asked.fake.run()
+    found = asked.why()
+    assert (found.outcome, found.apps, found.of) == (Outcome.REGISTERED, ("RATING",), 1)
+    (note,) = [link for link in found.links if link.part is Part.PORT and link.mark is Mark.NOTE]
+    assert "Until then it is app rating" in note.text
+    alone = asked.why(f"pod/{NS}/rating-2")
+    assert alone.reason == "AmbiguousService"
+    assert "not name the app that its syncer registers" in alone.sentence
