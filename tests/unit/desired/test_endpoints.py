@@ -224,7 +224,7 @@ def test_a_pod_behind_two_services_counts_as_the_one_that_lives(better: Endpoint
             replace(backend(name), endpoint=copy, ready=copy.ready)
             for name, copy in (("rating", first), ("rating-headless", second))
         ]
-        (merged,) = one_per_pod(found).values()
+        (merged,) = one_per_port(found).values()
         told, wanted = merged.endpoint, (better.terminating, better.ready, better.serving)
         assert (told.terminating, merged.ready, told.serving) == wanted
 
