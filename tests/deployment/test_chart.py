@@ -134,7 +134,7 @@ def purged(program: Program) -> str:
         "PATH": "/usr/bin:/bin",
     }
     done = subprocess.run(
-        [BINARY, "owner", "purge", "--owner", program.owner, "--yes"],
+        [BINARY, "purge", "--owner", program.owner, "--yes"],
         env=variables,
         capture_output=True,
         text=True,
