@@ -63,10 +63,10 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
             yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
 
 
-def to_confirm(removals: Iterable[Removal], brake: Brake) -> list[Hold]:
-    """Return one hold for each syncer's removals, whether they were seen before or not. They hold nothing: a later pass
-    has to know that this one planned them."""
-    return [_awaiting(syncer, tuple(own), "", brake) for syncer, own in sorted(by_syncer(removals).items())]
+def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> list[Hold]:
+    """Return one hold for each syncer's removals, whether they were seen before or not; with `dead`, their pods were
+    seen dead. They hold nothing: a later pass has to know that this one planned them."""
+    return [_awaiting(syncer, tuple(own), "", brake, dead=dead) for syncer, own in sorted(by_syncer(removals).items())]
 
 
 def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:
