@@ -9,6 +9,7 @@ from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.kubernetes import Pods
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import SECOND_LOOK, cancel, down, weigh
 from tests.unit.brake.test_brake_dead import alive, apps, holds
@@ -20,9 +21,10 @@ ALL_LIVE, A_IS_DEAD = alive(0, 1, 2, 3), alive(1, 2, 3)
 
 
 class Daemon:
-    """A process that makes a pass each 10 s over four apps of one pod each."""
+    """A process that makes a pass each 10 s over apps of one pod each."""
 
-    def __init__(self) -> None:
+    def __init__(self, stands: Observed = STANDS) -> None:
+        self._stands = stands
         self._sightings = Sightings()
         self._now = 0.0
 
@@ -30,7 +32,7 @@ class Daemon:
         """Make a pass that plans these removals; return what it holds."""
         self._now += 10
         before = self._sightings.before(desired([], [], []), monotonic=self._now, now=0.0, within=620)
-        braked = weigh(sorted_plan(removals), STANDS, SECOND_LOOK, pods=pods or {}, seen=before)
+        braked = weigh(sorted_plan(removals), self._stands, SECOND_LOOK, pods=pods or {}, seen=before)
         self._sightings.note(braked.held, before, monotonic=self._now)
         return holds(braked)
 
@@ -84,6 +86,19 @@ def test_evidence_that_begins_keeps_the_look_before_it() -> None:
     assert daemon.plans(A) == [(AWAITING, 1)]
     assert daemon.plans(A_TERMINATING, B_DOWN, pods=ALL_LIVE) == [(TOO_MANY, 2)]
     assert daemon.plans(A) == []
+
+
+def test_a_deletion_that_is_held_is_no_look_at_the_pod() -> None:
+    """The syncers of 12 apps are deleted, and created again before anything is lost. The endpoint of one is missing."""
+    names = [f"app{number}" for number in range(12)]
+    deleted = [cancel(number, app=name, grounds=Grounds.SYNCER_DELETED) for number, name in enumerate(names)]
+    missing = cancel(0, app="app0")
+    daemon = Daemon(apps(*names))
+    for _ in range(3):
+        assert daemon.plans(*deleted, pods=alive(*range(12))) == [(TOO_MANY, 12)]
+    assert daemon.plans(missing) == [(AWAITING, 1)]
+    assert daemon.plans(missing) == [(AWAITING, 1)]
+    assert daemon.plans(missing) == []
 
 
 def test_a_pass_that_plans_it_no_longer_ends_the_wait_of_each_kind() -> None:
