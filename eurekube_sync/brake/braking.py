@@ -75,7 +75,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
-    held = held_of(holds, _seen_now(scales, weighed, holds, brake))
+    held = held_of(holds, _seen_now(scales, planned, weighed, holds, brake))
     return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
 
 
@@ -147,11 +147,30 @@ def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -
     return meant | (brake.approved & {removal.key for removal in planned})
 
 
-def _seen_now(scales: Scales, weighed: Collection[Removal], holds: Iterable[Hold], brake: Brake) -> list[Hold]:
+def _seen_now(
+    scales: Scales,
+    planned: Iterable[Removal],
+    weighed: Collection[Removal],
+    holds: Iterable[Hold],
+    brake: Brake,
+) -> list[Hold]:
     """Return what a second pass can confirm, although a larger hold has it in this one."""
     held = {removal.key for hold in holds for removal in hold.removals}
-    seen = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
-    return to_confirm(seen, brake)
+    last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
+    emptied = scales.emptied(weighed)
+    terminating = []
+    for removal in weighed:
+        # Its endpoint may be missing in the next pass. A deleted syncer says nothing of the pod.
+        ends = removal.grounds is Grounds.TERMINATING
+        if ends and removal.key in held and removal.key.app in emptied:
+            terminating.append(removal)
+    gone = [removal for removal in planned if removal.key in held and removal.key in scales.dead]
+    # The first are those whose mark a status keeps.
+    return [
+        *to_confirm(last, brake),
+        *to_confirm(terminating, brake),
+        *to_confirm(gone, brake, dead=True),
+    ]
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:

@@ -3,9 +3,10 @@ of an app, removed without evidence, and dead pods among too many removals.
 
 A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not plan
 the removal again forgets it, here and in the status. A pass that plans it sees it, whatever else holds it then: else an
-app that comes and goes would keep another app's dead pods UP, because each larger hold would begin their wait anew. A
-pass that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only a process that
-makes a second pass can confirm it."""
+app that comes and goes would keep another app's dead pods UP, because each larger hold would begin their wait anew. It
+sees it as well if the endpoint only terminates, and it sees a dead pod whether its syncer is there or not. A pass that
+confirms it, and whose call fails, does not forget it either. An orphan has no status, so only a process that makes a
+second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -63,10 +64,10 @@ def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake:
             yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
 
 
-def to_confirm(removals: Iterable[Removal], brake: Brake) -> list[Hold]:
-    """Return one hold for each syncer's removals, whether they were seen before or not. They hold nothing: a later pass
-    has to know that this one planned them."""
-    return [_awaiting(syncer, tuple(own), "", brake) for syncer, own in sorted(by_syncer(removals).items())]
+def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> list[Hold]:
+    """Return one hold for each syncer's removals, whether they were seen before or not; with `dead`, their pods were
+    seen dead. They hold nothing: a later pass has to know that this one planned them."""
+    return [_awaiting(syncer, tuple(own), "", brake, dead=dead) for syncer, own in sorted(by_syncer(removals).items())]
 
 
 def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:

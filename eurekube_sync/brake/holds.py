@@ -84,8 +84,12 @@ class Hold:
         """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
         if self.syncer is None or not self.mark:
             return ()
-        alone = [seen_as(removal, dead=self.dead) for removal in self.removals]
-        return tuple((self.syncer, mark) for mark in (self.mark, *alone))
+        marks = [self.mark]
+        for removal in self.removals:
+            marks.append(seen_as(removal, dead=False))
+            if self.dead:  # who saw its pod dead saw as well that it does not serve
+                marks.append(seen_as(removal, dead=True))
+        return tuple((self.syncer, mark) for mark in marks)
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
         return replace(self, removals=tuple(one for one in self.removals if one.key not in keys))

@@ -141,7 +141,7 @@ class Dead:
         stands: dict[Key, tuple[float, int]] = {}
         found = list(self._of_the_dead(view))
         self._begin_anew_where_more_died(found)
-        self._begin_anew_where_the_syncer_is_back(found)
+        self._begin_anew_where_the_syncer_comes_or_goes(found)
         for key, listed in found:
             if self._is_excused(view, key, listed, reasons.get(key, "")):
                 continue
@@ -173,13 +173,26 @@ class Dead:
                         self._dead.pop(key, None)
         self._sets = now
 
-    def _begin_anew_where_the_syncer_is_back(self, found: list[tuple[Key, Listed]]) -> None:
-        """Lets a wait for the removal of an orphan count for its syncer, which exists again."""
-        refs = {key: syncer_of(listed[0]) for key, listed in found}
-        for key, ref in refs.items():
-            if ref in self._orphaned and ref in self._judge.truth.syncers:
+    def _begin_anew_where_the_syncer_comes_or_goes(self, found: list[tuple[Key, Listed]]) -> None:
+        """Begins waits again where a syncer came or went. A single pass knows nothing of the wait of an orphan whose
+        syncer exists again. And where a syncer went with an earlier CRD, a missing endpoint counts no more: two passes
+        have to see the pod dead."""
+        daemon = self._judge.story.installation.mode is Mode.DAEMON
+        orphaned: set[Ref] = set()
+        for key, listed in found:
+            ref = syncer_of(listed[0])
+            if ref not in self._judge.truth.syncers:
+                orphaned.add(ref)
+            came = ref in self._orphaned and ref not in orphaned and not daemon
+            went = ref in orphaned and ref not in self._orphaned and self._is_of_an_earlier_crd(listed)
+            if came or went:
                 self._dead.pop(key, None)
-        self._orphaned = frozenset(refs.values()) - self._judge.truth.syncers.keys()
+        self._orphaned = frozenset(orphaned)
+
+    def _is_of_an_earlier_crd(self, listed: Listed) -> bool:
+        clock = self._judge.world.clock
+        written = listed[0].last_dirty / 1000 - clock.now() + clock.time
+        return written <= self._crds[self._judge.truth.crd_uid] + 1
 
     def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
         """The instances that are UP on every server since before the pass listed it, and whose pod was gone when the
@@ -216,8 +229,7 @@ class Dead:
                 return True
         if syncer is not None:
             return False
-        written = listed[0].last_dirty / 1000 - self._judge.world.clock.now() + self._judge.world.clock.time
-        if reason == _OF_AN_EARLIER_CRD and written <= self._crds[truth.crd_uid] + 1:
+        if reason == _OF_AN_EARLIER_CRD and self._is_of_an_earlier_crd(listed):
             self._judge.reached["a dead pod whose syncer went with an earlier CRD"] += 1
             return True
         alone = self._judge.story.installation.mode is Mode.ONCE and bool(reason)

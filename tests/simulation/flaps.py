@@ -3,20 +3,27 @@ list that fails each second time; and the promise about them.
 
 awaited     in a daemon, a removal awaits no second look if the good passes of the last 20 s, at least two,
             all wanted to remove the same of its app, whatever else held it then; where pods died
-            meanwhile, the passes since then count. So an app that flaps keeps no instance of another UP
+            meanwhile, or where the passes now look at something else (a syncer that is deleted, one that is
+            missing, or the endpoints of one that is there), the passes since then count. What was seen of a
+            missing syncer counts for its endpoints, unless it may only have gone with its CRD. So an app that
+            flaps keeps no instance of another UP
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from eurekube_sync.model.actions import Grounds, Removal
 
 from . import events as e
 from .story import QUIET, Mode, Story
 from .troubles import Call, Kind, Trouble
+from .truth import Ref
 from .view import PassView, Violation, pod_of
 from .world import OF_THE_FIRST_TEAM, Key
 
@@ -99,13 +106,34 @@ def with_a_flapping_list(base: Story) -> Story:
     return replace(base, troubles=tuple(troubles))
 
 
+class _At(Enum):
+    """What a pass looked at when it wanted to remove an instance."""
+
+    ENDPOINTS = "what its Service and its pod say"
+    DELETION = "the deletion of its syncer"
+    MISSING = "that its syncer is missing"
+    MISSING_FOR_NOW = "that its syncer is missing, which may have gone with its CRD"
+
+
+_OF_GROUNDS = {
+    Grounds.SYNCER_DELETED: _At.DELETION,
+    Grounds.ORPHANED: _At.MISSING,
+    Grounds.SWEPT: _At.MISSING,
+}
+
+
+class _Removal(NamedTuple):
+    key: Key
+    syncer: Ref
+    """An heir's wait begins anew."""
+    looked_at: _At
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
     """What the passes since a moment have held of one app."""
 
-    keys: frozenset[tuple[Key, str]]
-    """The instances, each with the UID of the syncer whose removal it is; empty for an orphan. An heir's
-    wait begins anew, and that of a syncer that is created again."""
+    removals: frozenset[_Removal]
     dead: frozenset[Key]
     """Those whose pods are gone."""
     since: float
@@ -130,16 +158,14 @@ class SecondLooks:
             self._held = {}
         if not self._judge.dead.is_good(view):
             return
-        reasons: dict[str, dict[tuple[Key, str], str]] = {}
+        reasons: dict[str, dict[_Removal, str]] = {}
         for hold in report.held.holds if report.held else ():
-            for removal in hold.removals:
-                ref = removal.syncer.namespace, removal.syncer.name
-                syncer = self._judge.truth.syncers.get(ref)
-                removed = Key(*removal.key), syncer.uid if syncer is not None else ""
-                reasons.setdefault(removal.key.app, {})[removed] = hold.reason.value
-        self._held = {app: self._with(app, frozenset(keys), view) for app, keys in reasons.items()}
+            for planned in hold.removals:
+                removal = _looked_at(planned, hold.reason.value)
+                reasons.setdefault(removal.key.app, {})[removal] = hold.reason.value
+        self._held = {app: self._with(app, frozenset(held), view) for app, held in reasons.items()}
         for app, held in sorted(self._held.items()):
-            awaiting = [key for (key, _), reason in reasons[app].items() if reason == _AWAITING]
+            awaiting = [removal.key for removal, reason in reasons[app].items() if reason == _AWAITING]
             if not awaiting:
                 continue
             self._judge.reached["a removal that awaits a second look"] += 1
@@ -147,13 +173,31 @@ class SecondLooks:
                 told = f"{held.passes} good passes since {held.since:.1f} s wanted to remove it"
                 raise Violation("awaited", f"{min(awaiting)} awaits a second look, and {told}")
 
-    def _with(self, app: str, keys: frozenset[tuple[Key, str]], view: PassView) -> _Held:
+    def _with(self, app: str, removals: frozenset[_Removal], view: PassView) -> _Held:
         before = self._held.get(app)
-        dead = frozenset(key for key, _ in keys if self._is_dead(key))
-        if before is None or not keys <= before.keys or not dead <= before.dead:
-            return _Held(keys=keys, dead=dead, since=view.begun, passes=1)
-        return _Held(keys=keys, dead=dead, since=before.since, passes=before.passes + 1)
+        dead = frozenset(removal.key for removal in removals if self._is_dead(removal.key))
+        if before is None or not removals <= _seen(before.removals) or not dead <= before.dead:
+            return _Held(removals=removals, dead=dead, since=view.begun, passes=1)
+        return _Held(removals=removals, dead=dead, since=before.since, passes=before.passes + 1)
 
     def _is_dead(self, key: Key) -> bool:
         uids = [pod_of(state[key][0]) for state in self._judge.known if key in state]
         return any(self._judge.dead.ended(uid) < inf for uid in uids)
+
+
+def _looked_at(removal: Removal, reason: str) -> _Removal:
+    """What a pass held, and what it looked at for that."""
+    looked_at = _OF_GROUNDS.get(removal.grounds, _At.ENDPOINTS)
+    if removal.grounds is Grounds.SWEPT and reason != _AWAITING:
+        looked_at = _At.MISSING_FOR_NOW
+    syncer = removal.syncer.namespace, removal.syncer.name
+    return _Removal(Key(*removal.key), syncer, looked_at)
+
+
+def _seen(removals: Iterable[_Removal]) -> frozenset[_Removal]:
+    """What the next pass need not look at for the first time."""
+    seen = set(removals)
+    for removal in removals:
+        if removal.looked_at is _At.MISSING:
+            seen.add(removal._replace(looked_at=_At.ENDPOINTS))
+    return frozenset(seen)

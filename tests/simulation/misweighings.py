@@ -88,6 +88,11 @@ def misweighings() -> tuple[Defect, ...]:
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
         Defect(name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)),
+        Defect(
+            name="a larger hold is no look at what it holds",
+            about="a flapping app",
+            patches=((braking, "_seen_now", _nothing_waits),),
+        ),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
         Defect(name="an app may lose ever so many", about="a crowd", patches=((braking, "too_much", _of_any_app),)),
         Defect(

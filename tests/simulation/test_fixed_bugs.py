@@ -117,7 +117,17 @@ def beside_an_instance_whose_client_ended() -> Story:
     )
 
 
+def dead_while_its_syncer_was_away() -> Story:
+    """The CRD is installed again. A pass sees that the instance's pod is gone, and before the second look its syncer is
+    back."""
+    pod, rating = setting("pay")[:3], setting("rating")[:3]
+    gone = (e.ServiceDeleted(at=29.5, app="pay"), e.PodMoves(at=50, app="pay", number=0, ip="10.0.0.5"))
+    story = plain((*pod, *rating, *gone, e.CrdDeleted(at=67.8, lasts=24.4, empty_for=17.9)))
+    return replace(story, ends=180)
+
+
 MENDED: dict[str, Story] = {
+    "a pod is seen dead, and its syncer is back before the second look": dead_while_its_syncer_was_away(),
     "ours does not give way to an instance that nobody renews, which a restarted server has registered": (
         beside_an_instance_whose_client_ended()
     ),
