@@ -26,6 +26,7 @@ _SECRET_KEY = re.compile(
 """Matches a name in lower case. The words of the last line match only as whole words."""
 _NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # as in `dbPass` and `DBAuth`
 HIDDEN = "***"
+_WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){0,2}")  # a JSON Web Token (RFC 7519)
 _HEADER = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE
 )
@@ -93,6 +94,7 @@ def _without(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(_all_forms(secrets), key=len, reverse=True):
         found = re.escape(secret) if len(secret) >= _WHOLE_WORD else rf"(?<!\w){re.escape(secret)}(?!\w)"
         text = re.sub(found, HIDDEN, text) if len(secret) >= _SHORTEST else text
+    text = _WEB_TOKEN.sub(HIDDEN, text)
     text = _HEADER.sub(lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text)
     return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", _SCHEME.sub(rf"\1 {HIDDEN}", text))
 

@@ -108,14 +108,18 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
 def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """The syncer asks for a port that the Service has no more. The old pod ends, and the new one is
-    ready: `run` says so in each mode, with a condition and one event, until the port is right."""
+    """The Service's ports get other names and numbers, so that the syncer's port is gone. The old pod ends,
+    and the new one is ready: `run` says so in each mode, with a condition and one event, until the port is
+    right."""
     ids = [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in (ADDRESS, NEW)]
     make_syncer(world, NAMESPACE, "old", "shop", port="http")
     program.good()
     assert registry.status("SHOP", ids[0]) == "UP"
     path = f"{syncers_of(NAMESPACE)}/old"
-    world.request("PATCH", path, {"spec": {"port": "no-such-port"}})
+    service = f"/api/v1/namespaces/{NAMESPACE}/services/shop"
+    before = world.request("GET", service)["spec"]["ports"]
+    moved = [{"name": name, "port": port, "targetPort": port} for name, port in (("web", 9000), ("admin", 9090))]
+    world.request("PATCH", service, {"spec": {"ports": moved}})
     world.create_pod(NAMESPACE, "shop-2", labels={"app": "shop"}, node=NODE, ips=[NEW])
     world.delete_pod(NAMESPACE, "shop-1")
     world.wait_for_slices(NAMESPACE, "shop", {NEW: "Ready"})
@@ -129,6 +133,7 @@ def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
     assert conditions["Ready"]["reason"] == "LastInstanceLost"
     assert len(events_of(world, NAMESPACE, "LastInstanceLost")) == 1
 
-    world.request("PATCH", path, {"spec": {"port": "http"}})
+    world.request("PATCH", service, {"spec": {"ports": before}})
+    world.wait_for_slices(NAMESPACE, "shop", {NEW: "Ready"})
     program.good()
     assert registry.status("SHOP", ids[1]) == "UP"

@@ -42,6 +42,7 @@ _NAMES = (
 )
 """What names credentials, also without a value, as a template leaves it without its variable. An
 `auth-provider` is left to the official client."""
+_MOST_SECONDS = 150.0  # of a program without a person at a terminal
 _LONGEST = 300  # characters of a program's or a person's words
 _LARGEST = 1024 * 1024  # bytes of a file with a token
 _LOG_HEAD = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ", re.MULTILINE)  # klog's, with a time
@@ -148,8 +149,11 @@ class _Program:
                 stdin=None if at_terminal else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=None if at_terminal else subprocess.PIPE,
+                timeout=None if at_terminal else _MOST_SECONDS,
                 check=False,
             )
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"did not end within {_MOST_SECONDS:.0f} s, and was killed") from None
         except (OSError, ValueError) as error:  # ValueError: of a NUL character
             why = getattr(error, "strerror", None) or "its command is no text of the system"
             raise self._failed(f"cannot be run: {why}", self.hint) from error
@@ -195,7 +199,8 @@ class _Program:
         return Credentials(user, until)
 
     def _failed(self, why: str, words: str = "") -> ClusterCredentialsMissing:
-        said = excerpt(words, most=_LONGEST)
+        values = [value for _, value in self.variables]  # they may be passwords
+        said = excerpt(words, most=_LONGEST, secrets=values)
         command = excerpt(self.command, most=80)
         return _missing(f"{PROGRAM}, {command}, {why}{f': {said}' if said else ''}")
 
