@@ -101,6 +101,19 @@ CORNERS: dict[str, Story] = {
         ),
         ends=100,
     ),
+    "another cluster's instance goes while the program is paused, and the cached list shows it after that": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.StrangerRegisters(at=5, who="cluster", app="rating", ip="10.0.0.2"),
+                e.SyncerDeleted(at=45, name="rating", app="rating"),
+                d.DeletionAbandoned(at=47, name="rating", app="rating"),
+                e.StrangerLeaves(at=98, who="cluster", app="rating", ip="10.0.0.2"),
+            ),
+            Trouble(at=48, until=60, calls=frozenset({Call.LIST}), kind=Kind.PAUSE_BEFORE, strikes=1, seconds=49),
+        ),
+        ends=130,
+    ),
     "the successor of an abandoned syncer loses its Service before a pass has seen it": replace(
         plain(
             (
