@@ -26,17 +26,19 @@ class Clashes:
         """Whether an instance of another owner is registered, and whether one of another cluster is."""
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """Notes the instances that are registered now."""
+        """Notes the instances that are registered now. What is gone by now stood until this look, as
+        far as anybody knows: while the program is paused, minutes may lie between two looks."""
+        stood_another_owners, stood_one = self._stands
         if len(states) != len(self._looked_at) or any(map(is_not, states, self._looked_at)):
             marks = [listed[0].metadata for state in states for listed in state.values()]
             self._looked_at = list(states)
             self._stands = any(map(self._is_anothers, marks)), any(map(self._is_one, marks))
         another_owners, one = self._stands
-        if another_owners:
+        if another_owners or stood_another_owners:
             self._other_owner = now
-        if one:
-            if now - self._until > _CACHE:
-                self._since = now
+        if one and not stood_one and now - self._until > _CACHE:
+            self._since = now
+        if one or stood_one:
             self._until = now
 
     def stopped(self, view: PassView) -> bool:

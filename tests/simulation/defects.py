@@ -23,6 +23,7 @@ from eurekube_sync.model import actions
 from eurekube_sync.model.actions import Cancel, Renew, Update, comes_last
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import CrdAge
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sources import Complete, Unknown
@@ -143,8 +144,8 @@ def _healed_when_frozen(for_unwanted: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _always_live(self: KubernetesCluster) -> Complete[float]:
-    return Complete(data=0.0)
+def _always_live(self: KubernetesCluster) -> Complete[CrdAge]:
+    return Complete(data=CrdAge(by_server=0.0, by_ours=0.0))
 
 
 def _cancels_alone(action: Any) -> bool:

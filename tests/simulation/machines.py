@@ -2,7 +2,9 @@
 which one of them listens at two ports; and the promise about them.
 
 socket      an endpoint is an address and a port: at rest each ready one is registered, and no other;
-            no pass removes one that is ready since before the pass looked
+            no pass removes one that is ready since before the pass looked. If the Service is gone and
+            its syncer lives, as after a CRD was restored, the syncer is not served: what stands of it
+            stays, because no list of pods can prove that a machine is gone
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from tests.embedded.instances import Listed
 from .events import Event
 from .story import QUIET, Story
 from .troubles import Call
+from .truth import Ref
 from .view import PassView, Violation, change, is_up, status_of, syncer_of
 from .world import APPS, FEW, TEAMS, Key, is_machine, machine_name, syncer_path
 
@@ -205,6 +208,9 @@ class Machines:
             for key in sorted(self._judge.ours_of(state)):
                 if not self.are(state[key]) or key in self._judge.held:
                     continue
+                if self._says_that_no_service_matches(syncer_of(state[key][0])):
+                    self._judge.reached["machines of a Service that is gone, at rest"] += 1
+                    continue
                 if key not in written and status_of(state[key]) != "OUT_OF_SERVICE":
                     raise Violation("socket", f"{key} stands, and no slice has its address and port")
         if self._has_two_at_one_address():
@@ -223,7 +229,7 @@ class Machines:
         for piece in world.objects("/apis/discovery.k8s.io/v1/endpointslices"):
             metadata = piece["metadata"]
             ref = metadata["namespace"], metadata["labels"].get("kubernetes.io/service-name", "")
-            if ref not in services or not self._is_served(ref):
+            if ref not in services or not self._has_syncer(ref):
                 continue
             numbers = [port["port"] for port in piece["ports"] or () if port["name"] == "http"]
             for endpoint in piece["endpoints"] or ():
@@ -233,7 +239,16 @@ class Machines:
                     written[key] = written.get(key, False) or endpoint["conditions"]["ready"]
         yield from written.items()
 
-    def _is_served(self, ref: tuple[str, str]) -> bool:
+    def _says_that_no_service_matches(self, ref: Ref) -> bool:
+        """Whether the Service of a living syncer is gone, and its condition tells so."""
+        services = {_named(service) for service in self._judge.world.objects("/api/v1/services")}
+        if ref in services or not self._has_syncer(ref):
+            return False
+        conditions = self._judge.truth.machines[ref].get("status", {}).get("conditions", ())
+        reasons = {condition["type"]: condition["reason"] for condition in conditions}
+        return reasons.get("Synced") == "NoMatchingService"
+
+    def _has_syncer(self, ref: Ref) -> bool:
         syncer = self._judge.truth.machines.get(ref)
         return syncer is not None and "deletionTimestamp" not in syncer["metadata"]
 

@@ -165,7 +165,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="CreateOnly changes what differs",
             about="policies",
-            patches=((left_alone, "_created_only", lambda action, stands: action),),
+            patches=((left_alone, "_created_only", lambda action, *_: action),),
         ),
         Defect(
             name="a suspended syncer is changed",

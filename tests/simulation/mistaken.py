@@ -73,7 +73,7 @@ def mistaken() -> tuple[Defect, ...]:
             about="credentials",
             patches=((Calls, "__init__", _with_its_first_token(vars(Calls)["__init__"])),),
         ),
-        Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda self, objects: True),)),
+        Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda *_: True),)),
         Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),
         Defect(
             name="a status that is not written yet is taken for written",

@@ -4,13 +4,12 @@ soon, work that never gets its turn."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply import gates, status
 from eurekube_sync.apply.gates import Opening
-from eurekube_sync.desired.claims import Leaving, Wanted
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.conduct import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
@@ -27,19 +26,8 @@ def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _of_the_ready(choose: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(claim: Any, *rest: Any) -> Any:
-        aside = {
-            key: one
-            for key, one in claim.verdicts.items()
-            if isinstance(one, Leaving) or (isinstance(one, Wanted) and one.instance.status is not InstanceStatus.UP)
-        }
-        rest_of = {key: one for key, one in claim.verdicts.items() if key not in aside}
-        choice = choose(replace(claim, verdicts=rest_of), *rest)
-        chosen = replace(choice.claim, verdicts={**choice.claim.verdicts, **aside})
-        return replace(choice, claim=chosen)
-
-    return wrong
+def _ready_pods_of(claim: Serving) -> int:
+    return sum(wanted.instance.status is InstanceStatus.UP for wanted in claim.wanted.values())
 
 
 def _rounded_down(places: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -84,7 +72,7 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a percentage is of the ready pods",
             about="a share",
-            patches=((left_out, "_choose", _of_the_ready(vars(left_out)["_choose"])),),
+            patches=((left_out, "_pods_of", _ready_pods_of),),
         ),
         Defect(name="a share rounds down", about="a share", patches=((Limit, "places", _rounded_down(Limit.places)),)),
         Defect(

@@ -18,6 +18,7 @@ from .asked import CREATE_ONLY, UPSERT_ONLY, Asked, Limit
 from .defect import made_wrong
 from .defects import defects
 from .elsewhere import AddressLeadsElsewhere, Twin
+from .machines import MachinesListen, MachinesServed
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
@@ -97,6 +98,31 @@ CORNERS: dict[str, Story] = {
                 e.SyncerDeleted(at=45, name="rating", app="rating"),
                 d.DeletionAbandoned(at=47, name="rating", app="rating"),
                 e.StrangerLeaves(at=85, who="cluster", app="rating", ip="10.0.0.2"),
+            )
+        ),
+        ends=100,
+    ),
+    "another cluster's instance goes while the program is paused, and the cached list shows it after that": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.StrangerRegisters(at=5, who="cluster", app="rating", ip="10.0.0.2"),
+                e.SyncerDeleted(at=45, name="rating", app="rating"),
+                d.DeletionAbandoned(at=47, name="rating", app="rating"),
+                e.StrangerLeaves(at=98, who="cluster", app="rating", ip="10.0.0.2"),
+            ),
+            Trouble(at=48, until=60, calls=frozenset({Call.LIST}), kind=Kind.PAUSE_BEFORE, strikes=1, seconds=49),
+        ),
+        ends=130,
+    ),
+    "a CRD and its syncers are restored, and the Service of machines is gone": replace(
+        plain(
+            (
+                *setting("stock"),
+                MachinesServed(at=0, app="cart", how="slices"),
+                MachinesListen(at=0, app="cart", sockets=(("203.0.113.1", 8080, True),)),
+                e.CrdDeleted(at=12, lasts=20, empty_for=10),
+                d.NamespaceDeleted(at=13, namespace="shop", lasts=10),
             )
         ),
         ends=100,
@@ -351,6 +377,12 @@ def test_the_way_home_was_excused() -> None:
     """The lists of another cluster led to a removal, and no client can know."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
     assert reached["what a pass did that asked when its address led home"]
+
+
+def test_machines_of_a_service_that_is_gone_stayed() -> None:
+    """The syncer is not served, and says why."""
+    (reached,) = (run(story).reached for name, story in CORNERS.items() if "Service of machines is gone" in name)
+    assert reached["machines of a Service that is gone, at rest"]
 
 
 def test_the_race_for_an_id_was_excused() -> None:

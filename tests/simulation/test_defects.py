@@ -17,8 +17,9 @@ MOST = 400
 
 @pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
 def test_a_defect_is_caught(defect: Defect) -> None:
-    """Any promise may be the broken one."""
-    assert catch(defect, most=MOST).promise
+    """Any promise may be the broken one, but that no pass ends with an exception: a defect that raises
+    one does not fit the code any more, and nothing shows that a promise would catch it."""
+    assert catch(defect, most=MOST).promise not in ("", "crash")
 
 
 def test_a_run_takes_the_place_of_the_one_before() -> None:
