@@ -19,7 +19,7 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
@@ -56,7 +56,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
             braked = _braked(drafted, observed, last_up, brake)
         found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
     else:
-        braked = _blind(desired, last_up)
+        braked = _blind(desired, last_up, given.ownership)
     basis = Basis(
         ownership=given.ownership,
         scope=settings.scope,
@@ -82,7 +82,7 @@ def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Bas
     """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix seconds."""
     last_up = basis.last_up
     if isinstance(basis.registry, Unknown):
-        return _report(settings, at, desired, replace(basis, braked=_blind(desired, last_up)))
+        return _report(settings, at, desired, replace(basis, braked=_blind(desired, last_up, basis.ownership)))
     observed = basis.registry.data
     drafted = draft(desired, observed, last_up)
     braked = _braked(drafted, observed, last_up, basis.brake)
@@ -103,8 +103,11 @@ def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -
     )
 
 
-def _blind(desired: Desired, last_up: frozenset[InstanceKey]) -> Braked:
-    return Braked(plan=plan_blind(desired, last_up), held=None)
+def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
+    plan = plan_blind(desired, last_up)
+    if ownership.former:  # what is not registered may be registered under its former id
+        plan = sorted_plan(replace(renewal, if_gone=None) for renewal in plan.renewals)
+    return Braked(plan=plan, held=None)
 
 
 def _read_again(
@@ -221,6 +224,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         outcomes = Outcomes.of([*done, *applier.remove(removals.actions, removals.kept_back)])
         plan, confirmed = removals.plan, confirmed | removals.confirmed
         held = held_together(held, removals.held)
+        renew_former(applier, report.registry.data, outcomes)
     outcomes = renew_the_rest(applier, outcomes)
     failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
     again = tuple(action for action in failed if isinstance(action, Update | Cancel))
@@ -231,6 +235,18 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     if isinstance(report.registry, Complete):
         memory.last_seen.note(report.registry.data, outcomes, world.renewals.renewed_lately(), desired)
     return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
+
+
+def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
+    """Renews the instances of a former owner that could not be moved. Nothing else does: at the pass's begin it was
+    unknown whether their installation has ended."""
+    staying: list[ObservedInstance] = []
+    for instance in observed.former.values():
+        outcome = outcomes.by_key.get(instance.key)
+        if outcome is None or outcome.failed:
+            staying.append(instance)
+    if staying:
+        applier.renew(plan_renewals(staying, "it could not be moved to its new id yet").renewals, staying)
 
 
 def with_lost_apps(found: Found, report: PassReport) -> PassReport:

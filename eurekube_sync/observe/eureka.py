@@ -68,6 +68,21 @@ class Observed:
             found.setdefault(syncer, set()).add(key)
         return {syncer: frozenset(keys) for syncer, keys in found.items()}
 
+    @cached_property
+    def former(self) -> Mapping[InstanceKey, ObservedInstance]:
+        """The instances with a former mark, by the key that they get from this owner."""
+        if not self.ownership.former:
+            return {}
+        return {
+            self.ownership.key_of(instance): instance
+            for instance in self.ours.values()
+            if self.ownership.is_former(instance)
+        }
+
+    def registered(self, key: InstanceKey) -> ObservedInstance | None:
+        """Return our instance of this key, also one that is still registered under its former id."""
+        return self.ours.get(key) or self.former.get(key)
+
     def silent(self, instance: ObservedInstance) -> float:
         """Return for how many seconds nobody had renewed or registered the instance when the list was made. 0 where
         Eureka gives no renewal time."""

@@ -14,7 +14,7 @@ from shlex import quote
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.values import dataclass
@@ -121,14 +121,20 @@ def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
 
 
 def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedInstance]:
-    """Return the instances with a former mark whose endpoint a syncer wants, and is not registered as ours yet."""
-    waiting: list[ObservedInstance] = []
+    """Return the instances with a former mark that a first pass would move; none once the move has begun.
+
+    From then on, this installation renews what it does not move yet, and its renewals look like those of the former
+    one. A former installation that is started again finds our instances at its addresses, and refuses itself."""
+    former: list[ObservedInstance] = []
     for instance in observed.ours.values():
         if not observed.ownership.is_former(instance):
-            continue
-        successor = observed.ownership.key_of(instance)
-        there = successor != instance.key and successor in observed.ours
-        if successor in desired.wanted_by and not there:
+            return []
+        former.append(instance)
+    waiting: list[ObservedInstance] = []
+    for instance in former:
+        claim = desired.server_of(observed.ownership.key_of(instance))
+        put_out = instance.instance.override is not InstanceStatus.UNKNOWN
+        if claim is not None and not claim.conduct.suspend and not put_out:
             waiting.append(instance)
     return waiting
 

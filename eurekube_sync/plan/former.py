@@ -1,27 +1,32 @@
-"""Instances of a former owner, which the plan moves to their new ids: what a person set on the old id stays. Pure."""
+"""Instances of a former owner, which the plan moves to their new ids, except where callers or a person would lose
+something by that. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Kept, Serving
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.ours import override_of
 
 
-def put_out_before(desired: Desired, observed: Observed) -> Desired:
-    """Keep what a person set OUT_OF_SERVICE under a former id, and register nothing in its place: Eureka keeps an
-    override with the id, so the endpoint would get calls again under the new one."""
+def not_to_move(desired: Desired, observed: Observed) -> Desired:
+    """Keep instances under their former ids, and register nothing in their place, where
+
+    - a person set an override: Eureka keeps it with the id, so the endpoint would get calls again under the new one;
+    - another owner's instance has the new id: the endpoint would be registered under neither.
+    """
     kept_by_syncer: dict[SyncerRef, dict[InstanceKey, Kept]] = {}
-    for instance in _put_out(observed):
+    for instance in _former(observed):
         successor = observed.ownership.key_of(instance)
-        if successor in observed.ours:
-            continue
         syncer = desired.wanted_by.get(successor)
-        if syncer is not None:
-            verdict = _kept(instance)
-            kept_by_syncer.setdefault(syncer, {}).update({instance.key: verdict, successor: verdict})
+        why = _why_kept(instance, successor, observed)
+        if syncer is None or why is None or successor in observed.ours:
+            continue
+        verdict = Kept(why=why, host=instance.instance.ip_addr, port=instance.instance.main_port)
+        kept_by_syncer.setdefault(syncer, {}).update({instance.key: verdict, successor: verdict})
     if not kept_by_syncer:
         return desired
 
@@ -36,19 +41,19 @@ def put_out_before(desired: Desired, observed: Observed) -> Desired:
     return replace(desired, claims=claims, wanted_by=wanted_by)
 
 
-def _put_out(observed: Observed) -> list[ObservedInstance]:
+def _former(observed: Observed) -> list[ObservedInstance]:
     if not observed.ownership.former:
         return []
-    return [
-        instance
-        for instance in observed.ours.values()
-        if instance.status is InstanceStatus.OUT_OF_SERVICE and observed.ownership.is_former(instance)
-    ]
+    return [instance for instance in observed.ours.values() if observed.ownership.is_former(instance)]
 
 
-def _kept(instance: ObservedInstance) -> Kept:
-    why = (
-        f"a person set {instance.key.id} OUT_OF_SERVICE, and a new id would forget that: end it in Eureka, or leave it "
-        "under its former id"
-    )
-    return Kept(why=why, host=instance.instance.ip_addr, port=instance.instance.main_port)
+def _why_kept(instance: ObservedInstance, successor: InstanceKey, observed: Observed) -> str | None:
+    override = override_of(instance)
+    if override is not None:
+        return (
+            f"a person set {instance.key.id} {override.value}, and a new id would forget that: end it in Eureka, or "
+            "leave it under its former id"
+        )
+    if successor in observed.others:
+        return f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
+    return None

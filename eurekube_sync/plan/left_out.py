@@ -64,13 +64,13 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
         return wanted is not None and wanted.instance.status is InstanceStatus.UP and not claim.conduct.suspend
 
     def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-        return (bid.key not in observed.ours, not would_register(bid), seniority(claims_by_bid[bid]))
+        return (observed.registered(bid.key) is None, not would_register(bid), seniority(claims_by_bid[bid]))
 
     for bid, others in across_namespaces(tuple(claims_by_bid)):
         first = min(others, key=rank)
         if rank(first) < rank(bid):
             rivals[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif bid.key not in observed.ours and would_register(bid):
+        elif observed.registered(bid.key) is None and would_register(bid):
             to_read += [other.key for other in others]
     by_syncer = {bid.syncer: claim for bid, claim in claims_by_bid.items()}
     outdone = {ref: claim.outdone_by(rivals[ref]) for ref, claim in by_syncer.items()}
@@ -189,7 +189,7 @@ class _Contenders:
 
     def group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
         """Return the group of an endpoint."""
-        registered = observed.ours[key] if _has_place(key, observed) else None
+        registered = observed.registered(key) if _has_place(key, observed) else None
         mark = registered.metadata.get(LIMIT, "") if registered else ""
         if registered and not limit.lowered_since(mark):
             return self.staying
@@ -274,7 +274,8 @@ def _chosen(contenders: _Contenders, places: int | None, ready: int, kept: int) 
 
 
 def _has_place(key: InstanceKey, observed: Observed) -> bool:
-    return key in observed.ours and observed.ours[key].status in HAS_PLACE
+    registered = observed.registered(key)
+    return registered is not None and registered.status in HAS_PLACE
 
 
 def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:

@@ -17,14 +17,14 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
-from eurekube_sync.plan.former import put_out_before
+from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_alone import left_alone
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import EarlierPlan, for_ours, renewal
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (
-    put_out_before,
+    not_to_move,
     first_registered,
     still_drained,
     within_limits,

@@ -48,7 +48,7 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: Ea
     if isinstance(action, Cancel) and observed.ownership.is_former(instance):
         successor = observed.ownership.key_of(instance)
         if successor in desired.wanted_by:
-            return replace(action, why=f"its pod is registered as {successor.id}")
+            return replace(action, why=f"the id of its endpoint is {successor.id} now")
     return action
 
 

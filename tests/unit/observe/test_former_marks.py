@@ -17,7 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, NO_FORMER, OWNER, Former
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.controller.test_reconcile import article, pods
+from tests.unit.controller.test_reconcile import add_app, article, pods
 from tests.unit.worlds.build import NS, changed, endpoint, foreign
 from tests.unit.worlds.build import OWNER as OLD
 from tests.unit.worlds.fakes import FakeWorld
@@ -71,8 +71,8 @@ def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_t
     assert [call.split()[0] for call in world.wire.writes()] == ["register", "register", "cancel", "cancel"]
     assert (code(report), report.held) == (ExitCode.OK, None)
     assert by_owner(world) == {NEW: BOTH}
-    assert {action.why for action in report.plan.actions if "registered as" in action.why} == {
-        f"its pod is registered as {NEW}:{NS}:rating:10.0.0.{number}:8080" for number in (1, 2)
+    assert {action.why for action in report.plan.actions if "now" in action.why} == {
+        f"the id of its endpoint is {NEW}:{NS}:rating:10.0.0.{number}:8080 now" for number in (1, 2)
     }
     world.former = NO_FORMER
     later(world, 30)
@@ -167,6 +167,102 @@ def test_a_persons_out_of_service_stays_under_its_old_id(world: FakeWorld, passe
     synced = status.condition("Synced")
     assert synced is not None
     assert f"a person set {put_out.id} OUT_OF_SERVICE, and a new id would forget that" in synced.message
+
+
+def refused(world: FakeWorld, *numbers: int) -> None:
+    """Eureka refuses the new instances of these pods."""
+    for number in numbers:
+        new = InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.{number}:8080")
+        world.registry.refuse_register[new] = RegistryUnavailable("503")
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_an_old_instance_that_cannot_be_moved_for_long_does_not_expire(
+    world: FakeWorld, numbers: tuple[int, ...]
+) -> None:
+    """It is renewed, and our renewals are not taken for those of the old installation."""
+    refused(world, *numbers)
+    for _ in range(60):
+        later(world, 30)
+        world.run()
+        world.registry.evict()
+        assert by_owner(world).get(OLD, {}).keys() >= {f"10.0.0.{number}" for number in numbers}
+    world.registry.refuse_register.clear()
+    for _ in range(4):
+        later(world, 30)
+        world.run()
+    assert by_owner(world) == {NEW: BOTH}
+
+
+def test_an_instance_that_stays_keeps_no_other_waiting(world: FakeWorld) -> None:
+    """A person put one out of service. New pods are registered and dead ones go, in each pass."""
+    put_out(world)
+    codes = []
+    for number in range(3, 8):
+        later(world, 30)
+        pods(world, endpoint(1), endpoint(number))
+        world.cluster.ended.add(f"uid-of-rating-{number - 1}")
+        codes.append(code(world.run()))
+        assert f"10.0.0.{number}" in by_owner(world)[NEW]
+    assert codes == [ExitCode.OK] * 5
+    assert by_owner(world)[OLD] == {"10.0.0.1": "OUT_OF_SERVICE"}
+
+
+def test_a_suspended_syncer_is_not_moved_and_keeps_no_other_waiting(world: FakeWorld) -> None:
+    """Its instances are renewed under their old ids."""
+    add_app(world, "cart", 9)
+    world.cluster.syncers[SyncerRef(NS, "rating")] = replace(
+        world.cluster.syncers[SyncerRef(NS, "rating")],
+        spec={"selector": {"app": "rating"}, "port": "http", "suspend": True},
+    )
+    for _ in range(30):
+        later(world, 30)
+        assert code(world.run()) is ExitCode.OK
+        world.registry.evict()
+    assert by_owner(world) == {OLD: BOTH, NEW: {"10.0.0.9": "UP"}}
+
+
+def test_an_override_that_our_down_hides_is_kept_as_well(world: FakeWorld) -> None:
+    """Eureka would forget it with the old id."""
+    out = InstanceStatus.OUT_OF_SERVICE
+    for key, stored in list(world.registry.held.items()):
+        if key.id == f"{OLD}:{NS}:rating:10.0.0.1:8080":
+            instance = replace(stored.instance, status=InstanceStatus.DOWN, override=out)
+            world.registry.held[key] = replace(stored, instance=instance)
+    world.run()
+    assert by_owner(world)[NEW] == {"10.0.0.2": "UP"}
+    assert "10.0.0.1" in by_owner(world)[OLD]
+
+
+def test_a_stranger_under_the_new_id_leaves_the_old_instance_where_it_is(world: FakeWorld) -> None:
+    """Else the pod would be registered under neither."""
+    stranger = InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.1:8080")
+    world.registry.put(changed(foreign(), key=stranger))
+    world.run()
+    assert by_owner(world) == {OLD: {"10.0.0.1": "UP"}, NEW: {"10.0.0.2": "UP"}}
+
+
+def test_a_limit_keeps_the_pods_that_have_a_place(world: FakeWorld) -> None:
+    """The order of the pods depends on their ids, and the move changes these."""
+    world.owner, world.former = OLD, NO_FORMER
+    pods(world, *(endpoint(number) for number in range(1, 7)))
+    rating = world.cluster.syncers[SyncerRef(NS, "rating")]
+    world.cluster.syncers[rating.ref] = replace(rating, spec={**rating.spec, "limit": 2})
+    later(world, 30)
+    world.run()
+    before = by_owner(world)[OLD].keys()
+    later(world, 100)
+    world.owner, world.former = NEW, MOVED
+    world.run()
+    assert by_owner(world) == {NEW: dict.fromkeys(before, "UP")}
+
+
+def test_while_eureka_cannot_be_listed_nothing_gets_a_new_id(world: FakeWorld) -> None:
+    """It may be registered under its old one."""
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    world.run()
+    world.registry.unreadable = None
+    assert by_owner(world) == {OLD: BOTH}
 
 
 def put_out(world: FakeWorld) -> None:
