@@ -11,9 +11,10 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Request
 from tests.command.program import IDS, SYNCERS, Program, syncer
 
+LONG_HOST = "podName." + "a" * 70  # a label has at most 63 characters
 PLAIN = {"selector": {"app": "rating"}, "port": "http"}
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
-    "ambiguous-port": ({"selector": {"app": "rating"}}, "AmbiguousService"),
+    "long-host": ({**PLAIN, "hostName": LONG_HOST}, "NoHostName"),
     "no-such-port": ({**PLAIN, "port": "grpc"}, "NoSuchPort"),
     "no-match": ({"selector": {"app": "nothing"}}, "NoMatchingService"),
     "long-name": ({**PLAIN, "appName": "x" * 129}, "InvalidName"),
@@ -47,18 +48,18 @@ def test_broken_syncers_block_no_other(program: Program) -> None:
     assert (again.eureka, set(again.kubernetes)) == ({"GET": 1, "PUT": 2}, {"GET"})
 
 
-@pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "policy", "nonsense"])
+@pytest.mark.parametrize("name", ["long-host", "no-match", "long-name", "policy", "nonsense"])
 def test_a_syncer_that_becomes_broken_keeps_its_instances(settled: Program, name: str) -> None:
     """A person edits a valid syncer into a broken one. Its instances are renewed."""
     spec, reason = BROKEN[name]
-    patch = {"spec": {"port": None, "policy": None, "appName": None, **spec}}
+    patch = {"spec": {"port": None, "policy": None, "appName": None, "hostName": None, **spec}}
     with settled.playground.kubernetes.older_definition():
         settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
     ended = settled.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert reason in ended.sentence
     assert settled.conditions("rating")["Ready"] == ("False", reason)
-    back = {"spec": {"selector": None, "port": None, "appName": None, "policy": None}}
+    back = {"spec": {"selector": None, "port": None, "appName": None, "hostName": None, "policy": None}}
     with settled.playground.kubernetes.older_definition():
         settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": PLAIN})
@@ -69,7 +70,7 @@ def test_an_instance_is_removed_with_its_pod_although_its_syncer_is_broken(progr
     """A syncer that is not served adds nothing. It removes an instance only if a list of pods shows that its pod is
     gone."""
     assert program.run().code == ExitCode.OK
-    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
+    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"hostName": LONG_HOST}})
     time.sleep(0.1)
     assert program.run().eureka["DELETE"] == 0
     program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)
@@ -78,6 +79,26 @@ def test_an_instance_is_removed_with_its_pod_although_its_syncer_is_broken(progr
     ended = program.run()
     assert (ended.eureka["DELETE"], ended.eureka["POST"]) == (1, 0)
     assert "its pod is gone" in ended.out
+
+
+def test_a_port_that_is_gone_is_served_on_at_its_number(settled: Program) -> None:
+    """A person writes a port that no Service has. The instances show on which number the syncer was served."""
+    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
+    ended = settled.run()
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
+    assert "no Service has the port 'grpc'" in ended.sentence
+    assert "Until then port 8080 is served on" in ended.sentence
+    assert settled.conditions("rating")["Ready"][0] == "True"
+
+
+def test_an_app_that_is_lost_while_its_pods_wait_is_no_success(settled: Program) -> None:
+    """Eureka starts again without its list, and the syncer is not served."""
+    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"hostName": LONG_HOST}})
+    settled.playground.eureka.registry.leases.clear()
+    ended = settled.run()
+    assert ended.code == ExitCode.APP_LOST, ended.out
+    assert "app RATING has no UP instance in Eureka, and 2 ready endpoints of it wait" in ended.out
+    assert settled.conditions("rating")["Ready"] == ("False", "LastInstanceLost")
 
 
 def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:

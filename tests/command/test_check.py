@@ -72,7 +72,8 @@ def still_good(healthy: Set) -> None:
 
 
 def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
-    """The exit code is 0, and nothing is stored: `check` renews an unknown instance, and asks about rights."""
+    """The exit code is 0, and nothing is stored: `check` renews an unknown instance, registers one that Eureka refuses,
+    and asks about rights."""
     before = healthy.program.playground.kubernetes.revision
     ended = healthy.check("-o", "json")
     data = json.loads(ended.out)
@@ -92,8 +93,8 @@ def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
     }
     assert (ended.code, data["exitCode"]) == (ExitCode.OK, 0)
     assert healthy.program.playground.kubernetes.revision == before
-    assert ended.eureka.keys() == {"GET", "PUT"}
-    assert ended.eureka["PUT"] == 1
+    assert ended.eureka.keys() == {"GET", "PUT", "POST"}
+    assert (ended.eureka["PUT"], ended.eureka["POST"]) == (1, 1)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

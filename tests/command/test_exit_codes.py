@@ -27,6 +27,7 @@ REACHED_BY = {
     ExitCode.REMOVAL_HELD: "test_passes.py::test_a_pass_with_held_removals_keeps_and_renews_all",
     ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
     ExitCode.REFUSED: "test_purge.py::test_a_purge_asks_at_a_terminal",
+    ExitCode.APP_LOST: "test_broken_syncers.py::test_an_app_that_is_lost_while_its_pods_wait_is_no_success",
     ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",
 }
 

@@ -52,7 +52,7 @@ def test_the_script_works_in_bash(settled: Program) -> None:
     """It is loaded as the help says. The function that it defines gives the words."""
     script = (
         f"PATH={BINARY.parent}:$PATH; source <(eurekube-sync completion bash); "
-        "COMP_WORDS=(eurekube-sync owner p); COMP_CWORD=2; _eurekube_sync_completion eurekube-sync; "
+        "COMP_WORDS=(eurekube-sync pu); COMP_CWORD=1; _eurekube_sync_completion eurekube-sync; "
         'echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(

@@ -144,7 +144,7 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
     assert b"the report cannot be written: No space left on device" in process.stderr
 
 
-@pytest.mark.parametrize("command", [["orphans"], ["owner", "purge", "--yes"], ["validate", "-"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["orphans"], ["purge", "--yes"], ["validate", "-"]], ids=" ".join)
 @pytest.mark.parametrize("library", ["click", "yaml"])
 def test_an_interrupt_in_the_first_second_is_one_word(world: Program, library: str, command: list[str]) -> None:
     """The libraries are being imported, which takes long on a busy machine. Nothing else has begun."""

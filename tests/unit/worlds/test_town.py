@@ -111,7 +111,7 @@ ROWS = {
     "two apps are scaled to 0 and terminate in the first pass": Row(
         happens=lambda town, apps: town.scale_to_0(*apps),
         to=two,
-        gone={3: 3, 20: 3, 100: 1},
+        gone={3: 2, 20: 2, 100: 1},
         waits={3: TOO_MANY, 20: TOO_MANY},
     ),
     "delete --all -A": Row(
