@@ -91,14 +91,16 @@ def test_a_port_that_is_gone_is_served_on_at_its_number(settled: Program) -> Non
     assert settled.conditions("rating")["Ready"][0] == "True"
 
 
-def test_an_app_that_is_lost_while_its_pods_wait_is_no_success(settled: Program) -> None:
+def test_an_app_that_is_lost_while_its_pods_wait_is_no_success(program: Program) -> None:
     """Eureka starts again without its list, and the syncer is not served."""
-    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"hostName": LONG_HOST}})
-    settled.playground.eureka.registry.leases.clear()
-    ended = settled.run()
+    assert program.run().code == ExitCode.OK
+    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"hostName": LONG_HOST}})
+    program.playground.eureka.registry.leases.clear()
+    time.sleep(0.1)
+    ended = program.run()
     assert ended.code == ExitCode.APP_LOST, ended.out
     assert "app RATING has no UP instance in Eureka, and 2 ready endpoints of it wait" in ended.out
-    assert settled.conditions("rating")["Ready"] == ("False", "LastInstanceLost")
+    assert program.conditions("rating")["Ready"] == ("False", "LastInstanceLost")
 
 
 def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
