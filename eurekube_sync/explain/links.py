@@ -108,19 +108,83 @@ class Grade(StrEnum):
 
 
 class Check(StrEnum):
-    """The subjects of findings. docs/troubleshooting.md has each, in this order."""
+    """The subjects of findings, each with what may be wrong and what to do, as docs/troubleshooting.md says it."""
 
-    KUBERNETES = "Kubernetes"
-    RIGHTS = "Rights"
-    CRD = "Crd"
-    EUREKA_READ = "EurekaRead"
-    EUREKA_WRITE = "EurekaWrite"
-    REPLICAS = "Replicas"
-    SELF_PRESERVATION = "SelfPreservation"
-    CLOCK = "Clock"
-    OWNER = "Owner"
-    LAST_PASS = "LastPass"
-    POD_END = "PodEnd"
+    meaning: str
+    cure: str
+
+    def __new__(cls, value: str, meaning: str, cure: str) -> Check:
+        check = str.__new__(cls, value)
+        check._value_ = value
+        check.meaning, check.cure = meaning, cure
+        return check
+
+    KUBERNETES = (
+        "Kubernetes",
+        "The API gives no answer, or does not show the UID of the namespace `kube-system`, "
+        "which identifies the cluster.",
+        "Check `--kubeconfig` and `--context`, or grant `get` on that namespace.",
+    )
+    RIGHTS = (
+        "Rights",
+        "The account lacks a right.",
+        "Grant it with the manifests in `cronjob/`. The line has the `kubectl auth can-i` command that asks again.",
+    )
+    CRD = (
+        "Crd",
+        "The CRD is missing, is being deleted, or is of another version than the program.",
+        "If it is not being deleted, `eurekube-sync crd | kubectl apply --server-side -f -`.",
+    )
+    EUREKA_READ = (
+        "EurekaRead",
+        "A server cannot be read; the line says why.",
+        "Correct the URL or the [login](connection.md#login-and-tls). If the server has just "
+        "started, wait some minutes.",
+    )
+    EUREKA_WRITE = (
+        "EurekaWrite",
+        "Reads work, but writes are refused, or do not reach Eureka. `check` renews an "
+        "instance that cannot exist, and registers one without a host name, which Eureka "
+        "refuses.",
+        "If the line names CSRF protection, let the server's Spring Security ignore "
+        "`/eureka/**`, and give the login the right to write; see [login and "
+        "TLS](connection.md#login-and-tls). If the line names a proxy, let the proxy pass "
+        "PUT, POST and DELETE; see [proxies](connection.md#a-proxy-before-eureka).",
+    )
+    REPLICAS = (
+        "Replicas",
+        "A server replicates to a server that `--eureka-url` does not name, or to the address that you give.",
+        "Name every server in `--eureka-url`, with the URL that the servers use for each "
+        "other, or set the host name of a server that does not know its own address; see "
+        "[batches](connection.md#batches).",
+    )
+    SELF_PRESERVATION = (
+        "SelfPreservation",
+        "A server lists instances whose leases ended minutes ago, so callers get dead instances.",
+        "Find out why renewals are missing. Self-preservation ends by itself when enough instances are renewed again.",
+    )
+    CLOCK = (
+        "Clock",
+        "A server's clock differs from ours by 10 s or more, so the older of two writes may "
+        "win. From 60 s on, the check fails.",
+        "Set the time of both machines from one source.",
+    )
+    OWNER = (
+        "Owner",
+        "Another cluster uses the same owner, or another owner serves the same syncers.",
+        "As for [OwnerClash](#ownerclash).",
+    )
+    LAST_PASS = (
+        "LastPass",
+        "The last good pass ended minutes ago, or its time is unknown.",
+        "See that the CronJob or the Deployment runs, and give the same `--lock` as `run`.",
+    )
+    POD_END = (
+        "PodEnd",
+        "A pod ends while callers may still call it.",
+        "Add the printed lines to the pod's template, and give `check` the `--interval` of "
+        "`run`; see [the other end](rollout.md#the-other-end-a-pod-that-terminates).",
+    )
 
 
 @dataclass(frozen=True, slots=True)
