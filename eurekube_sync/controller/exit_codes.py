@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import IntEnum
 
+from eurekube_sync.controller.diagnosis import problems_of_the_pass
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.model.errors import EurekubeError
-from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.observe.kubernetes import unknown_sources, unread
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Server
 
 
 class ExitCode(IntEnum):
@@ -156,40 +158,42 @@ CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
 """By server and cause; a server without a cause refused one object. Anything else is an unexpected error."""
 
 
+OF_A_PASS: Mapping[Reason, ExitCode] = {
+    Reason.OWNER_CLASH: ExitCode.OWNER_CLASH,
+    Reason.APPROVAL_REFUSED: ExitCode.CONFIGURATION,
+    Reason.CUT_SHORT: ExitCode.INCOMPLETE,
+    Reason.WRITE_FAILED: ExitCode.INCOMPLETE,
+    Reason.NOT_READ_AGAIN: ExitCode.INCOMPLETE,
+    Reason.LAST_INSTANCE_LOST: ExitCode.APP_LOST,
+    Reason.NOTHING_RELEASED: ExitCode.REMOVAL_HELD,
+    Reason.REMOVAL_HELD: ExitCode.REMOVAL_HELD,
+}
+"""By the reason of a problem that is of no server as a whole."""
+
+
 def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False) -> ExitCode:
-    """Gives the exit code of a pass. If several things are wrong, the first to see to decides."""
-    if report.clashes or any(other.stops_us for other in report.other_owners):
-        return ExitCode.OWNER_CLASH
-    failed = [source.cause for _, source in unknown_sources(report.view)]
-    # A missing right to read drains is reported, and is no failure: it must not stop a rollout.
-    failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
-    if failed:
-        return of_cause(Server.KUBERNETES, failed[0])
-    if isinstance(report.registry, Unknown):
-        return of_cause(Server.EUREKA, report.registry.cause)
-    if report.approval_refused is not None:
-        return ExitCode.CONFIGURATION
-    if report.cut_short:
-        return ExitCode.INCOMPLETE
-    if report.outcomes.failures:
-        causes = [outcome.cause for outcome in report.outcomes.failures]
-        return of_failures(causes, succeeded=report.outcomes.succeeded)
-    if report.cluster_errors:
-        return of_error(report.cluster_errors[0])
-    if any(not blocked.conflict for blocked in report.plan.blocked):
-        return ExitCode.INCOMPLETE
-    if report.lost:
-        return ExitCode.APP_LOST
-    # A person released removals that were not made: the brake holds others, or they are not planned now.
-    unreleased = report.approved is not None and (report.held is not None or not report.released)
-    if unreleased or (report.held is not None and fail_on_held):
-        return ExitCode.REMOVAL_HELD
+    """Return the exit code of a pass: that of the first problem which has one."""
+    # A person released removals that were not made: the brake holds others.
+    held = fail_on_held or report.approved is not None
+    for problem in problems_of_the_pass(report):
+        if problem.reason is Reason.REMOVAL_HELD and not held:
+            continue
+        code = of_problem(problem)
+        if code is not None:
+            return code
     claims = report.desired.claims.values() if report.desired else ()
     if fail_on_broken and any(isinstance(claim, NotServed) and not claim.unknown for claim in claims):
         return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
+
+
+def of_problem(problem: Problem) -> ExitCode | None:
+    """Return the exit code of a problem of the pass; None if it is no failure."""
+    if problem.server is not None:
+        return of_cause(problem.server, Cause(problem.reason))
+    return OF_A_PASS.get(problem.reason)
 
 
 def of_error(error: EurekubeError) -> ExitCode:

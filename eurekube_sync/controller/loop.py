@@ -4,39 +4,43 @@ fails the next one is made all the same."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.leases import chunks
 from eurekube_sync.apply.status import GOOD_PASSES
+from eurekube_sync.controller.diagnosis import (
+    OWNER_NAME,
+    WRITES_TO_EUREKA,
+    WRITES_TO_KUBERNETES,
+    problems_of_the_pass,
+)
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.controller.steps import applier_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew, Result
 from eurekube_sync.model.deadline import Deadline, Streak
-from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, LockLost
+from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Server
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, duration
-from eurekube_sync.observe.kubernetes import unread_by_kind
+from eurekube_sync.model.wording import duration
 
 log = logging.getLogger(__name__)
 
-_EUREKA, _WRITING_EUREKA = "Eureka", "writes to Eureka"
-_KUBERNETES, _WRITING_KUBERNETES = "Kubernetes API", "writes to Kubernetes"
-_OWNER = "the owner name"
 _AGAIN = {
-    _EUREKA: "Eureka can be read again",
-    _WRITING_EUREKA: "writes to Eureka work again",
-    _KUBERNETES: "the Kubernetes API can be read again",
-    _WRITING_KUBERNETES: "writes to Kubernetes work again",
-    _OWNER: "no owner clash any more",
+    Server.EUREKA.value: "Eureka can be read again",
+    WRITES_TO_EUREKA: "writes to Eureka work again",
+    "Kubernetes API": "the Kubernetes API can be read again",
+    WRITES_TO_KUBERNETES: "writes to Kubernetes work again",
+    OWNER_NAME: "no owner clash any more",
 }
+"""By what failed as a whole: that it works again."""
 
 
 class Change(NamedTuple):
@@ -51,7 +55,7 @@ class _Outage:
     """A source that fails, or that failed and may fail again."""
 
     since: float  # Unix seconds
-    told: set[str]  # the causes that were reported: each once in an outage
+    told: set[Reason]  # the causes that were reported: each once in an outage
     good: int = 0  # passes in a row that used it without a failure
     over: float = 0.0  # when the first of these began
 
@@ -66,16 +70,20 @@ class Outages:
 
     def note(self, report: PassReport) -> list[Change]:
         """Gives what changed with this pass."""
-        troubles = dict(_troubles(report))
+        failing: set[str] = set()
         changes: list[Change] = []
-        for source, (cause, sentence) in troubles.items():
-            outage = self._known.setdefault(source, _Outage(since=report.at, told=set()))
+        for problem in problems_of_the_pass(report):
+            if not problem.source:
+                continue
+            failing.add(problem.source)
+            outage = self._known.setdefault(problem.source, _Outage(since=report.at, told=set()))
             outage.good = 0
-            if cause not in outage.told:
-                outage.told.add(cause)
-                changes.append(Change(began=True, sentence=sentence))
+            # Only another cause makes it another outage: the words vary from pass to pass.
+            if problem.reason not in outage.told:
+                outage.told.add(problem.reason)
+                changes.append(Change(began=True, sentence=problem.sentence))
         for source, outage in list(self._known.items()):
-            if source in troubles or not _asked(report, source):
+            if source in failing or not _asked(report, source):
                 continue
             outage.good += 1
             if outage.good == 1:
@@ -90,37 +98,9 @@ class Outages:
 
 def _asked(report: PassReport, source: str) -> bool:
     """Whether the pass used this source, so that a failure would have shown."""
-    if source == _WRITING_EUREKA:
+    if source == WRITES_TO_EUREKA:
         return report.outcomes.succeeded > 0
     return source in _AGAIN or report.desired is not None
-
-
-def _and_lists(more: int) -> str:
-    return f" (and {counted(more, 'more list')})" if more else ""
-
-
-def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Gives for each source that fails its cause and a sentence. Only another cause makes it another outage."""
-    for cluster in report.clashes[:1]:
-        otherwise = "our instances are renewed, and nothing else is done"
-        yield _OWNER, (cluster, f"owner clash: the cluster with UID {cluster} uses the same --owner; {otherwise}")
-    for other in report.other_owners[:1]:
-        yield _OWNER, (other.name, other.sentence)
-    if isinstance(report.registry, Unknown):
-        message = report.registry.message
-        sentence = message if message.startswith("Eureka") else f"Eureka: {message}"
-        yield _EUREKA, (report.registry.cause, sentence)
-    for kind, sources in unread_by_kind(report.view).items():  # once for each kind, not for each namespace
-        name, source = sources[0]
-        yield kind, (source.cause, f"{name}{_and_lists(len(sources) - 1)}: {source.message}")
-    failed = [one for one in report.outcomes.failures if one.cause is not None]
-    if failed and not isinstance(report.registry, Unknown) and not report.outcomes.succeeded:
-        cause = Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause
-        first = next(one for one in failed if one.cause is cause)
-        yield _WRITING_EUREKA, (str(cause), f"no write to Eureka works: {first.detail}")
-    refused = [one for one in report.cluster_errors if isinstance(one, ClusterUnavailable | ClusterDenied)]
-    for error in refused[:1]:
-        yield _WRITING_KUBERNETES, (type(error).__name__, f"Kubernetes: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

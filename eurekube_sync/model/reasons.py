@@ -30,7 +30,8 @@ class Reason(StrEnum):
     meaning: str
     cure: str
 
-    def __new__(cls, value: str, topic: Topic, meaning: str, cure: str) -> Reason:
+    # The defaults are only for lookups by value: `Reason("InSync")`.
+    def __new__(cls, value: str, topic: Topic = Topic.WELL, meaning: str = "", cure: str = "") -> Reason:
         reason = str.__new__(cls, value)
         reason._value_ = value
         reason.topic, reason.meaning, reason.cure = topic, meaning, cure
@@ -67,6 +68,18 @@ class Reason(StrEnum):
         "The host name that the spec asks for cannot be made, or is too long.",
         "Set `hostName: ip`, or a shorter suffix.",
     )
+    IGNORED_ANNOTATION = (
+        "IgnoredAnnotation",
+        Topic.SPEC,
+        "An annotation has a value that this version does not know, so it has no effect.",
+        "Write the value that the message names, or remove the annotation.",
+    )
+    WARNING = (
+        "Warning",
+        Topic.SPEC,
+        "The syncer is served, and something about it is probably not as its author wants it.",
+        "See the message, which says what.",
+    )
 
     # The installation
     NO_SYNCER = (
@@ -87,6 +100,12 @@ class Reason(StrEnum):
         "No installation has this syncer in its [scope](scope.md), or no pass runs.",
         "Remove `syncerClass`, or ask the operator.",
     )
+    OTHER_CLASS = (
+        "OtherClass",
+        Topic.INSTALLATION,
+        "The syncer has another class than this installation serves, or none.",
+        "If this installation should serve it, correct `spec.syncerClass`, or give the class with `--syncer-class`.",
+    )
     DELETING = (
         "Deleting",
         Topic.INSTALLATION,
@@ -105,6 +124,13 @@ class Reason(StrEnum):
         Topic.INSTALLATION,
         "Another cluster has the same owner name, or another owner serves the same syncers.",
         "Give each cluster its own `--owner`. For one cluster, see [two owners](owner.md#two-owners-in-one-cluster).",
+    )
+    OTHER_OWNER = (
+        "OtherOwner",
+        Topic.INSTALLATION,
+        "Another owner serves syncers of this installation, which goes on: it was there first, or serves more.",
+        "Stop one of the two installations, then cancel its instances with `eurekube-sync "
+        "purge`. See [two owners](owner.md#two-owners-in-one-cluster).",
     )
     CRD_MISSING = (
         "CRDMissing",
@@ -337,6 +363,18 @@ class Reason(StrEnum):
         "The brake holds the removal of an instance of the syncer.",
         "See the condition `RemovalHeld`, which has the reason.",
     )
+    APPROVAL_REFUSED = (
+        "ApprovalRefused",
+        Topic.REMOVALS,
+        "What `--approve` names cannot be meant for this pass.",
+        "Look at the plan of now, and approve that.",
+    )
+    NOTHING_RELEASED = (
+        "NothingReleased",
+        Topic.REMOVALS,
+        "This pass plans no removals of the plan id of `--approve`. The plan has changed since.",
+        "Look at the plan of now. If its removals are right, approve its plan id.",
+    )
 
     # Eureka
     NOT_YET_REGISTERED = (
@@ -384,6 +422,25 @@ class Reason(StrEnum):
         "The message shows one failure, or counts the calls. It stays until three passes of a "
         "daemon in a row had no failure.",
         "Wait for these passes. If the reason stays, see the report of `run`.",
+    )
+    WRITE_FAILED = (
+        "WriteFailed",
+        Topic.EUREKA,
+        "Eureka or Kubernetes refused a single write, while others work. The next pass tries again.",
+        "If the message stays, correct what it names.",
+    )
+    NOT_READ_AGAIN = (
+        "NotReadAgain",
+        Topic.EUREKA,
+        "An instance that a pass would change could not be read once more, so it was not changed.",
+        "Wait for the next pass. If the message stays, check that the Eureka server answers `GET /apps/APP/ID`.",
+    )
+    CUT_SHORT = (
+        "CutShort",
+        Topic.EUREKA,
+        "The deadline or a signal ended the pass before all was tried. The next pass continues.",
+        "If it stays, look for what is slow: the log at `-v` has the time of each step. Or give a "
+        "longer `--pass-timeout`.",
     )
 
     # What could not be read An unknown is never treated as missing

@@ -360,6 +360,11 @@ def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unk
     return {kind: [(name, source) for (name, _), source in sources.items()] for kind, sources in found.items()}
 
 
+def is_of_drains(kind: str) -> bool:
+    """Whether a kind of `unread_by_kind` is that of drain annotations."""
+    return kind in _DRAINS.values()
+
+
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """List the sources that were needed and could not be read, with their names."""
     return ((name, source) for _, name, source in _failed(view, _NEEDED))

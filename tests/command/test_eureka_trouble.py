@@ -136,7 +136,7 @@ def test_refused_writes_are_reported_once(settled: Program) -> None:
     ended = settled.run()
     assert ended.code == ExitCode.EUREKA_DENIED
     assert "CSRF" in ended.sentence
-    assert "(1 more like it)" in ended.sentence
+    assert "(and 1 more)" in ended.sentence
     assert_safe(ended)
 
 

@@ -160,7 +160,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 _read_one_by_one(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         why = "fewer instances than its own apps__hashcode counts: something between us and the server shortens it."
-        raise RegistryUnusable(f"Eureka's list holds {why}")
+        raise RegistryUnusable(f"the list holds {why}")
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
 
 
@@ -178,7 +178,7 @@ def _reading(what: str) -> Iterator[None]:
         why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers in its place."
         if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # ValueError: of a number
             why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
-        raise RegistryUnusable(f"Eureka's answer {why}") from error
+        raise RegistryUnusable(f"the answer {why}") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
@@ -252,7 +252,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
     keys = () if has_none else _decoded_or_none(metadata, _RAW_FIELDS)
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
-        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
+        raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
     for name, (written_name, decoder) in _FIELDS.items():
         value = _decoded_or_none(fields.get(written_name), decoder)

@@ -15,7 +15,7 @@ from eurekube_sync import __version__
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
-from eurekube_sync.cli.output.words import all_sentences, gathered, renewed, sentences, summary, syncers_data
+from eurekube_sync.cli.output.words import gathered, problems, renewed, sentences, summary, syncers_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -73,7 +73,7 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
     At a terminal, similar rows and sentences are joined and a long list of registrations is cut. Elsewhere each
     instance and each syncer has a line.
     """
-    rows, shown = rows_of(report), all_sentences(report)
+    rows, shown = rows_of(report), problems(report, with_rows=True)
     more = 0
     if at_terminal:
         rows, shown = list(folded(rows)), list(gathered(shown))
@@ -82,7 +82,11 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
     parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
     if rows and at_terminal:
         parts.append(Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim"))
-    parts += [Line(one.text, mark=Text("i", style="cyan")) if one.note else marked(one.text) for one in shown]
+    for problem in shown:
+        if problem.note:
+            parts.append(Line(problem.sentence, mark=Text("i", style="cyan")))
+        else:
+            parts.append(marked(problem.sentence))
     return Group(*parts, Text(summary(report), style="bold"))
 
 
@@ -100,7 +104,8 @@ def pass_markdown(report: PassReport) -> str:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
         lines += [*_markdown_table(registrations, left), "", "</details>", ""]
-    bullets = [f"- {_text(one.text)}" for one in gathered(all_sentences(report))]
+    shown = gathered(problems(report, with_rows=True))
+    bullets = [f"- {_text(problem.sentence)}" for problem in shown]
     lines += [*bullets, ""] if bullets else []
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []

@@ -109,7 +109,7 @@ def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(world: FakeWorld, cap
     assert "ZeroDivisionError" in caplog.text
 
 
-OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="Eureka: the connection was refused.")
+OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused.")
 
 
 def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
@@ -126,7 +126,7 @@ def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
     with caplog.at_level(logging.INFO):
         loop(Outage(world), Schedule(passes=7))
     assert [(record.levelname, record.message) for record in caplog.records] == [
-        ("WARNING", OUTAGE.message),
+        ("WARNING", f"Eureka: {OUTAGE.message}"),
         ("INFO", "Eureka can be read again, after 1m30s"),
     ]
 

@@ -107,7 +107,7 @@ def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: Fake
     (gathered,) = (line for line in shown if "NoMatchingService" in line)
     assert gathered.startswith(
         f"! NoMatchingService: 30 syncers: {NS}/team-00, {NS}/team-01, {NS}/team-02 and 27 more (-o json has each); "
-        f"the first: syncer {NS}/team-00: NoMatchingService: no Service in namespace {NS} matches"
+        f"the first: no Service in namespace {NS} matches"
     )
 
 

@@ -18,7 +18,7 @@ from eurekube_sync.model.sources import Server
 
 PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
-STAGES = ("desired", "apply", "observe", "explain")
+STAGES = ("desired", "apply", "observe", "explain", "controller")
 """The folders whose code gives reasons."""
 CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
 """The position of the reason among a call's arguments."""
@@ -64,6 +64,13 @@ def reasons_in(tree: ast.AST) -> Iterator[str]:
                     yield each.value
 
 
+def members_in(tree: ast.AST) -> Iterator[str]:
+    """Reasons that the code names as members of the table."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Reason":
+            yield Reason[node.attr].value
+
+
 def constants_in(tree: ast.Module) -> Iterator[str]:
     """Constants of a module whose value is a reason."""
     for node in tree.body:
@@ -81,6 +88,7 @@ def reasons() -> set[str]:
         for file in (package / folder).rglob("*.py"):
             tree = ast.parse(file.read_text())
             found.update(reasons_in(tree))
+            found.update(members_in(tree))
             if folder == "apply" and file.stem in ("conditions", "lost"):
                 found.update(constants_in(tree))
     return found

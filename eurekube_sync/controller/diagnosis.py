@@ -1,0 +1,389 @@
+"""What is wrong after a pass, and what somebody may wonder about. The report, the log of outages and the exit code are
+views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from shlex import quote
+from typing import TypeVar, assert_never
+
+from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
+from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
+from eurekube_sync.model.actions import Outcome, Result
+from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.wording import and_more, counted, duration, one_or_more, some_of
+from eurekube_sync.observe.kubernetes import is_of_drains, unread, unread_by_kind
+from eurekube_sync.plan.value import Blocked, Obstacle
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+WRITES_TO_EUREKA = "writes to Eureka"
+WRITES_TO_KUBERNETES = "writes to Kubernetes"
+OWNER_NAME = "owner name"
+
+
+def problems_of(report: PassReport) -> Iterator[Problem]:
+    """Yield the problems of a pass, the first to see to first. Its exit code is that of the first which has one."""
+    yield from problems_of_the_pass(report)
+    yield from _of_claims(report)
+    yield from _of_conflicts(report)
+    yield from _of_put_out(report)
+
+
+def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
+    """Yield the problems that are of no single syncer."""
+    yield from _of_owners(report)
+    yield from _of_kubernetes(report)
+    yield from _of_eureka(report)
+    yield from _of_approval(report)
+    yield from _of_the_deadline(report)
+    yield from _of_writes_to_eureka(report)
+    yield from _of_writes_to_kubernetes(report)
+    yield from _of_second_reads(report)
+    yield from _of_lost_apps(report)
+    yield from _of_holds(report)
+    yield from _of_scope(report)
+
+
+# --- Owners -----------------------------------------------------------------------------------------------------------
+
+
+def _of_owners(report: PassReport) -> Iterator[Problem]:
+    for cluster in report.clashes:
+        text = (
+            f"owner clash: the cluster with UID {cluster} uses the same --owner; give each cluster its own. If this "
+            f"cluster replaces that one: eurekube-sync run --former-cluster {quote(cluster)}. "
+            "Our instances were renewed, and nothing else was done."
+        )
+        yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
+    for other in report.other_owners:
+        reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
+        yield Problem(reason=reason, subject="", text=other.sentence, source=OWNER_NAME)
+
+
+# --- What could not be read -------------------------------------------------------------------------------------------
+
+
+def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
+    """Yield a problem for each kind of list and each cause, not for each namespace."""
+    for kind, sources in unread_by_kind(report.view).items():
+        by_cause: dict[Cause, list[tuple[str, Unknown]]] = {}
+        for name, source in sources:
+            by_cause.setdefault(source.cause, []).append((name, source))
+        for cause, alike in by_cause.items():
+            name, source = alike[0]
+            text = source.message
+            if len(alike) > 1:
+                text = f"{text}; likewise {some_of([other for other, _ in alike[1:]])}"
+            # Without the right to read them, drains are not followed. That must not stop a rollout.
+            harmless = is_of_drains(kind) and cause is Cause.DENIED
+            server = None if harmless else Server.KUBERNETES
+            yield Problem(reason=Reason(cause), subject=name, text=text, source=kind, server=server)
+
+
+def _of_eureka(report: PassReport) -> Iterator[Problem]:
+    registry = report.registry
+    if isinstance(registry, Unknown):
+        text = registry.message
+        alike = [outcome for outcome in report.outcomes.failures if outcome.cause is registry.cause]
+        if alike:
+            text = f"{text} {counted(len(alike), 'renewal')} failed for the same reason."
+        yield Problem(
+            reason=Reason(registry.cause), subject="Eureka", text=text, source=Server.EUREKA.value, server=Server.EUREKA
+        )
+    elif registry.data.outdated is not None:
+        age = duration(round(registry.data.asked - registry.data.outdated))
+        text = f"{OLD_LIST}. The list is at least {age} old. Instances were read one by one where that may matter"
+        yield Problem(reason=Reason.LIST_OUTDATED, subject="", text=text)
+
+
+def _of_second_reads(report: PassReport) -> Iterator[Problem]:
+    """Report the instances that could not be read again, so that they were not changed."""
+    unread: list[Blocked] = []
+    for blocked in report.plan.blocked:
+        if blocked.obstacle is Obstacle.UNREAD and not blocked.late:
+            unread.append(blocked)
+    if unread:
+        first = unread[0]
+        yield Problem(reason=Reason.NOT_READ_AGAIN, subject=str(first.key), text=f"{first.why}{and_more(len(unread))}")
+
+
+# --- What could not be written ----------------------------------------------------------------------------------------
+
+
+def _of_the_deadline(report: PassReport) -> Iterator[Problem]:
+    if not report.cut_short:
+        return
+    left = not_tried(report)
+    text = "the pass was cut short by its deadline or a signal"
+    if left:
+        text = f"{text}; {counted(left, 'action')} {one_or_more(left, 'was', 'were')} not tried"
+    yield Problem(reason=Reason.CUT_SHORT, subject="", text=f"{text}. The next pass continues")
+
+
+def not_tried(report: PassReport) -> int:
+    """Return the number of actions for which the pass had no time."""
+    late = [blocked for blocked in report.plan.blocked if blocked.late]
+    return report.outcomes.count(Result.NOT_TRIED) + len(late)
+
+
+def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
+    """Report the failed calls, those of the whole server first. What an unread list explains is not told again."""
+    explained = report.registry.cause if isinstance(report.registry, Unknown) else None
+    of_server: list[Outcome] = []
+    of_instances: list[Outcome] = []
+    for outcome in report.outcomes.failures:
+        if outcome.cause is None:
+            if outcome.result is not Result.NOT_TRIED:
+                of_instances.append(outcome)
+        elif outcome.cause is not explained:
+            of_server.append(outcome)
+    # A refused login comes first: it does not end by itself.
+    of_server.sort(key=lambda outcome: outcome.cause is not Cause.DENIED)
+    works = report.outcomes.succeeded > 0 or explained is not None
+    for cause, alike in _grouped(of_server, lambda outcome: outcome.cause):
+        first = alike[0]
+        assert cause is not None
+        text = f"{first.detail}{and_more(len(alike))}"
+        if works:
+            yield Problem(reason=Reason.WRITE_FAILED, subject=str(first.action.key), text=text)
+        else:
+            yield Problem(
+                reason=Reason(cause),
+                subject="no write to Eureka works",
+                text=text,
+                source=WRITES_TO_EUREKA,
+                server=Server.EUREKA,
+            )
+    for _, alike in _grouped(of_instances, lambda outcome: (outcome.result, outcome.detail)):
+        text = f"{alike[0].detail}{and_more(len(alike))}"
+        yield Problem(reason=Reason.WRITE_FAILED, subject=str(alike[0].action.key), text=text)
+
+
+def _of_writes_to_kubernetes(report: PassReport) -> Iterator[Problem]:
+    for _, alike in _grouped(report.cluster_errors, type):
+        error: ClusterError = alike[0]
+        text = f"{error}{and_more(len(alike))}"
+        if error.cause is None:
+            yield Problem(reason=Reason.WRITE_FAILED, subject="Kubernetes", text=text)
+        else:
+            yield Problem(
+                reason=Reason(error.cause),
+                subject="Kubernetes",
+                text=text,
+                source=WRITES_TO_KUBERNETES,
+                server=Server.KUBERNETES,
+            )
+
+
+# --- Removals ---------------------------------------------------------------------------------------------------------
+
+
+def _of_approval(report: PassReport) -> Iterator[Problem]:
+    approve = f"--approve {report.approved}"
+    if report.approval_refused is not None:
+        text = f"{report.approval_refused}. Nothing was released"
+        yield Problem(reason=Reason.APPROVAL_REFUSED, subject=approve, text=text)
+    elif report.approved is not None and not report.released:
+        text = "no such set of removals is planned now; it releases nothing"
+        yield Problem(reason=Reason.NOTHING_RELEASED, subject=approve, text=text)
+
+
+def _of_holds(report: PassReport) -> Iterator[Problem]:
+    if report.held is None:
+        return
+    count = len(report.held.removals)
+    waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
+    command = approve_command(report.held.plan_id, report.settings.options)
+    text = (
+        f"{waits}, because {report.held.reason}. Held instances keep their status and are renewed. To "
+        f"release the held removals of all syncers, even while a daemon runs: {command}"
+    )
+    yield Problem(reason=Reason.REMOVAL_HELD, subject="held", text=text)
+
+
+# --- Syncers ----------------------------------------------------------------------------------------------------------
+
+
+def _of_lost_apps(report: PassReport) -> Iterator[Problem]:
+    for ref, lost in sorted(report.lost.items()):
+        yield _of_syncer(ref, Reason.LAST_INSTANCE_LOST, str(lost))
+
+
+def _of_syncer(ref: SyncerRef, reason: str, text: str, *, note: bool = False) -> Problem:
+    return Problem(reason=Reason(reason), subject=str(ref), text=text, syncer=True, note=note)
+
+
+def _of_scope(report: PassReport) -> Iterator[Problem]:
+    """Say why no syncer is in scope, or which namespaces do not exist; or that `keepalive` found no instance."""
+    if report.view is None:
+        if isinstance(report.registry, Unknown) or report.plan.actions or report.plan.blocked:
+            return
+        text = "nothing to renew: are --owner, --cluster and --namespace right?"
+        yield Problem(reason=Reason.NOTHING_FOUND, subject="", text=text)
+        return
+    if report.desired is None:
+        return
+    scope, syncers = report.settings.scope, report.view.syncers
+    sources = list(syncers.by_namespace.values())
+    if not scope.namespaces:
+        sources.append(syncers.elsewhere)
+    if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
+        for name in report.absent:
+            yield Problem(reason=Reason.NOTHING_FOUND, subject="", text=f"namespace {name} does not exist")
+        return
+    why = _why_none(report, list(every(syncers)))
+    yield Problem(reason=Reason.NO_SYNCER, subject="", text=f"no EurekaSyncer in scope ({why})")
+
+
+def _why_none(report: PassReport, listed: list[SyncerObject]) -> str:
+    scope = report.settings.scope
+    if scope.namespaces and len(report.absent) == len(scope.namespaces):
+        return " and ".join(f"namespace {name} does not exist" for name in report.absent)
+    if not listed:
+        where = ", ".join(sorted(scope.namespaces)) if scope.namespaces else "the cluster"
+        return f"there is none in {where}"
+    if any(class_of(syncer) == scope.syncer_class for syncer in listed):
+        return f"{' '.join(scope.options)} selects none of the {counted(len(listed), 'syncer')}"
+    if scope.syncer_class:
+        return f"no syncer has class {scope.syncer_class}"
+    return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
+
+
+def _of_claims(report: PassReport) -> Iterator[Problem]:
+    """Report the problems of each syncer, and why a syncer has fewer instances UP than its Services have endpoints."""
+    if report.desired is None:
+        return
+    for ref, claim in sorted(report.desired.claims.items()):
+        if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
+            yield _of_syncer(ref, Reason.IGNORED_ANNOTATION, ignored)
+        match claim:
+            case NotServed():
+                yield from _of_not_served(ref, claim, report)
+            case Serving():
+                yield from _of_serving(ref, claim, report)
+            case Deleting():
+                yield from _of_deleting(ref, report)
+            case _:  # pragma: no cover
+                assert_never(claim)
+    if report.settings.dry_run:
+        for ref, message in of_other_classes(report):
+            yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
+
+
+def _of_not_served(ref: SyncerRef, claim: NotServed, report: PassReport) -> Iterator[Problem]:
+    reported = {source.message for _, source in unread(report.view)}
+    if claim.unknown and claim.message in reported:
+        return
+    yield _of_syncer(ref, claim.reason, claim.message)
+
+
+def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[Problem]:
+    if report.settings.dry_run:
+        for note in claim.notes:
+            yield _of_syncer(ref, Reason.OVER_LIMIT, note, note=True)
+    for incomplete in claim.incomplete:
+        yield _of_syncer(ref, incomplete.reason, incomplete.message)
+    reported = {source.message for _, source in unread(report.view)}
+    for warning in claim.warnings:
+        # A sentence about all syncers may contain the same message.
+        if not any(message in warning for message in reported):
+            yield _of_syncer(ref, Reason.WARNING, warning)
+    for rival, alike in _grouped(claim.rivals.items(), lambda item: item[1]):
+        key, _ = alike[0]
+        yield _of_syncer(ref, Reason.CONFLICT, f"{key}: {rival}{and_more(len(alike))}")
+    account = account_of(claim)
+    if account is None:
+        return
+    reason, message = account
+    if reason is Reason.NOT_READY and claim.unready.keys() <= _in_rows(report):
+        return  # the rows of the table say it
+    yield _of_syncer(ref, reason, message, note=True)
+
+
+def _in_rows(report: PassReport) -> set[InstanceKey]:
+    """Return the instances that the table has a row of."""
+    held = report.held.removals if report.held else ()
+    return {action.key for action in (*report.plan.changes, *held)}
+
+
+def account_of(claim: Claim) -> tuple[Reason, str] | None:
+    """Return the reason and message why a served syncer has instances not UP; None if its instances are UP or will be,
+    or if other problems explain it."""
+    if not isinstance(claim, Serving):
+        return None
+    if claim.conduct.suspend:
+        return Reason.SUSPENDED, "its instances are renewed, and not changed"
+    if claim.incomplete or claim.unclear:
+        return None
+    meant = [verdict for verdict in claim.verdicts.values() if isinstance(verdict, Wanted | OverLimit | Taken)]
+    if claim.unready or not meant:
+        reason, message = nothing_wanted(claim)
+        return Reason(reason), message
+    drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
+    if not drained:
+        return None
+    message = drained[0]
+    if len(drained) < len(claim.wanted):
+        message = f"{len(drained)} of {counted(len(claim.wanted), 'instance')}: {message}"
+    return Reason.DRAINED, message
+
+
+def _of_deleting(ref: SyncerRef, report: PassReport) -> Iterator[Problem]:
+    status = report.all_statuses.get(ref)
+    synced = status.condition("Synced") if status else None
+    if synced is not None and not report.settings.dry_run:
+        yield _of_syncer(ref, Reason.DELETING, synced.message)
+
+
+def of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
+    """Yield the listed syncers of other classes, which this installation does not serve, each with a message."""
+    if report.view is None or report.desired is None:
+        return
+    ours = report.settings.scope.syncer_class
+    served = f"class {ours}" if ours else "syncers without a class"
+    for syncer in every(report.view.syncers):
+        named = class_of(syncer)
+        if named != ours:
+            own = f"spec.syncerClass is {named}" if named else "it names no class"
+            yield syncer.ref, f"{own}, and this installation serves {served}"
+
+
+def _of_conflicts(report: PassReport) -> Iterator[Problem]:
+    """Report the other instances in the way; a table has rows of them."""
+    for blocked in report.plan.blocked:
+        if blocked.conflict:
+            yield Problem(reason=Reason.CONFLICT, subject=str(blocked.key), text=blocked.why, in_rows=True)
+
+
+def _of_put_out(report: PassReport) -> Iterator[Problem]:
+    """Name the instances that nobody wants any more, and that stay as a person set them."""
+    registry, desired = report.registry, report.desired
+    if isinstance(registry, Unknown) or desired is None:
+        return
+    for renewal in report.plan.renewals:
+        if renewal.status is not InstanceStatus.OUT_OF_SERVICE or renewal.key in desired.wanted_by:
+            continue
+        claim = desired.claims.get(renewal.syncer) if renewal.syncer else None
+        if isinstance(claim, Serving):
+            yield Problem(reason=Reason.OUT_OF_SERVICE, subject=str(renewal.key), text=renewal.why, note=True)
+
+
+# --- Groups -----------------------------------------------------------------------------------------------------------
+
+
+def _grouped(items: Iterable[T], kind: Callable[[T], K]) -> Iterator[tuple[K, list[T]]]:
+    """Yield the items of each kind, in the order of the first."""
+    by_kind: dict[K, list[T]] = {}
+    for item in items:
+        by_kind.setdefault(kind(item), []).append(item)
+    yield from by_kind.items()

@@ -1,0 +1,29 @@
+"""A problem: what is wrong, and with what. It is made where it is decided; reports, logs, conditions, explanations and
+exit codes only show it."""
+
+from __future__ import annotations
+
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Server
+from eurekube_sync.model.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that a person may have to see to, or to know."""
+
+    reason: Reason
+    subject: str  # what it is about, such as `Pods of shop`; empty if the text names it
+    text: str  # what is so, and what to do
+    source: str = ""  # what fails as a whole, such as `Pods`, for the log of outages; empty for single objects
+    server: Server | None = None  # the server that could not be read or written
+    syncer: bool = False  # whether the subject is a syncer, so that `kubectl` shows the reason, too
+    note: bool = False  # nothing is wrong, but somebody may wonder
+    in_rows: bool = False  # whether a table of instances says the same
+
+    @property
+    def sentence(self) -> str:
+        """The subject and the text, as a report and a log show them."""
+        if self.syncer:
+            return f"syncer {self.subject}: {self.reason}: {self.text}"
+        return f"{self.subject}: {self.text}" if self.subject else self.text
