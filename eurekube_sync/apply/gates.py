@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
@@ -24,6 +23,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import ClusterView, PodReadiness
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import one_or_more
@@ -116,7 +116,7 @@ def _opening(
         since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
         waited = now - since if since is not None else 0
         why = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
-        return because(reason=REGISTRY_UNKNOWN, message=why) if waited >= _LONGEST_UNKNOWN else None
+        return because(reason=Reason.REGISTRY_UNKNOWN, message=why) if waited >= _LONGEST_UNKNOWN else None
     up = wanted.instance.status is InstanceStatus.UP
     return Opening(pod=pod, reason="Registered", message="", confirm=(key,)) if up else None
 

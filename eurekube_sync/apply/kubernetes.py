@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import EarlierStatuses, Recoveries, abandoned_event, events_of, statuses, worth_writing
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace

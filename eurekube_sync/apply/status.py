@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
+from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
+from eurekube_sync.apply.tally import PassResult, Registered, Tally, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
@@ -26,6 +27,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
@@ -88,9 +90,9 @@ class EarlierStatuses:
     steady: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(default_factory=dict)
     """The basis of each status that is in the cluster as computed."""
     _plan: Plan | None = None
-    _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
+    _registered: Mapping[SyncerRef, Registered] = field(default_factory=dict)
 
-    def tallies(self, result: PassResult) -> dict[SyncerRef, Tally]:
+    def tallies(self, result: PassResult) -> Mapping[SyncerRef, Tally]:
         """Gather the tallies. If the same plan was only renewed, the registered instances are the same as before."""
         plain = isinstance(result.registry, Complete) and not result.outcomes.others
         found = tallies(result, self._registered if plain and result.plan is self._plan else None)
@@ -132,7 +134,7 @@ def statuses(
 def _in_outage(status: SyncerStatus) -> bool:
     """Say whether a source could not be read, or calls failed."""
     synced = status.condition("Synced")
-    return synced is not None and (synced.status is ConditionStatus.UNKNOWN or synced.reason == PARTLY_FAILED)
+    return synced is not None and (synced.status is ConditionStatus.UNKNOWN or synced.reason == Reason.PARTLY_FAILED)
 
 
 def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
@@ -147,7 +149,7 @@ def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) 
     return replace(
         after,
         conditions=tuple(kept.get(condition.type, condition) for condition in after.conditions),
-        errors=before.errors if synced.reason == PARTLY_FAILED else after.errors,
+        errors=before.errors if synced.reason == Reason.PARTLY_FAILED else after.errors,
         eureka_unknown_since=None if gated else before.eureka_unknown_since,
     )
 
@@ -283,7 +285,7 @@ def _condition(claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, n
     return Condition(
         type=type_,
         status=status,
-        reason=aspect.reason,
+        reason=str(aspect.reason),
         message=_short(aspect.message),
         observed_generation=claim.syncer.generation,
         last_transition=old.last_transition if old is not None and old.status is status else now,
@@ -305,8 +307,11 @@ def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bo
 
 def _without_words(status: SyncerStatus) -> SyncerStatus:
     """Return the status without the messages that may be a server's own words."""
-    theirs = [one for one in status.conditions if one.status is ConditionStatus.UNKNOWN or one.reason == PARTLY_FAILED]
-    if not theirs:
+    conditions: list[Condition] = []
+    for condition in status.conditions:
+        if condition.status is ConditionStatus.UNKNOWN or condition.reason == Reason.PARTLY_FAILED:
+            condition = replace(condition, message="")
+        conditions.append(condition)
+    if conditions == list(status.conditions):
         return status
-    conditions = tuple(replace(one, message="") if one in theirs else one for one in status.conditions)
-    return replace(status, conditions=conditions, errors=("",) * len(status.errors))
+    return replace(status, conditions=tuple(conditions), errors=("",) * len(status.errors))

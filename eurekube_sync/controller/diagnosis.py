@@ -327,8 +327,7 @@ def account_of(claim: Claim) -> tuple[Reason, str] | None:
         return None
     meant = [verdict for verdict in claim.verdicts.values() if isinstance(verdict, Wanted | OverLimit | Taken)]
     if claim.unready or not meant:
-        reason, message = nothing_wanted(claim)
-        return Reason(reason), message
+        return nothing_wanted(claim)
     drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
     if not drained:
         return None

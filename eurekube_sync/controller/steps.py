@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.lost import lost_apps
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together

@@ -18,6 +18,7 @@ class Problem:
     source: str = ""  # what fails as a whole, such as `Pods`, for the log of outages; empty for single objects
     server: Server | None = None  # the server that could not be read or written
     syncer: bool = False  # whether the subject is a syncer, so that `kubectl` shows the reason, too
+    unknown: bool = False  # whether too little could be read to say yes or no
     note: bool = False  # nothing is wrong, but somebody may wonder
     in_rows: bool = False  # whether a table of instances says the same
 

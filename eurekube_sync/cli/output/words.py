@@ -140,7 +140,7 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
             "desired": status.desired if status else None,
             "up": status.up if status and isinstance(report.registry, Complete) else None,
             "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,
-            "reason": reason,
+            "reason": str(reason),
             "message": message,
             **({"notes": list(claim.notes)} if isinstance(claim, Serving) and claim.notes else {}),
         }

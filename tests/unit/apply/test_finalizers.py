@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.kubernetes import look_elsewhere, waits_for
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.status import MOST_GOOD_NEWS
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Outcomes, Register

@@ -406,7 +406,7 @@ def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> No
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, confirm_after=0)
     world.run()
     report = world.run()
-    assert note(report, "app0")[0].endswith("NotReady: pod rating-1 is not ready (likewise 1 more)")
+    assert note(report, "app0")[0].endswith("NotReady: pod rating-1 is not ready (and 1 more)")
     assert note(report, "app1")[0].endswith("Drained: Service app1 has the annotation eurekube.io/drain")
     assert note(report, "app2")[0].endswith("NoEndpoints: all endpoints of Service app2 terminate")
 

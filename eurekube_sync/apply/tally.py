@@ -1,0 +1,171 @@
+"""What a pass gathered about each syncer: its instances, and what stands in their way. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from eurekube_sync.apply.lost import Lost
+from eurekube_sync.brake.holds import Held, Hold
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.model.actions import Outcome, Outcomes, Removal, Result
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan
+
+_NOT_DONE = {
+    Cause.UNAVAILABLE: "did not succeed: Eureka was unavailable, or no time was left",
+    Cause.DENIED: "got a refusal",
+    Cause.UNUSABLE: "got an unusable answer",
+}
+"""What became of calls that failed with the whole server."""
+
+Registered = dict[InstanceKey, InstanceStatus]  # the instances of one syncer in Eureka
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a pass gathered about one syncer."""
+
+    registered: Registered = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    unreached: dict[Cause, int] = field(default_factory=dict)
+    """Calls that failed with the whole server: counted by cause, because their texts differ from pass to pass."""
+    unread: int = 0
+    held: list[Removal] = field(default_factory=list)
+    hold: Hold | None = None  # the first hold with some of its removals
+    awaited: Hold | None = None  # what a later pass can confirm, although another hold may have it now
+    confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
+
+    @property
+    def troubled(self) -> bool:
+        """Whether something failed, conflicts or is held."""
+        return bool(self.conflicts or self.duplicates or self.failures or self.held)
+
+    def count(self, status: InstanceStatus) -> int:
+        return list(self.registered.values()).count(status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassResult:
+    """What a pass found, planned and did, as far as statuses need it. Times in seconds."""
+
+    desired: Desired
+    registry: Complete[Observed] | Unknown
+    plan: Plan
+    held: Held | None
+    confirmed: Sequence[Removal] = ()
+    outcomes: Outcomes
+    now: float  # Unix
+    unseen: Sequence[str] | None = None
+    """The other Eureka servers that could not be listed; None if none was asked."""
+    options: Sequence[str] = ()  # options for the scope, for commands to paste
+    cache: float = CACHE_SECONDS  # how old Eureka's lists may be
+    expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
+    lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
+    """The apps that have no UP instance although endpoints of these syncers are ready."""
+
+
+class _Tallies(defaultdict[SyncerRef, Tally]):
+    """The tally of each syncer. What belongs to no syncer is lost."""
+
+    def __init__(self) -> None:
+        super().__init__(Tally)
+
+    def of(self, syncer: SyncerRef | None) -> Tally:
+        return Tally() if syncer is None else self[syncer]
+
+
+def tallies(result: PassResult, registered: Mapping[SyncerRef, Registered] | None = None) -> Mapping[SyncerRef, Tally]:
+    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if already known."""
+    gathered = _Tallies()
+    for ref in result.desired.claims:
+        gathered[ref] = Tally()
+    of_syncers = _registered(result) if registered is None else registered
+    for syncer, statuses in of_syncers.items():
+        gathered.of(syncer).registered = statuses
+    for outcome in sorted(result.outcomes.others, key=lambda outcome: outcome.action.key):
+        _add_outcome(gathered.of(outcome.action.syncer), outcome)
+    for blocked in result.plan.blocked:
+        _add_blocked(gathered.of(blocked.syncer), blocked)
+    if result.held is not None:
+        _add_holds(gathered, result.held)
+    for removal in result.confirmed:
+        gathered.of(removal.syncer).confirmed.append(removal)
+    for ref, claim in result.desired.claims.items():
+        if isinstance(claim, Serving) and claim.rivals:
+            gathered[ref].conflicts += [f"{key}: {rival}" for key, rival in claim.rivals.items()]
+    for tally in gathered.values():
+        tally.failures += _common_failures(tally)
+    return gathered
+
+
+def _registered(result: PassResult) -> Mapping[SyncerRef | None, Registered]:
+    """Return the instances that each syncer has in Eureka after the pass."""
+    found: dict[SyncerRef | None, Registered] = {}
+    # The plan says to which syncer an instance belongs, also if its lease was not due.
+    planned = {action.key: action.syncer for action in result.plan.actions}
+    ended = result.outcomes.by_key
+    if isinstance(result.registry, Complete):
+        for key, instance in result.registry.data.ours.items():
+            if key not in ended:
+                syncer = planned.get(key) or syncer_of(instance)
+                found.setdefault(syncer, {})[key] = instance.status
+    for key, outcome in ended.items():
+        if outcome.status is not None:
+            found.setdefault(outcome.action.syncer, {})[key] = outcome.status
+    return found
+
+
+def _add_outcome(tally: Tally, outcome: Outcome) -> None:
+    key = outcome.action.key
+    if outcome.result is Result.CONFLICT:
+        tally.conflicts.append(f"{key}: {outcome.detail}")
+    elif outcome.cause or outcome.result is Result.NOT_TRIED:
+        cause = outcome.cause or Cause.UNAVAILABLE
+        tally.unreached[cause] = tally.unreached.get(cause, 0) + 1
+    elif outcome.failed:
+        tally.failures.append(f"{key}: {outcome.detail}")
+
+
+def _add_blocked(tally: Tally, blocked: Blocked) -> None:
+    said = f"{blocked.key}: {blocked.why}"
+    match blocked.obstacle:
+        case Obstacle.UNREAD:
+            tally.unread += 1
+        case Obstacle.DUPLICATE:
+            tally.duplicates.append(said)
+        case Obstacle.TAKEN:
+            tally.conflicts.append(said)
+
+
+def _add_holds(gathered: _Tallies, held: Held) -> None:
+    for hold in held.holds:
+        for removal in hold.removals:
+            tally = gathered.of(removal.syncer)
+            tally.held.append(removal)
+            tally.hold = tally.hold or hold
+    for hold in held.awaited:
+        tally = gathered.of(hold.syncer)
+        tally.awaited = tally.awaited or hold
+
+
+def _common_failures(tally: Tally) -> list[str]:
+    """Return what failed for many instances of a syncer alike."""
+    failures = []
+    for cause, count in sorted(tally.unreached.items()):
+        what = _NOT_DONE.get(cause, "failed")
+        failures.append(f"{counted(count, 'call')} to Eureka for this syncer {what}")
+    if tally.unread:
+        instances = counted(tally.unread, "instance")
+        was = one_or_more(tally.unread, "was not changed, because it", "were not changed, because they")
+        failures.append(f"{instances} {was} could not be read again")
+    return failures
