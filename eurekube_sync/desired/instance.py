@@ -148,7 +148,7 @@ class Builder:
     asked: set[Registered] = field(default_factory=set)  # what the claim depends on in Eureka
     remembered: set[str] = field(default_factory=set)
     """The Services whose numbers in the status stay there while nothing of them is served."""
-    _served: set[ServedPort] = field(default_factory=set)
+    _served: set[tuple[str, int | None, int | None]] = field(default_factory=set)  # as `ServedPort`
     _of_ports: dict[str, None] = field(default_factory=dict)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -205,8 +205,8 @@ class Builder:
     def served_ports(self) -> tuple[ServedPort, ...]:
         """The numbers at which Services are served now, sorted by Service. One that is `remembered`
         keeps those of the status, because its pods may come back."""
-        rows = set(self._served)
-        services = {served.service for served in rows}
+        rows = {ServedPort(*served) for served in self._served}
+        services = {row.service for row in rows}
         for served in self.before.ports if self.before else ():
             if served.service in self.remembered and served.service not in services:
                 rows.add(served)
@@ -229,7 +229,7 @@ class Builder:
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
         """Build an instance. If it is drained it is DOWN and has a mark. Raises InvalidSyncer(NoHostName)."""
         for service in site.services:
-            self._served.add(ServedPort(service.name, site.port, site.secure_port))
+            self._served.add((service.name, site.port, site.secure_port))
         vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
