@@ -250,6 +250,7 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
         app_name=apps[0] if apps else "",
         vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
         apps=tuple(apps[:_MOST_APPS]),
+        ports=claim.ports if isinstance(claim, Serving) else before.ports,
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
         unconfirmed_removal=mark,
         unconfirmed_since=seen,

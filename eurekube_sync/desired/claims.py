@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 from eurekube_sync.desired.catalog import Kind, PodSocket
 from eurekube_sync.desired.conduct import Conduct, Policy
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import ServedPort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Proof
 from eurekube_sync.model.values import dataclass
@@ -128,6 +128,7 @@ class Serving:
     incomplete: tuple[Incomplete, ...] = ()  # why instances without a verdict are kept
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
+    ports: tuple[ServedPort, ...] = ()  # for `SyncerStatus.ports`
     vip_address: str = ""
     warnings: tuple[str, ...] = ()
     port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name

@@ -19,6 +19,7 @@ from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, Endpoint, EndpointS
 from eurekube_sync.model.values import dataclass
 
 HTTP = "http"  # the name of the port that is the default
+Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolved any more
 Identity: TypeAlias = tuple[str, int]  # a pod's UID, or an address without a pod; and a port
 
 
@@ -107,25 +108,17 @@ def chosen_ports(
     raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
 
 
-def services_at(
-    number: int, services: Sequence[Service], slices: Mapping[str, Sequence[EndpointSlice]]
-) -> tuple[tuple[Service, int], ...]:
-    """Return the Services that may have an endpoint on this port number, sorted by name; empty if none has one. A
-    Service whose slices show no endpoint may have one later."""
-    found = []
-    known = False
-    for service in sorted(services, key=lambda service: service.name):
-        filled = [piece for piece in slices_in_use(service, slices[service.name])[0] if piece.endpoints]
-        listens = any(port.port == number for piece in filled for port in piece.ports)
-        known = known or listens
-        if listens or not filled:
-            found.append((service, number))
-    return tuple(found) if known else ()
+def numbers_of(pieces: Iterable[EndpointSlice]) -> frozenset[int]:
+    """Return all port numbers of these slices."""
+    return frozenset(port.port for piece in pieces for port in piece.ports if port.port is not None)
 
 
-def stays(error: InvalidSyncer, number: int) -> str:
-    """Return the warning that a port cannot be resolved any more, and that its registered number is served on."""
-    return f"{error}. Until then port {number} is served on, because the syncer's instances are registered on it"
+def stays(error: InvalidSyncer, numbers: Iterable[int]) -> str:
+    """Return the warning that a port cannot be resolved any more, and that the numbers of before are served on."""
+    ordered = [str(number) for number in sorted(numbers)]
+    if len(ordered) == 1:
+        return f"{error}. Until then port {ordered[0]} is served on, as before"
+    return f"{error}. Until then ports {', '.join(ordered[:-1])} and {ordered[-1]} are served on, as before"
 
 
 def _ports(ports: Iterable[ServicePort]) -> str:
@@ -221,10 +214,10 @@ def _slice_ports(piece: EndpointSlice) -> str:
 
 
 def backends(
-    service: Service, port: ServicePort | int, slices: Sequence[EndpointSlice], *, family: str | None
+    service: Service, port: ServicePort | Numbers, slices: Sequence[EndpointSlice], *, family: str | None
 ) -> tuple[Backend, ...]:
-    """Return the Service's endpoints of one address family (None: of any) on a port of the Service, or on a port
-    number of its slices.
+    """Return the Service's endpoints of one address family (None: of any) on a port of the Service, or on those of
+    some numbers that each of its slices has.
 
     A slice without the port has no endpoint for us. But if there are endpoints, and no slice has the port, this raises
     InvalidSyncer(NoSuchPort), because the slices are outdated, or the port does not exist."""
@@ -260,17 +253,17 @@ def backends(
     return tuple(best[identity] for identity in sorted(best))
 
 
-def _number(piece: EndpointSlice, port: ServicePort | int, service: Service) -> int | None:
-    if isinstance(port, int):
-        return port if any(listed.port == port for listed in piece.ports) else None
+def _number(piece: EndpointSlice, port: ServicePort | Numbers, service: Service) -> int | None:
+    if isinstance(port, frozenset):
+        return next((listed.port for listed in piece.ports if listed.port in port), None)
     if not piece.ports and not service.ports:
         return port.port
     return next((listed.port for listed in piece.ports if listed.name == port.name), None)
 
 
-def _no_slice_has(port: ServicePort | int, service: Service, filled: Sequence[EndpointSlice]) -> InvalidSyncer:
+def _no_slice_has(port: ServicePort | Numbers, service: Service, filled: Sequence[EndpointSlice]) -> InvalidSyncer:
     """Return the error about slices with endpoints, none of which has the Service's port."""
-    name = port if isinstance(port, int) else port.name or port.port
+    name = _name_of(port)
     target = port.target if isinstance(port, ServicePort) else None
     ours = [piece for piece in filled if written_by_cluster(service, piece)]
     first = min(ours or filled, key=lambda piece: piece.name)
@@ -297,6 +290,12 @@ def _no_slice_has(port: ServicePort | int, service: Service, filled: Sequence[En
         f"{_slice_ports(first)}; the cluster writes them again after the Service's ports have changed",
         edit=f"service {service.name}",
     )
+
+
+def _name_of(port: ServicePort | Numbers) -> str:
+    if isinstance(port, frozenset):
+        return ", ".join(str(number) for number in sorted(port))
+    return port.name or str(port.port)
 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:

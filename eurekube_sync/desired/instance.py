@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
 from sys import intern
@@ -26,7 +26,15 @@ from eurekube_sync.desired.spec import (
 )
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
-from eurekube_sync.model.kubernetes import Pod, PodRef, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    Pod,
+    PodRef,
+    ServedPort,
+    Service,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+)
 from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
 from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
@@ -36,6 +44,7 @@ _Place: TypeAlias = tuple[str, int | None, int | None]  # the app, the plain and
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
+_MOST_SERVED_PORTS = 100  # as the CRD allows; a list of all syncers contains them
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # of a host name (RFC 1035 2.3.4)
 
 
@@ -46,6 +55,10 @@ class Registered(NamedTuple):
     apps: frozenset[str]  # all under which its instances are
     ports: frozenset[int]  # all numbers that its instances have as the plain port
     secure_ports: frozenset[int]
+
+    def numbers(self, field: str) -> frozenset[int]:
+        """Return the numbers of `port` or `securePort`."""
+        return self.ports if field == "port" else self.secure_ports
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for the cached property
@@ -62,10 +75,17 @@ class Naming:
     def registered(self, syncer: SyncerRef, may: frozenset[str]) -> Registered:
         """Return the apps and ports of the instances of a syncer, which may register the apps `may`.
 
-        If a syncer has none, those of its namespace and apps count whose own syncer was deleted, because a renamed
-        syncer takes them over: their ids stay the same."""
+        If some of them are of these apps, only those count. If a syncer has none, those of its
+        namespace and apps count whose own syncer was deleted, because a renamed syncer takes them over:
+        their ids stay the same."""
         by_syncer, left = self._places
-        places = by_syncer.get(syncer) or {place for app in may for place in left.get((syncer.namespace, app), ())}
+        places = by_syncer.get(syncer, set())
+        own = {place for place in places if place[0] in may}
+        if own:
+            places = own
+        elif not places:
+            for app in may:
+                places = places | left.get((syncer.namespace, app), set())
         return Registered(
             may=may,
             apps=frozenset(app for app, _, _ in places),
@@ -121,10 +141,14 @@ class Builder:
 
     spec: Syncer
     naming: Naming
+    before: SyncerStatus | None = None  # the syncer's status, which has what it once resolved
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
     apps: set[str] = field(default_factory=set)
     asked: set[Registered] = field(default_factory=set)  # what the claim depends on in Eureka
+    remembered: set[str] = field(default_factory=set)
+    """The Services whose numbers in the status stay there while nothing of them is served."""
+    _served: set[tuple[str, int | None, int | None]] = field(default_factory=set)  # as `ServedPort`
     _of_ports: dict[str, None] = field(default_factory=dict)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -134,16 +158,60 @@ class Builder:
         self.apps.add(name.upper())
         return name
 
-    def registered_ports(self, field: str, services: Sequence[Service]) -> frozenset[int]:
-        """Return the ports on which the instances of the syncer are registered in Eureka, by `port` or `securePort`;
-        empty if there are none, or if Eureka could not be read."""
-        answer = self._registered(services)
-        return answer.ports if field == "port" else answer.secure_ports
+    def stays_at(self, field: str, service: Service, offered: Collection[int]) -> frozenset[int]:
+        """Return the numbers at which a Service is served on if `field` (`port` or `securePort`) cannot
+        be resolved any more; empty if there is none. `offered` are the numbers that it has now.
 
-    def registered_apps(self, services: Sequence[Service]) -> frozenset[str]:
-        """Return the apps under which the instances of the syncer are registered in Eureka, in upper
-        case; empty as in `registered_ports`."""
-        return self._registered(services).apps
+        | the status                    | the syncer's instances in Eureka   | it stays at       |
+        |-------------------------------|------------------------------------|-------------------|
+        | has an offered number of it   | any, or Eureka could not be read   | that of the status|
+        | has none                      | have one number, which is offered  | that number       |
+        | has none                      | have several, another one, or none | nothing           |
+
+        The status names the Service, and is still there if Eureka lost everything. Instances bear the
+        name of no Service, but they survive their syncer and its status.
+        """
+        numbers = self._served_before(field, service).intersection(offered)
+        if numbers:
+            return numbers
+        registered = self._registered((service,)).numbers(field)
+        return registered.intersection(offered) if len(registered) == 1 else frozenset()
+
+    def may_stand_at(self, field: str, service: Service, offered: Collection[int]) -> bool:
+        """Whether instances of a Service may be registered at one of the `offered` numbers."""
+        registered = self._registered((service,)).numbers(field)
+        known = registered | self._served_before(field, service)
+        return not known.isdisjoint(offered)
+
+    def _served_before(self, field: str, service: Service) -> frozenset[int]:
+        """Return the numbers of a Service in the status."""
+        numbers: set[int] = set()
+        for served in self.before.ports if self.before else ():
+            number = served.port if field == "port" else served.secure_port
+            if served.service == service.name and number is not None:
+                numbers.add(number)
+        return frozenset(numbers)
+
+    def names_that_stay(self, services: Sequence[Service]) -> frozenset[str]:
+        """Return the Services, by name, under whose names instances of the syncer are registered. If
+        there is none, or Eureka could not be read, those whose names are apps in the status."""
+        registered = self._registered(services).apps
+        before = frozenset(self.before.apps) if self.before else frozenset()
+        names = [service.name for service in services]
+        standing = frozenset(name for name in names if name.upper() in registered)
+        return standing or frozenset(name for name in names if name.upper() in before)
+
+    @property
+    def served_ports(self) -> tuple[ServedPort, ...]:
+        """The numbers at which Services are served now, sorted by Service. One that is `remembered`
+        keeps those of the status, because its pods may come back."""
+        rows = {ServedPort(*served) for served in self._served}
+        services = {row.service for row in rows}
+        for served in self.before.ports if self.before else ():
+            if served.service in self.remembered and served.service not in services:
+                rows.add(served)
+        ordered = sorted(rows, key=lambda row: (row.service, row.port or 0, row.secure_port or 0))
+        return tuple(ordered[:_MOST_SERVED_PORTS])
 
     def _registered(self, services: Sequence[Service]) -> Registered:
         names = (self.spec.app_name or service.name for service in services)
@@ -160,6 +228,8 @@ class Builder:
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
         """Build an instance. If it is drained it is DOWN and has a mark. Raises InvalidSyncer(NoHostName)."""
+        for service in site.services:
+            self._served.add((service.name, site.port, site.secure_port))
         vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)

@@ -11,17 +11,18 @@ from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
     Identity,
+    Numbers,
     backends,
     chosen_ports,
     label_of,
     missing_slices,
+    numbers_of,
     one_per_port,
     outdated,
     outdone_by_http,
     paired,
     place_of,
     renumbered,
-    services_at,
     slices_in_use,
     stays,
     strays_of,
@@ -33,8 +34,8 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
 from eurekube_sync.model.values import dataclass
 
-_Chosen: TypeAlias = tuple[tuple[Service, ServicePort | int], ...]
-"""Services with the port of one field; a number stands for that port of their slices."""
+_Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
+"""Services with the port of one field, or with the numbers at which they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,59 +52,106 @@ def serve_pods(
 ) -> Iterator[tuple[InstanceKey, Found]]:
     """Yield the verdict of each pod, and add to the builder what is incomplete. Raises InvalidSyncer, SourceUnknown."""
     family, listening = _resolve(spec, services, catalog, builder)
-    first = next(iter(listening.values()))
-    chosen = {service.name: service for found in listening.values() for service, _ in found.chosen}
-    apps = _apps(first, builder)
-    missing = _missing(chosen.values(), catalog, family)
-    builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
-    cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
-    if cut:
-        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
-        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
-    for service in chosen.values():
-        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
-    builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
-    secure = listening["securePort"].backends if len(listening) > 1 else {}
-    pairs = paired(first.backends, secure)
-    perhaps = [service for service, _ in missing]
-    for identity, backend in first.backends.items():
+    main = next(iter(listening.values()))
+    chosen = _services_in(listening)
+    builder.remembered.update(service.name for service in chosen)
+    apps = _apps(main, builder)
+    perhaps = _note_missing(chosen, catalog, family, builder)
+    _warn(chosen, catalog, builder)
+
+    needs_both = len(listening) > 1
+    secure = listening["securePort"].backends if needs_both else {}
+    pairs = paired(main.backends, secure)
+    for identity, backend in main.backends.items():
         app = _app(backend, apps)
         if app is None:
             continue
-        endpoint = backend.endpoint
-        zone = endpoint.zone
-        if zone is None and spec.zone.from_endpoint:
-            node = catalog.nodes.get(endpoint.node)
-            zone = node.zone if node else ""
-        secure_port = pairs[identity].port if identity in pairs else None
-        site = Site(
-            host=endpoint.address,
-            port=backend.port if "port" in listening else None,
-            secure_port=secure_port if "port" in listening else backend.port,
-            pod=endpoint.pod,
-            node=endpoint.node,
-            zone=zone or "",
-            services=backend.services,
-            label=backend.label,
-            allotted=endpoint.pod is not None,
-        )
+        pair = pairs.get(identity)
+        ports = (backend.port, pair.port if pair else None)
+        site = _site(backend, ports if "port" in listening else (None, backend.port), spec, catalog)
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
-        if len(listening) > 1 and identity not in pairs and not isinstance(verdict, Leaving):
-            verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
+        if needs_both and pair is None and not isinstance(verdict, Leaving):
+            why = _lacks(backend, spec.secure_port, builder)
+            verdict = Kept(why=why, host=site.host, port=site.main_port)
         yield key, verdict
-    # The instances of pods whose main port is unknown are kept, and nothing new of these pods is registered.
-    placed = {backend.place for backend in first.backends.values()}
-    left = dict(first.left)
-    for service in chosen.values():
-        left |= _outdated(service, catalog, family)
-    builder.unplaced |= {place: why for place, why in left.items() if place not in placed}
+
+    placed = {backend.place for backend in main.backends.values()}
+    builder.unplaced |= _not_on_main_port(main, chosen, placed, catalog, family)
     used = {backend.identity for backend in pairs.values()}
-    for identity, backend in secure.items():
+    unpaired = [backend for identity, backend in secure.items() if identity not in used]
+    builder.unplaced |= _on_secure_port_alone(unpaired, placed, builder)
+
+
+def _services_in(listening: Mapping[str, _Listening]) -> Sequence[Service]:
+    """Return the Services that have the port of a field, each once."""
+    chosen: dict[str, Service] = {}
+    for field_listening in listening.values():
+        for service, _ in field_listening.chosen:
+            chosen[service.name] = service
+    return list(chosen.values())
+
+
+def _note_missing(chosen: Sequence[Service], catalog: Catalog, family: str, builder: Builder) -> Sequence[Service]:
+    """Tell the builder which Services may have more pods than their slices list. Return those without slices: a pod
+    may be behind them as well. Raises InvalidSyncer if all are so."""
+    missing = _missing(chosen, catalog, family)
+    for _, why in missing:
+        builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
+    cut = [service.name for service in chosen if _truncated(service, catalog)]
+    if cut:
+        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
+        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
+    return [service for service, _ in missing]
+
+
+def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
+    """Warn of stray slices, and of what is not known of readiness and drains."""
+    for service in chosen:
+        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
+    builder.warn(*_without_readiness(chosen, catalog), *catalog.drains.denied())
+
+
+def _site(backend: Backend, ports: tuple[int | None, int | None], spec: Syncer, catalog: Catalog) -> Site:
+    """Return the address of a pod with its plain and its secure port. Raises SourceUnknown."""
+    endpoint = backend.endpoint
+    zone = endpoint.zone
+    if zone is None and spec.zone.from_endpoint:
+        node = catalog.nodes.get(endpoint.node)
+        zone = node.zone if node else ""
+    plain, secure = ports
+    return Site(
+        host=endpoint.address,
+        port=plain,
+        secure_port=secure,
+        pod=endpoint.pod,
+        node=endpoint.node,
+        zone=zone or "",
+        services=backend.services,
+        label=backend.label,
+        allotted=endpoint.pod is not None,
+    )
+
+
+def _not_on_main_port(
+    main: _Listening, chosen: Sequence[Service], placed: Collection[str], catalog: Catalog, family: str
+) -> Mapping[str, str]:
+    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is registered."""
+    left = dict(main.left)
+    for service in chosen:
+        left |= _outdated(service, catalog, family)
+    return {place: why for place, why in left.items() if place not in placed}
+
+
+def _on_secure_port_alone(unpaired: Sequence[Backend], placed: Collection[str], builder: Builder) -> Mapping[str, str]:
+    """Return why the instances of pods are kept that have the secure port, and not the main one (yet)."""
+    left: dict[str, str] = {}
+    for backend in unpaired:
         # At an address without a pod there may be another process.
-        known = identity in used or (backend.endpoint.pod is not None and backend.place in placed)
+        known = backend.endpoint.pod is not None and backend.place in placed
         if not known and not backend.endpoint.terminating:
-            builder.unplaced[backend.place] = _lacks(backend, spec.port, builder)
+            left[backend.place] = _lacks(backend, builder.spec.port, builder)
+    return left
 
 
 def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
@@ -121,33 +169,34 @@ def _outdated(service: Service, catalog: Catalog, family: str) -> Mapping[str, s
 
 def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     """Return `why` for each endpoint that does not terminate, by pod UID or address."""
-    return {place_of(one): f"{label_of(one)} {why}" for one in endpoints if not one.terminating}
+    kept: dict[str, str] = {}
+    for endpoint in endpoints:
+        if not endpoint.terminating:
+            kept[place_of(endpoint)] = f"{label_of(endpoint)} {why}"
+    return kept
 
 
 # --- Apps -------------------------------------------------------------------------------------------------------------
 
 
-def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
-    """Return the app of each Service that names one, by the Service's name.
+def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
+    """Return the app of each Service that names one, by the Service's name. Raises
+    InvalidSyncer(AmbiguousService).
 
-    If a pod is behind Services with different names, the one under which the syncer is registered
-    stays, as in `_stay`. The others then name no app at all: a new pod may appear in their slices
+    | a Service                                          | names                         |
+    |----------------------------------------------------|-------------------------------|
+    | of a syncer with spec.appName                      | that app                      |
+    | whose pods are behind no other Service             | the app of its own name       |
+    | whose name alone stays (`Builder.names_that_stay`) | the app of its own name       |
+    | with pods behind that one                          | none                          |
+    | with pods behind another, if not one name stays    | none: the error says it       |
+
+    A Service that gave way names no app for its other pods either: a new pod may appear in its slices
     first, and would come and go under a second name. A pod that left the first Service goes, even if
-    they still have it. Raises InvalidSyncer(AmbiguousService)."""
-    services = [service for service, _ in first.chosen]
-    if builder.spec.app_name:
-        return {service.name: builder.app_name(service) for service in services}
-    shared: dict[tuple[str, ...], Backend] = {}
-    for backend in first.backends.values():
-        names = tuple(service.name for service in backend.services)
-        if len(names) > 1:
-            shared.setdefault(names, backend)
-    registered = builder.registered_apps(services) if shared else frozenset()
-    outdone: set[str] = set()
-    for names in shared:
-        standing = [name for name in names if name.upper() in registered]
-        if len(standing) == 1:
-            outdone |= {name for name in names if name not in standing}
+    the others still have it."""
+    services = [service for service, _ in main.chosen]
+    shared = {} if builder.spec.app_name else _shared_pods(main)
+    outdone = _outdone_names(services, shared, builder)
     for names, backend in sorted(shared.items(), key=lambda item: item[0]):
         naming = [name for name in names if name not in outdone]
         error = _ambiguous(backend, names)
@@ -155,8 +204,27 @@ def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
             raise error
         for app in naming:
             builder.warn_of_ports(_app_stays(error, app, names))
-    kept = [service for service in services if service.name not in outdone]
-    return {service.name: builder.app_name(service) for service in kept}
+    return {service.name: builder.app_name(service) for service in services if service.name not in outdone}
+
+
+def _shared_pods(main: _Listening) -> Mapping[tuple[str, ...], Backend]:
+    """Return a pod behind each set of several Services, by their names."""
+    shared: dict[tuple[str, ...], Backend] = {}
+    for backend in main.backends.values():
+        names = tuple(service.name for service in backend.services)
+        if len(names) > 1:
+            shared.setdefault(names, backend)
+    return shared
+
+
+def _outdone_names(services: Sequence[Service], shared: Iterable[tuple[str, ...]], builder: Builder) -> Collection[str]:
+    """Return the Services that give way to the one whose name stays, because a pod is behind both."""
+    outdone: set[str] = set()
+    for names in shared:
+        standing = builder.names_that_stay([service for service in services if service.name in names])
+        if len(standing) == 1:
+            outdone.update(name for name in names if name not in standing)
+    return outdone
 
 
 def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
@@ -167,13 +235,10 @@ def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
 
 
 def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
-    """Return the warning that the registered name stays, and that the other Services give none."""
+    """Return the warning that the name of before stays, and that the other Services give none."""
     others = [name for name in names if name != app]
     alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
-    return (
-        f"{error}. Until then it is app {app}, because no instance of the syncer is registered under "
-        f"another of these names. A pod behind {alone} alone is not registered"
-    )
+    return f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not registered"
 
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
@@ -188,7 +253,7 @@ def _resolve(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> tuple[str, Mapping[str, _Listening]]:
     """Return the address family, and what listens on the port of each field. A port that cannot be resolved any more
-    stays at the number of the registered instances. Raises InvalidSyncer."""
+    stays at the numbers of before. Raises InvalidSyncer."""
     asked: dict[str, _Chosen] = {}
     for name, port in spec.ports.items():
         try:
@@ -206,7 +271,7 @@ def _resolve(
             stayed = _stay(name, error, services, catalog, builder)
             listening[name] = _listen(name, stayed, unclear, catalog, builder, family)
     for name, found in listening.items():
-        if any(isinstance(port, int) for _, port in found.chosen):
+        if any(isinstance(port, frozenset) for _, port in found.chosen):
             elsewhere = _elsewhere(services, catalog, family)
             listening[name] = replace(found, left={**elsewhere, **unclear})
     return family, listening
@@ -222,7 +287,7 @@ def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, fa
     found: dict[str, str] = {}
     for chosen in asked:
         for service, port in chosen:
-            if isinstance(port, int) or service.is_external_name:
+            if isinstance(port, frozenset) or service.is_external_name:
                 continue
             name = port.name or port.port
             why = f"is in EndpointSlices with different numbers for port {name} of Service {service.name}"
@@ -239,7 +304,7 @@ def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
-    """Return why endpoints are kept that are on no port at which a syncer stays: it is unknown what they listen on."""
+    """Return why endpoints are kept that are on no port at which a Service stays: it is unknown what they listen on."""
     found: dict[str, str] = {}
     for service in services:
         used, _ = slices_in_use(service, () if service.is_external_name else catalog.slices_of(service))
@@ -249,23 +314,38 @@ def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Ma
     return found
 
 
-def _stay(
-    name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> tuple[tuple[Service, int], ...]:
-    """Return the Services with the port number on which the syncer's instances are registered, although the field
-    `name` cannot be resolved any more: a Service was added, or a port has another name. What the syncer once resolved
-    stands in its instances. Without this, no new pod would be registered, and the app would go with its last old pod.
-    Raises the error if there is no such number."""
-    slices = {one.name: catalog.slices_of(one) for one in services if not one.is_external_name}
-    registered = builder.registered_ports(name, services)
-    if len(registered) != 1:
+def _stay(name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder) -> _Chosen:
+    """Return the Services with the numbers at which they were served before, although the field
+    `name` cannot be resolved any more: a Service was added, or a port has another name. Without this,
+    no new pod would be registered, and the app would go with its last old pod. Raises the error if no
+    pod has such a number.
+
+    | a slice of the Service has       | its endpoints are                             |
+    |----------------------------------|-----------------------------------------------|
+    | one number of `Builder.stays_at` | served at it                                  |
+    | several of them                  | the error stands: which one is meant?         |
+    | none of them                     | kept as they are (`_elsewhere`)               |
+    | no endpoint                      | none, but the Service may have one later      |
+    """
+    stayed: list[tuple[Service, Numbers]] = []
+    all_numbers: set[int] = set()
+    for service in sorted(services, key=lambda service: service.name):
+        if service.is_external_name:  # its slices prove nothing
+            continue
+        used, _ = slices_in_use(service, catalog.slices_of(service))
+        filled = [piece for piece in used if piece.endpoints]
+        numbers = builder.stays_at(name, service, numbers_of(filled))
+        if any(len(numbers & numbers_of([piece])) > 1 for piece in filled):
+            raise error
+        if numbers or not filled:
+            stayed.append((service, numbers))
+        all_numbers |= numbers
+    if not all_numbers:
         raise error
-    number = min(registered)
-    stayed = services_at(number, [one for one in services if one.name in slices], slices)
-    if not stayed:
-        raise error
-    builder.warn_of_ports(stays(error, number))
-    return stayed
+    builder.warn_of_ports(stays(error, all_numbers))
+    # A Service that lacks its number in this pass, as while its slices are written, may have it again.
+    builder.remembered.update(service.name for service in services)
+    return tuple(stayed)
 
 
 def _listen(
@@ -284,14 +364,19 @@ def _listen(
             if (backend.ready or removable) and backend.place not in unclear:
                 found.append(backend)
     outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
-    if outdone:
-        kept = [backend for backend in found if backend.services[0].name not in outdone]
-        others = {backend.port for backend in found} - {backend.port for backend in kept}
-        # An app that is registered on another port stays there, like one whose port became ambiguous.
-        if others.isdisjoint(builder.registered_ports(name, [service for service, _ in chosen])):
-            found = kept
-            chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
+    # An app that was served at another port stays there, like one whose port became ambiguous.
+    if outdone and not any(
+        _may_stand(service, name, found, builder) for service, _ in chosen if service.name in outdone
+    ):
+        found = [backend for backend in found if backend.services[0].name not in outdone]
+        chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
     return _Listening(chosen, one_per_port(found), unclear)
+
+
+def _may_stand(service: Service, name: str, found: Sequence[Backend], builder: Builder) -> bool:
+    """Whether instances of a Service may be registered at one of its backends' numbers."""
+    numbers = [backend.port for backend in found if backend.services[0].name == service.name]
+    return builder.may_stand_at(name, service, numbers)
 
 
 def _truncated(service: Service, catalog: Catalog) -> bool:

@@ -211,7 +211,7 @@ def _serve_again(
         claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
     else:
         earlier.anew = True
-        builder = Builder(spec, naming)
+        builder = Builder(spec, naming, syncer.status)
         try:
             claim = _serve(syncer, spec, services, catalog, builder)
         except InvalidSyncer as error:
@@ -264,6 +264,7 @@ def _serve(
         vip_address=vip_address,
         warnings=builder.warnings(vip_address),
         port_warnings=builder.port_warnings,
+        ports=builder.served_ports,
         conduct=spec,
     )
 

@@ -10,6 +10,7 @@ from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
+    Numbers,
     backends,
     choose_port,
     chosen_ports,
@@ -55,6 +56,7 @@ def serve_services(
     chosen = _chosen(spec, services, builder)
     behind, backed = _behind(spec, chosen, catalog)
     chosen = _of_one_port(chosen, backed, spec, builder)
+    builder.remembered.update(service.name for service, _ in chosen)
     for service, ports in chosen:
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
         app = builder.app_name(service)
@@ -131,18 +133,21 @@ def _having(
 def _stay(
     field: str, error: InvalidSyncer, candidates: Sequence[Service], builder: Builder
 ) -> Mapping[str, ServicePort]:
-    """Return the ports with the number on which the syncer's instances are registered, although `field` cannot be
-    resolved any more, as in `pods._stay`. Raises the error if no Service has it."""
-    registered = builder.registered_ports(field, candidates)
-    found: dict[str, ServicePort] = {}
+    """Return the ports with the number at which each Service was served before, although `field` cannot be resolved
+    any more, as in `pods._stay`. Raises the error if no Service has it."""
+    stayed: dict[str, ServicePort] = {}
+    all_numbers: set[int] = set()
     for service in candidates:
         for port in service.ports:
-            if len(registered) == 1 and not registered.isdisjoint((port.port, port.node_port)):
-                found.setdefault(service.name, port)
-    if not found:
+            numbers = builder.stays_at(field, service, _numbers(port))
+            if numbers and service.name not in stayed:
+                stayed[service.name] = port
+                all_numbers |= numbers
+    if not stayed:
         raise error
-    builder.warn_of_ports(stays(error, min(registered)))
-    return found
+    builder.warn_of_ports(stays(error, all_numbers))
+    builder.remembered.update(service.name for service in candidates)
+    return stayed
 
 
 def _of_one_port(
@@ -154,26 +159,44 @@ def _of_one_port(
     try:
         one_per_port(backed)
     except InvalidSyncer as error:
-        field = next(iter(spec.ports))
-        registered = builder.registered_ports(field, [service for service, _ in chosen])
-        at = {service.name for service, ports in chosen if not registered.isdisjoint(_numbers(ports))}
-        outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
-        if outdone and at.isdisjoint(outdone):
-            kept = {service.name for service, _ in chosen} - outdone
-        elif at and len(registered) == 1:
-            kept = at
-            builder.warn_of_ports(stays(error, min(registered)))
-        else:
-            raise
+        kept = _kept_at(error, chosen, backed, spec, builder)
         one_per_port(backend for backend in backed if backend.services[0].name in kept)
         return [(service, ports) for service, ports in chosen if service.name in kept]
     return chosen
 
 
-def _numbers(ports: Ports) -> set[int]:
-    """Return the numbers with which the main port may be registered: the Service's, and the one on its nodes."""
-    main = ports[0] or ports[1]
-    return {number for number in (main.port, main.node_port) if number} if main else set()
+def _kept_at(
+    error: InvalidSyncer,
+    chosen: Sequence[tuple[Service, Ports]],
+    backed: Sequence[Backend],
+    spec: Syncer,
+    builder: Builder,
+) -> Collection[str]:
+    """Return the names of the Services that keep their port, out of those that give the same pods different ones.
+    Raises the error if nothing says which."""
+    field = next(iter(spec.ports))
+    outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
+    standing: set[str] = set()
+    staying: dict[str, Numbers] = {}
+    for service, (plain, secure) in chosen:
+        main = plain or secure
+        assert main is not None  # a Service without any of them is not chosen
+        offered = _numbers(main)
+        if builder.may_stand_at(field, service, offered):
+            standing.add(service.name)
+        if numbers := builder.stays_at(field, service, offered):
+            staying[service.name] = numbers
+    if outdone and standing.isdisjoint(outdone):
+        return {service.name for service, _ in chosen} - outdone
+    if not staying:
+        raise error
+    builder.warn_of_ports(stays(error, frozenset().union(*staying.values())))
+    return staying.keys()
+
+
+def _numbers(port: ServicePort) -> Sequence[int]:
+    """Return the numbers with which a port may be registered: the Service's, and the one on its nodes."""
+    return [number for number in (port.port, port.node_port) if number]
 
 
 def _is_elsewhere(service: Service, spec: Syncer) -> bool:

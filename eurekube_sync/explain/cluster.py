@@ -11,7 +11,7 @@ from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in, slices_of
 from eurekube_sync.explain.what import matches, near_labels, written
-from eurekube_sync.model.kubernetes import ConditionStatus, EndpointPort, PodDetail, SyncerObject
+from eurekube_sync.model.kubernetes import EndpointPort, PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
@@ -96,12 +96,6 @@ def _refused(subject: Subject, look: Look) -> Link | None:
             return unseen(Part.SERVICES, text, reason=claim.reason)
         if claim.reason == "NoMatchingService":
             return _no_service(subject, look)
-        if _stays_perhaps(claim, subject):
-            text = (
-                f"{claim.message}. The last pass served it by the port and app of its instances, "
-                "which Eureka did not show here"
-            )
-            return unseen(Part.PORT, text, reason=claim.reason)
         reason, text = claim.reason, claim.message
     elif (message := refused_by_its_installation(claim.syncer, look)) is not None:
         reason, text = "NotGranted", f"its condition Ready says: {message}"
@@ -116,16 +110,6 @@ def _refused(subject: Subject, look: Look) -> Link | None:
         cause = text
         fix = f"kubectl edit {claim.edit} -n {subject.namespace}"
     return breaks(part, reason, text, cause=cause, fix=fix)
-
-
-def _stays_perhaps(claim: NotServed, subject: Subject) -> bool:
-    """Whether the syncer may stay at the port and app of its instances. Without Eureka they are
-    unknown, and only the status of the last pass shows that it was served."""
-    part, _ = _REFUSED.get(claim.reason, (None, ""))
-    status = claim.syncer.status
-    ready = status.condition("Ready") if status and status.observed_generation >= claim.syncer.generation else None
-    served = ready is not None and ready.status is ConditionStatus.TRUE
-    return part is Part.PORT and served and isinstance(subject.report.registry, Unknown)
 
 
 def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:

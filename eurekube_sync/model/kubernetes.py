@@ -38,6 +38,14 @@ class Condition:
     last_transition: int  # Unix seconds of the last change of `status`
 
 
+class ServedPort(NamedTuple):
+    """The numbers at which a Service was served."""
+
+    service: str
+    port: int | None = None  # None: the plain port is off
+    secure_port: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerStatus:
     """`status` of a EurekaSyncer: counts and conditions, never a list of instances."""
@@ -52,6 +60,7 @@ class SyncerStatus:
     app_name: str = ""
     vip_address: str = ""
     apps: tuple[str, ...] = ()  # the first 10 app names
+    ports: tuple[ServedPort, ...] = ()  # an input of later passes, for when a port cannot be resolved any more
     errors: tuple[str, ...] = ()  # a sample
     unconfirmed_removal: str = ""  # identifies the removal that a second pass has to confirm
     unconfirmed_since: int | None = None  # when a pass first wanted that removal, in Unix seconds; None: none waits

@@ -22,7 +22,15 @@ from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
-from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    EventRecord,
+    Pod,
+    PodReadiness,
+    ServedPort,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+)
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from tests.embedded.kubernetes import FullKubernetes
 
@@ -291,6 +299,7 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
         up=1,
         down=1,
         apps=("RATING",),
+        ports=(ServedPort("a", 8080, 8443), ServedPort("b", secure_port=8443)),
         unconfirmed_removal="0123456789ab",
         unconfirmed_since=1700000000,
         eureka_unknown_since=1700000001,

@@ -12,15 +12,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.embedded.http import Request
 from tests.integration.hand_made import make_namespace, slices_of, syncers_of
-from tests.integration.program import Program, Registry
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.eureka import EurekaServer
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
 
@@ -208,6 +211,70 @@ def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
     registry.list_follows("RATING", ids)
     program.good()  # a process that remembers nothing does the same
     assert [registry.status("RATING", id_) for id_ in ids] == [None, None, "UP", "UP"]
+
+
+@dataclass
+class Outage:
+    """Eureka's reads fail, and its writes work."""
+
+    lasts: bool = False
+
+    def before(self, call: Request) -> None:
+        """Hang up on a read."""
+        if self.lasts and call.method == "GET":
+            raise ConnectionResetError
+
+
+@pytest.mark.parametrize(
+    ("change", "spec", "told"),
+    [
+        (add_metrics_service, {}, "Until then port 8080 is served on, as before"),
+        (add_headless_service, {"selector": {"matchLabels": LABELS}}, "Until then it is app rating, as before"),
+    ],
+    ids=["a Service for metrics", "a headless Service"],
+)
+def test_an_app_stays_at_its_port_while_eureka_cannot_be_read_and_after_it_came_back_empty(
+    change: Callable[[KubernetesWorld], None],
+    spec: Json,
+    told: str,
+    program: Program,
+    registry: Registry,
+    eureka: EurekaServer,
+    world: KubernetesWorld,
+) -> None:
+    """Each pass is a process of its own, as of a CronJob. Leases are renewed, a new pod comes, and what Eureka lost is
+    registered again."""
+    world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": "app"}])
+    create_pod(world, 1)
+    create_syncer(world, **spec)
+    ids = [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080" for number in (1, 2)]
+
+    def renewed() -> int:
+        instance = registry.instance("RATING", ids[0])
+        assert instance is not None
+        return int(instance["leaseInfo"]["lastRenewalTimestamp"])
+
+    outage = Outage()
+    with CountingProxy(eureka.url.removesuffix("/eureka"), before=outage.before) as between:
+        program = replace(program, eureka=between)
+        program.good()
+        registry.list_follows("RATING", ids[:1])
+        change(world)
+        create_pod(world, 2)
+        outage.lasts = True
+        before = renewed()
+        done = program.run()
+        assert done.returncode == ExitCode.EUREKA_UNREAD, done.stdout + done.stderr
+        assert renewed() > before
+        assert registry.status("RATING", ids[1]) == "UP"
+
+        outage.lasts = False
+        registry.clear(eureka.session())
+        program.good()
+    assert [registry.status("RATING", id_) for id_ in ids] == ["UP", "UP"]
+    status, message = ready(world)
+    assert status == "True", message
+    assert told in message
 
 
 def test_an_app_moves_to_another_target_port_without_a_gap(

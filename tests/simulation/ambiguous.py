@@ -2,9 +2,9 @@
 
 A Service for metrics comes with the same labels, or a headless one with another port; the Service's
 port gets another name, or a second port beside it. What the syncer once resolved stands in its
-instances, and their number is still a port of its pods. So the oracle goes on: `rest` says that every
-ready pod is UP, and `losses` that no app goes to nothing while one is missing. Without any instance
-nobody can tell the port (`Anchors`).
+status and its instances, and the number is still a port of its pods. So the oracle goes on: `rest`
+says that every ready pod is UP, and `losses` that no app goes to nothing while one is missing, also
+after Eureka lost everything. Without any instance and status nobody can tell the port (`Anchors`).
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def with_an_ambiguous_port(base: Story) -> Story:
     ]
     if dice.random() < 0.4:
         events.append(undone)
+    if dice.random() < 0.4:
+        events.append(e.EurekaRestarts(at=round(changes + dice.uniform(0, 60), 1)))
     return replace(
         base,
         events=tuple(sorted(events, key=lambda event: event.at)),
@@ -128,8 +130,8 @@ def with_an_ambiguous_port(base: Story) -> Story:
 
 
 class Anchors:
-    """Remembers which syncers have instances that tell their port, or would have them if a pass had not
-    removed them."""
+    """Remembers which syncers have a status or instances that tell their port, or would have these
+    instances if a pass had not removed them."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -142,16 +144,16 @@ class Anchors:
         standing = self._standing()
         wanting = {claim.holder for claim in truth.eligible.values()}
         for ref, syncer in truth.syncers.items():
-            if ref in standing:
+            if ref in standing or syncer.remembers_port:
                 self._anchored.add(syncer.uid)
             elif ref not in wanting:
                 self._anchored.discard(syncer.uid)
 
     def eureka_restarted(self) -> None:
-        """Notes that a server lost its instances: if no other has them, nothing tells the port."""
+        """Notes that a server lost its instances: if no other has them, only the status tells the port."""
         standing = self._standing()
         for ref, syncer in self._judge.truth.syncers.items():
-            if ref not in standing:
+            if ref not in standing and not syncer.remembers_port:
                 self._anchored.discard(syncer.uid)
 
     def adrift(self, key: Key) -> bool:

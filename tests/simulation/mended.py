@@ -11,6 +11,7 @@ from eurekube_sync.brake.holds import Held
 from eurekube_sync.desired import pods
 from eurekube_sync.desired.endpoints import Backend
 from eurekube_sync.desired.heirs import is_put_out_and_left
+from eurekube_sync.desired.instance import Builder
 from eurekube_sync.model.actions import Action, Grounds
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
@@ -31,8 +32,8 @@ def _with_every_slice(backends: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _nothing_was_resolved(*_: Any) -> tuple[Any, ...]:
-    return ()
+def _nothing_was_resolved(*_: Any) -> frozenset[int]:
+    return frozenset()
 
 
 def _no_heir(*_: Any) -> None:
@@ -73,7 +74,12 @@ def mended() -> tuple[Defect, ...]:
         Defect(
             name="a port that was resolved once is forgotten",
             about="an ambiguous port",
-            patches=((pods, "services_at", _nothing_was_resolved),),
+            patches=((Builder, "stays_at", _nothing_was_resolved),),
+        ),
+        Defect(
+            name="a port that was resolved once is forgotten with Eureka's list",
+            about="an ambiguous port",
+            patches=((Builder, "_served_before", _nothing_was_resolved),),
         ),
         Defect(
             name="an endpoint is an address",

@@ -56,6 +56,8 @@ class SyncerTruth:
     """Whether a Service matches, and has an address that the syncer asks for."""
     tells_port: bool
     """Whether its Services have just one port that it may mean."""
+    remembers_port: bool
+    """Whether its status has the number at which it was served."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,6 +265,7 @@ class Truth:
                 conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
+                remembers_port=bool(told.get("ports")),
                 tells_port=tells_its_port(asked, [one for one in services if _selects(label, ref[0], one)]),
                 served=any(
                     _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked)) for one in services

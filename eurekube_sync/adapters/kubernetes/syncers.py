@@ -14,7 +14,14 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, decoded, refusal, writing
 from eurekube_sync.adapters.no_answer import UNREADABLE
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, EventRecord, SyncerObject, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    EventRecord,
+    ServedPort,
+    SyncerObject,
+    SyncerStatus,
+)
 from eurekube_sync.model.wording import rfc_3339
 
 
@@ -66,6 +73,15 @@ class _Condition(objects.Condition):
         )
 
 
+class _ServedPort(objects.Wire):
+    service: str
+    port: int | None = None
+    secure_port: int | None = None
+
+    def read(self) -> ServedPort:
+        return ServedPort(intern(self.service), self.port, self.secure_port)
+
+
 class _StatusItem(objects.Wire):
     observed_generation: int = 0
     conditions: list[_Condition] | None = None
@@ -77,6 +93,7 @@ class _StatusItem(objects.Wire):
     app_name: str = ""
     vip_address: str = ""
     apps: list[str] | None = None
+    ports: list[_ServedPort] | None = None
     errors: list[str] | None = None
     unconfirmed_removal: str = ""
     unconfirmed_since: datetime | None = None
@@ -95,6 +112,7 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
             return None
         found: dict[str, Any] = {name: getattr(item, name) for name in _NAMES}
         found["conditions"] = tuple([one.read() for one in item.conditions or ()])
+        found["ports"] = tuple([one.read() for one in item.ports or ()])
         found |= {"apps": tuple(item.apps or ()), "errors": tuple(item.errors or ())}
         found |= {name: _whole(found[name]) for name in ("unconfirmed_since", "eureka_unknown_since")}
         return SyncerStatus(**found)
@@ -125,9 +143,19 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         for condition in status.conditions
     ]
     fields = {name: getattr(status, ours) for ours, name in _NAMES.items()} | {"conditions": conditions}
+    fields["ports"] = [_served_port_fields(served) for served in status.ports]
     for name in ("unconfirmedSince", "eurekaUnknownSince"):
         fields[name] = None if fields[name] is None else rfc_3339(fields[name])
     return {name: value if isinstance(value, int) else value or None for name, value in fields.items()}
+
+
+def _served_port_fields(served: ServedPort) -> dict[str, Any]:
+    fields: dict[str, Any] = {"service": served.service}
+    if served.port is not None:
+        fields["port"] = served.port
+    if served.secure_port is not None:
+        fields["securePort"] = served.secure_port
+    return fields
 
 
 class DefinitionItem(objects.Wire):

@@ -16,7 +16,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.build import NAMING, REF, endpoint, instance, piece, service, stored, syncer, view
+from tests.unit.worlds.build import NAMING, REF, endpoint, instance, key, piece, service, stored, syncer, view
 from tests.unit.worlds.fakes import FakeWorld
 
 BY_LABEL: dict[str, Any] = {"selector": {"matchLabels": {"app": "rating"}}}
@@ -89,7 +89,7 @@ def test_an_app_keeps_its_name_when_a_second_service_is_added(name: str) -> None
     assert (
         f"is behind the Services {first.lower()}, {other.lower()}: name the app in spec.appName" in ready(found).message
     )
-    assert "Until then it is app rating, because no instance" in ready(found).message
+    assert "Until then it is app rating, as before" in ready(found).message
 
 
 def test_the_other_service_gives_neither_app_nor_vip() -> None:
@@ -182,14 +182,25 @@ def test_a_renamed_syncer_keeps_the_name_of_the_one_before() -> None:
     assert found.statuses() == {A: "UP", B: "UP"}
 
 
-def test_while_eureka_cannot_be_read_no_name_is_chosen() -> None:
-    """The syncer is not served, and what stands is left alone."""
+def test_while_eureka_cannot_be_read_the_name_stays() -> None:
+    """The status has it. So leases are renewed, and a new pod comes."""
     found = world()
     found.cluster.apply(HEADLESS, of("a-rating-headless", 2, 3), of("rating", 2, 3))
     found.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="down")
-    found.run()
-    assert found.statuses() == {A: "UP", B: "UP"}
-    assert [call for call in found.wire.writes() if call.split()[0] in ("register", "cancel")] == []
+    for _ in range(2):
+        found.run()
+        assert {f"renew {key(2)}", f"renew {key(3)}"} <= set(found.wire.calls)
+    assert found.statuses() == {A: "UP", B: "UP", C: "UP"}
+
+
+def test_the_name_stays_after_eureka_lost_everything() -> None:
+    """The status has it, and the other Service's name is none of its apps."""
+    found = world()
+    found.cluster.apply(HEADLESS, of("a-rating-headless", 2, 3), of("rating", 2, 3))
+    found.registry.held.clear()
+    report = found.run()
+    assert found.statuses() == {B: "UP", C: "UP"}
+    assert report.lost == {}
 
 
 def test_a_claim_is_made_again_when_eureka_has_another_name() -> None:

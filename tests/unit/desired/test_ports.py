@@ -1,10 +1,12 @@
 """Ports that became ambiguous or lost their name, and slices of other writers, through whole passes.
 
-What a syncer once resolved stands in its instances: it stays at their port number as long as its pods have it."""
+What a syncer once resolved stands in its status and in its instances: it stays at that port number as long as its pods
+have it."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +21,7 @@ from eurekube_sync.model.kubernetes import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
+    ServedPort,
     Service,
     ServicePort,
 )
@@ -44,6 +47,7 @@ API = ServicePort(name="api", port=80, target=8080)
 WEB = ServicePort(name="web", port=80, target=8080)
 RATING = service("rating", API)
 METRICS = service("rating-metrics", ServicePort(name="metrics", port=9090))
+HTTP = service("rating")
 A, B, C = (f"RATING 10.0.0.{number}:8080" for number in (1, 2, 3))
 
 
@@ -82,6 +86,13 @@ def rolled_out(world: FakeWorld, *slices: EndpointSlice) -> set[str]:
         world.cluster.apply(of_rating(2, 3), *slices)
         world.run()
     return {place for place, status in world.statuses().items() if status == "UP"}
+
+
+def served_ports(world: FakeWorld) -> tuple[ServedPort, ...]:
+    """What the status remembers."""
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    return status.ports
 
 
 def ready(world: FakeWorld) -> Condition:
@@ -297,16 +308,6 @@ def test_a_service_without_a_slice_may_have_the_port() -> None:
     assert [one.reason for one in found.incomplete] == ["NoEndpointSlices"]
 
 
-def test_while_eureka_cannot_be_read_nothing_is_decided() -> None:
-    """The syncer is not served, as before it had instances. What stands is left alone."""
-    found = world()
-    found.cluster.apply(METRICS, of_metrics(2, 3), of_rating(2, 3))
-    found.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="down")
-    found.run()
-    assert found.statuses() == {A: "UP", B: "UP"}
-    assert [call for call in found.wire.writes() if call.split()[0] in ("register", "cancel")] == []
-
-
 def test_a_renamed_syncer_stays_at_the_port_of_the_one_before() -> None:
     """The ids are the same, with the old name in their marks. The new syncer takes them over in one pass."""
     found = world()
@@ -355,9 +356,230 @@ def test_instances_without_a_readable_mark_are_passed_over() -> None:
     assert isinstance(found, NotServed)
 
 
+# --- While Eureka does not tell the number ----------------------------------------------------------------------------
+
+
+def unread(world: FakeWorld) -> None:
+    """Eureka's lists and reads fail, and its writes work."""
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="down")
+
+
+def empty(world: FakeWorld) -> None:
+    """Eureka restarts, and has nothing."""
+    world.registry.held.clear()
+
+
+def add_metrics(world: FakeWorld) -> None:
+    """A Service for metrics has the pods of the app, one of which is new."""
+    world.cluster.apply(METRICS, of_metrics(2, 3), of_rating(2, 3))
+
+
+def add_admin(world: FakeWorld) -> None:
+    """A Service for administrators has the pods of the app, and its port is called http."""
+    admin = service("rating-admin", ServicePort(name="http", port=80, target=9000))
+    pods = replace(
+        of_rating(2, 3), service="rating-admin", name="rating-admin", ports=(EndpointPort(name="http", port=9000),)
+    )
+    world.cluster.apply(admin, pods, of_rating(2, 3))
+
+
+def rename(world: FakeWorld) -> None:
+    """The Service's port has another name, and one pod is new."""
+    world.cluster.apply(service("rating", WEB), of_rating(2, 3, port="web"))
+
+
+CHANGES = (add_metrics, add_admin, rename)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_while_eureka_cannot_be_read_an_app_stays_at_its_port(change: Callable[[FakeWorld], None]) -> None:
+    """Each pass is a process of its own, as of a CronJob. The status has the number, so leases are renewed, and new
+    pods come."""
+    found = world(port="api") if change is rename else world()
+    change(found)
+    unread(found)
+    for _ in range(2):
+        found.run()
+        assert {f"renew {key(2)}", f"renew {key(3)}"} <= set(found.wire.calls)
+    assert found.statuses() == {A: "UP", B: "UP", C: "UP"}
+    assert isinstance(ready(found), Condition)
+    assert "Until then port 8080 is served on" in ready(found).message or ready(found).status.value == "Unknown"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_app_comes_back_at_its_port_after_eureka_lost_everything(change: Callable[[FakeWorld], None]) -> None:
+    """The list is complete, and has nothing. The status has the number."""
+    found = world(port="api") if change is rename else world()
+    change(found)
+    empty(found)
+    report = found.run()
+    assert found.statuses() == {B: "UP", C: "UP"}
+    assert report.lost == {}
+    assert "Until then port 8080 is served on" in ready(found).message
+
+
+def test_an_app_without_a_pod_for_some_time_comes_back_at_its_port() -> None:
+    """It was scaled to 0 before somebody added a Service for metrics."""
+    found = world()
+    found.cluster.apply(of_rating())
+    found.cluster.ended |= {"uid-of-rating-1", "uid-of-rating-2"}
+    for _ in range(3):
+        found.later(60)
+        found.run()
+    assert found.statuses() == {}
+    found.cluster.apply(METRICS, of_metrics(3), of_rating(3))
+    found.run()
+    assert found.statuses() == {C: "UP"}
+
+
+def test_a_service_without_the_port_is_forgotten() -> None:
+    """Else its number would be in the way of the other one later. One that only lacks pods is not."""
+    found = FakeWorld()
+    metrics = service("rating-metrics", ServicePort(name="metrics", port=9090))
+    found.cluster.apply(syncer(), RATING, of_rating(1), metrics, of_metrics(3))
+    found.run()
+    both = (ServedPort("rating", 8080), ServedPort("rating-metrics", 9090))
+    assert served_ports(found) == both
+    found.cluster.apply(of_metrics())
+    found.run()
+    assert served_ports(found) == both
+    found.cluster.apply(syncer(port="api"))
+    found.run()
+    assert served_ports(found) == (ServedPort("rating", 8080),)
+    found.cluster.apply(syncer(port="none"))
+    found.run()
+    assert served_ports(found) == (ServedPort("rating", 8080),)
+
+
+def test_a_status_keeps_a_limited_number_of_services() -> None:
+    """It is a part of every list of syncers."""
+    services = tuple(service(f"app-{number:03}", labels={"team": "a"}) for number in range(120))
+    slices = tuple(piece(endpoint(number), service=one.name) for number, one in enumerate(services, 1))
+    found = serving(claim({"selector": {"matchLabels": {"team": "a"}}}, services, slices))
+    assert len(found.wanted) == 120
+    assert [one.service for one in found.ports] == [f"app-{number:03}" for number in range(100)]
+
+
+# --- Several Services, each at a number of its own --------------------------------------------------------------------
+
+JOBS = service("jobs", ServicePort(name="jobs", port=80, target=9090))
+BY_TEAM: dict[str, Any] = {"selector": {"matchLabels": {"app": "rating"}}, "appName": "rating"}
+JOB = "RATING 10.0.0.5:9090"
+
+
+def of_jobs(*numbers: int, port: str = "jobs") -> EndpointSlice:
+    """The controller's slice of `jobs`."""
+    pods = (endpoint(number) for number in numbers)
+    return replace(piece(*pods, service="jobs", port=9090, port_name=port), managed_by=SLICE_CONTROLLER)
+
+
+def two_services() -> FakeWorld:
+    """One app of two Services with different pods and ports."""
+    found = FakeWorld()
+    found.cluster.apply(syncer(**BY_TEAM), RATING, of_rating(1, 2), JOBS, of_jobs(5))
+    found.run()
+    assert set(found.statuses()) == {A, B, JOB}
+    return found
+
+
+@pytest.mark.parametrize("trouble", [None, unread, empty])
+def test_each_service_stays_at_its_own_number(trouble: Callable[[FakeWorld], None] | None) -> None:
+    """The Service for metrics has the number of the other Service."""
+    found = two_services()
+    add_metrics(found)
+    found.cluster.apply(of_jobs(5, 6))
+    if trouble:
+        trouble(found)
+    found.run()
+    statuses = found.statuses()
+    assert {place for place in statuses if place != A} == {B, C, JOB, "RATING 10.0.0.6:9090"}
+    assert (A in statuses) is (trouble is unread)  # nothing is removed then
+    assert trouble is unread or "Until then ports 8080 and 9090 are served on" in ready(found).message
+
+
+def test_a_service_that_lacks_its_number_for_a_moment_is_not_forgotten() -> None:
+    """Its pods have no container port of the targetPort's name, in one pass. Its instances are kept meanwhile."""
+    found = two_services()
+    add_metrics(found)
+    found.cluster.apply(replace(of_jobs(5), ports=()))
+    for _ in range(2):
+        found.run()
+        assert {B, C, JOB} <= set(found.statuses())
+    empty(found)
+    found.cluster.apply(of_jobs(5))
+    found.run()
+    assert set(found.statuses()) == {B, C, JOB}
+
+
+def test_each_service_stays_when_all_ports_are_renamed() -> None:
+    """No Service has a port that the spec names."""
+    found = FakeWorld()
+    spec: dict[str, Any] = {**BY_TEAM, "port": "api"}
+    jobs = replace(JOBS, ports=(replace(JOBS.ports[0], name="api"),))
+    found.cluster.apply(syncer(**spec), RATING, of_rating(1, 2), jobs, of_jobs(5, port="api"))
+    found.run()
+    found.cluster.apply(service("rating", WEB), of_rating(1, 2, port="web"), JOBS, of_jobs(5))
+    empty(found)
+    found.run()
+    assert set(found.statuses()) == {A, B, JOB}
+
+
+def test_without_a_status_the_app_tells_the_number_of_its_service() -> None:
+    """Each Service names an app. A restored syncer may have no status."""
+    spec: dict[str, Any] = {"selector": {"matchLabels": {"app": "rating"}}}
+    listed = {one.key: stored(one) for one in (instance(1), instance(5, app="jobs", port=9090))}
+    seen_now = view([syncer(**spec)], (*BOTH, JOBS), (*BOTH_SLICES, of_jobs(5, 6)))
+    found = claim_all(seen_now, replace(NAMING, listed=listed), Scope()).claims[REF]
+    assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.5:9090", "10.0.0.6:9090"}
+
+
+def test_two_processes_stay_at_their_numbers_when_their_port_is_renamed() -> None:
+    """Slices by hand, one for each number."""
+    found = FakeWorld()
+    hands = [piece(endpoint(7, pod=None), name=f"hand-{number}", port=number) for number in (8080, 8081)]
+    found.cluster.apply(syncer(port="http"), replace(HTTP, selects=False), *hands)
+    found.run()
+    renamed = replace(HTTP, selects=False, ports=(WEB,))
+    found.cluster.apply(renamed, *(replace(one, ports=(replace(one.ports[0], name="web"),)) for one in hands))
+    found.run()
+    assert set(found.statuses()) == {"RATING 10.0.0.7:8080", "RATING 10.0.0.7:8081"}
+    assert "Until then ports 8080 and 8081 are served on" in ready(found).message
+
+    both = (EndpointPort(name="web", port=8080), EndpointPort(name="more", port=8081))
+    found.cluster.apply(replace(hands[0], ports=both))
+    found.run()  # which of the two is meant there?
+    assert ready(found).reason == "NoSuchPort"
+    assert set(found.statuses()) == {"RATING 10.0.0.7:8080", "RATING 10.0.0.7:8081"}
+
+
+def test_a_number_of_the_other_address_family_alone_does_not_stay() -> None:
+    """The instances are IPv4, and only the slice of IPv6 addresses has the number."""
+    moved = replace(of_rating(1), ports=(EndpointPort(name="api", port=9000),))
+    other_family = replace(of_rating(1), name="rating-6", address_type="IPv6")
+    found = claim({"port": "gone"}, (RATING,), (moved, other_family), 8080)
+    assert isinstance(found, NotServed)
+    assert "do not have its port 8080 yet" in found.message
+
+
+def test_in_mode_service_each_service_stays_at_its_own_number() -> None:
+    """With another address for each."""
+    jobs = service("jobs", ServicePort(name="api", port=81), cluster_ips=("10.96.0.3",))
+    found = FakeWorld()
+    found.cluster.apply(syncer(mode="service", port="api"), RATING, of_rating(1), jobs, of_jobs(5, port="api"))
+    found.run()
+    standing = set(found.statuses())
+    assert standing == {"RATING 10.96.0.1:80", "RATING 10.96.0.3:81"}
+    web = replace(jobs, ports=(replace(jobs.ports[0], name="web"),))
+    found.cluster.apply(service("rating", WEB), of_rating(1, port="web"), web, of_jobs(5, port="web"))
+    for trouble in (unread, empty):
+        trouble(found)
+        found.run()
+        assert set(found.statuses()) == standing
+        found.registry.unreadable = None
+
+
 # --- A port called http -----------------------------------------------------------------------------------------------
 
-HTTP = service("rating")
 HTTP_SLICE = of_rating(1, 2, port="http")
 
 

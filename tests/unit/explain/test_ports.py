@@ -25,7 +25,7 @@ def test_a_slice_that_is_ignored_is_told_and_breaks_nothing() -> None:
 
 
 def test_without_eureka_a_port_that_stays_is_not_called_wrong() -> None:
-    """A developer has no rights in Eureka. The status of the last pass shows that the syncer is served."""
+    """A developer has no rights in Eureka. The status tells at which port the syncer stays."""
     asked = Asked(endpoint(1), one=syncer(port="http"))
     asked.fake.run()
     asked.fake.cluster.apply(service("rating", ServicePort(name="web", port=80, target=8080)))
@@ -34,9 +34,10 @@ def test_without_eureka_a_port_that_stays_is_not_called_wrong() -> None:
     asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no Eureka was given")
     found = asked.why()
     assert found.outcome is Outcome.UNKNOWN
-    assert "The last pass served it by the port and app of its instances" in text(found)
-    asked.fake.cluster.apply(syncer(port="grpc"))
-    assert asked.why().reason == "NoSuchPort"
+    assert "Until then port 8080 is served on, as before" in text(found)
+    asked.fake.cluster.apply(syncer("new", selector={"app": "rating"}, port="grpc"))
+    asked.fake.run()
+    assert asked.why(f"{NS}/new").reason == "NoSuchPort"  # it was never served
 
 
 def test_the_fix_is_about_the_object_to_correct() -> None:

@@ -14,6 +14,7 @@ from eurekube_sync.model.kubernetes import (
     EndpointPort,
     EndpointSlice,
     PodRef,
+    ServedPort,
     ServicePort,
     SyncerStatus,
 )
@@ -210,10 +211,19 @@ def test_a_spec_that_is_no_object_is_empty(spec: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [7, [], {"conditions": "x"}, {"conditions": [{"type": "Ready", "status": "Perhaps"}]}, {"up": "many"}]
+    "status",
+    [
+        7,
+        [],
+        {"ports": [{"port": 1}]},
+        {"ports": [{"service": "rating", "port": "http"}]},
+        {"conditions": "x"},
+        {"conditions": [{"type": "Ready", "status": "Perhaps"}]},
+        {"up": "many"},
+    ],
 )
 def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
-    """The status is a report and never an input, so it is written again."""
+    """What it remembers is lost, and it is written again."""
     assert syncer(status=status).status is None
 
 
@@ -248,6 +258,11 @@ def test_a_status_survives_the_api() -> None:
         app_name="RATING",
         vip_address="rating",
         apps=("RATING",),
+        ports=(
+            ServedPort("rating", 8080),
+            ServedPort("secure", secure_port=8443),
+            ServedPort("two", 8080, 8443),
+        ),
         errors=("one",),
         unconfirmed_removal="0123456789ab",
         unconfirmed_since=1700000000,
