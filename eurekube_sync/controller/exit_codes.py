@@ -9,6 +9,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.observe.former import FormerRenewed
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
 
 
@@ -110,6 +111,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     """Gives the exit code of a pass. If several things are wrong, the first to see to decides."""
     if report.clashes or any(other.stops_us for other in report.other_owners):
         return ExitCode.OWNER_CLASH
+    if any(isinstance(verdict, FormerRenewed) for verdict in report.former):
+        return ExitCode.OWNER_CLASH
     failed = [source.cause for _, source in unknown_sources(report.view)]
     # A missing right to read drains is reported, and is no failure: it must not stop a rollout.
     failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
@@ -124,6 +127,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     if report.outcomes.failures:
         causes = [outcome.cause for outcome in report.outcomes.failures]
         return of_failures(causes, succeeded=report.outcomes.succeeded)
+    if report.former:  # it is not known whether a former installation is at work
+        return ExitCode.INCOMPLETE
     if report.cluster_errors:
         return of_error(report.cluster_errors[0])
     if any(not blocked.conflict for blocked in report.plan.blocked):

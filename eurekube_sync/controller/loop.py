@@ -106,6 +106,8 @@ def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
         yield _OWNER, (cluster, f"owner clash: the cluster with UID {cluster} uses the same --owner; {otherwise}")
     for other in report.other_owners[:1]:
         yield _OWNER, (other.name, other.sentence)
+    for verdict in report.former[:1]:
+        yield _OWNER, (verdict.name, verdict.sentence)
     if isinstance(report.registry, Unknown):
         message = report.registry.message
         sentence = message if message.startswith("Eureka") else f"Eureka: {message}"

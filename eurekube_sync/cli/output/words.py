@@ -142,6 +142,7 @@ def _sentences(report: PassReport, *, conflicts: bool) -> Iterator[Sentence]:
             "Our instances were renewed, and nothing else was done."
         )
     yield from (Sentence(other.sentence) for other in report.other_owners)
+    yield from (Sentence(verdict.sentence) for verdict in report.former)
     yield from map(Sentence, _of_sources(report))
     yield from map(Sentence, _nobody_in_scope(report))
     for ref, lost in sorted(report.lost.items()):
