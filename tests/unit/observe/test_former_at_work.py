@@ -14,9 +14,10 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.model.ownership import CLUSTER, NO_FORMER, OWNER, SYNCER
 from eurekube_sync.observe.former import FormerUnread, judge
 from tests.unit.controller.test_reconcile import add_app, article, pods
+from tests.unit.desired.test_drain import drained
 from tests.unit.observe.test_former_marks import BOTH, MOVED, NEW, by_owner, code, ended, later
 from tests.unit.worlds.build import NS, OWNERSHIP, changed, endpoint, piece, seen, service, syncer
 from tests.unit.worlds.build import OWNER as OLD
@@ -274,3 +275,105 @@ def test_what_moved_or_ended_meanwhile_stops_nothing() -> None:
     listed = of_old_owner()
     assert judge([listed], {listed.key: moved}, REPLACES).verdicts == ()
     assert judge([listed], {listed.key: None}, REPLACES).verdicts == ()
+
+
+# --- Endpoints that are not ready ------------------------------------------------------------------------------------
+
+
+def unready(world: FakeWorld) -> None:
+    """The first pod fails its readiness probe."""
+    pods(world, endpoint(1, ready=False), endpoint(2))
+
+
+@pytest.fixture
+def down() -> FakeWorld:
+    """The old owner registered two pods. The first one was ready once, and is DOWN now."""
+    world = article()
+    later(world, 1)
+    world.run()
+    unready(world)
+    for _ in range(3):
+        later(world, 30)
+        world.run()
+    assert by_owner(world) == {OLD: DOWN}
+    ended(world, 100)
+    moving(world)
+    return world
+
+
+def test_an_instance_that_is_down_moves_as_it_is(down: FakeWorld) -> None:
+    """It was ready once, so it is registered DOWN under the new id, and UP when its pod is ready again."""
+    report = down.run()
+    assert [call.split()[0] for call in down.wire.writes()[:4]] == ["register", "register", "cancel", "cancel"]
+    assert (code(report), by_owner(down)) == (ExitCode.OK, {NEW: DOWN})
+    pods(down, endpoint(1), endpoint(2))
+    later(down, 30)
+    down.run()
+    assert by_owner(down) == {NEW: BOTH}
+
+
+def test_an_instance_that_is_down_stays_until_its_new_one_is_registered(down: FakeWorld) -> None:
+    """Eureka refuses the new one."""
+    new = InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.1:8080")
+    down.registry.refuse_register[new] = RegistryUnavailable("503")
+    for _ in range(30):
+        down.run()
+        later(down, 30)
+        down.registry.evict()
+        assert by_owner(down)[OLD] == {"10.0.0.1": "DOWN"}
+    down.registry.refuse_register.clear()
+    down.run()
+    assert by_owner(down) == {NEW: DOWN}
+
+
+def test_an_instance_that_is_down_stays_while_its_new_id_cannot_be_read(down: FakeWorld) -> None:
+    """Another owner's instance may have that id."""
+    new = InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.1:8080")
+    down.registry.refuse_read[new] = RegistryRejected("500")
+    for _ in range(30):
+        down.run()
+        later(down, 30)
+        down.registry.evict()
+        assert by_owner(down) == {OLD: {"10.0.0.1": "DOWN"}, NEW: {"10.0.0.2": "UP"}}
+    down.registry.refuse_read.clear()
+    down.run()
+    assert by_owner(down) == {NEW: DOWN}
+
+
+def test_a_drained_instance_moves_as_it_is(down: FakeWorld) -> None:
+    """A person drained the Service while the old installation worked."""
+    down.owner, down.former = OLD, NO_FORMER
+    pods(down, endpoint(1), endpoint(2))
+    down.run()
+    down.cluster.apply(drained(service()))
+    later(down, 30)
+    down.run()
+    both = {"10.0.0.1": "DOWN", "10.0.0.2": "DOWN"}
+    assert by_owner(down) == {OLD: both}
+    ended(down, 100)
+    moving(down)
+    for _ in range(3):
+        down.run()
+        later(down, 30)
+    assert by_owner(down) == {NEW: both}
+
+
+def test_a_pod_that_was_never_ready_is_not_registered_by_a_move(down: FakeWorld) -> None:
+    """Nothing bears the old mark for it."""
+    pods(down, endpoint(1, ready=False), endpoint(2), endpoint(3, ready=False))
+    down.run()
+    assert by_owner(down) == {NEW: DOWN}
+
+
+def test_a_pod_that_became_unready_meanwhile_is_moved_to_down() -> None:
+    """The old installation left it UP."""
+    world = article()
+    later(world, 1)
+    world.run()
+    ended(world, 100)
+    unready(world)
+    moving(world)
+    for _ in range(3):
+        world.run()
+        later(world, 30)
+    assert by_owner(world) == {NEW: DOWN}
