@@ -28,6 +28,7 @@ from eurekube_sync.observe.former import Judgement, judge, to_read_first, to_rea
 from eurekube_sync.observe.installations import served_by_others
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
+from eurekube_sync.plan.former import under_either_id
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.value import Plan, sorted_plan
@@ -104,8 +105,8 @@ def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -
 
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
     plan = plan_blind(desired, last_up)
-    if ownership.former:  # what is not registered may be registered under its former id
-        plan = sorted_plan(replace(renewal, if_gone=None) for renewal in plan.renewals)
+    if ownership.former:
+        plan = under_either_id(plan, ownership)
     return Braked(plan=plan, held=None)
 
 

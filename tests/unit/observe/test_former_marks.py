@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
@@ -254,6 +255,24 @@ def test_while_eureka_cannot_be_listed_nothing_gets_a_new_id(world: FakeWorld) -
     world.run()
     world.registry.unreadable = None
     assert by_owner(world) == {OLD: BOTH}
+
+
+@pytest.mark.parametrize("former", [MOVED, Former(owners=frozenset({OLD, "older"}))])
+def test_no_lease_ends_while_eureka_cannot_be_listed(world: FakeWorld, former: Former) -> None:
+    """Its writes work. The old installation has ended, and the first list comes twenty minutes later."""
+    world.former = former
+    world.renewals = RenewalLedger(period=30, slack=15)  # a new process has renewed nothing
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    for _ in range(40):
+        world.run()
+        later(world, 30)
+        world.registry.evict()
+        assert by_owner(world) == {OLD: BOTH}
+    world.registry.unreadable = None
+    for _ in range(5):
+        world.run()
+        later(world, 30)
+    assert by_owner(world) == {NEW: BOTH}
 
 
 def put_out(world: FakeWorld) -> None:
