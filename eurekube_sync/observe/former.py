@@ -130,8 +130,7 @@ def to_read_next(waiting: Iterable[ObservedInstance], readings: Readings, owners
     """Return the other instances of the syncers of which the first readings do not tell."""
     keys: list[InstanceKey] = []
     for instances in _parts(waiting, ownership).values():
-        told = [_told(readings.get(instance.key), ownership) for instance in instances]
-        if not any(isinstance(silence, float) for silence in told):
+        if not isinstance(_told_of_part(instances, readings, ownership), float):
             keys += [instance.key for instance in instances if instance.key not in readings]
     return keys
 
@@ -142,14 +141,12 @@ def judge(waiting: Sequence[ObservedInstance], readings: Readings, ownership: Ow
     unread: dict[str, dict[SyncerRef, str]] = {}
     left_alone: set[InstanceKey] = set()
     for part, instances in sorted(_parts(waiting, ownership).items()):
-        told = [_told(readings.get(instance.key), ownership) for instance in instances]
-        silences = [silence for silence in told if isinstance(silence, float)]
-        whys = [why for why in told if isinstance(why, str)]
-        if silences and min(silences) <= LATELY:
+        told = _told_of_part(instances, readings, ownership)
+        if isinstance(told, str):
+            unread.setdefault(part.installation, {})[part.syncer] = told
+        elif told is not None and told <= LATELY:
             renewed.setdefault(part.installation, []).append(part.syncer)
             left_alone.update(instance.key for instance in instances)
-        elif whys and not silences:
-            unread.setdefault(part.installation, {})[part.syncer] = whys[0]
 
     if not _one_ends_soon(waiting, readings):
         left_alone.update(instance.key for instance in waiting)
@@ -188,6 +185,24 @@ def _part_of(instance: ObservedInstance, ownership: Ownership) -> _Part:
     owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
     name = f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
     return _Part(name, syncer)
+
+
+def _told_of_part(
+    instances: Iterable[ObservedInstance], readings: Readings, ownership: Ownership
+) -> float | str | None:
+    """Return the same as `_told` for all instances of a part: the shortest silence, else why no reading
+    tells."""
+    silences: list[float] = []
+    whys: list[str] = []
+    for instance in instances:
+        told = _told(readings.get(instance.key), ownership)
+        if isinstance(told, float):
+            silences.append(told)
+        elif told is not None:
+            whys.append(told)
+    if silences:
+        return min(silences)
+    return whys[0] if whys else None
 
 
 def _told(reading: ObservedInstance | Unread | None, ownership: Ownership) -> float | str | None:

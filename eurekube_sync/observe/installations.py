@@ -98,8 +98,8 @@ def _servers(desired: Desired) -> Mapping[Socket, SyncerRef]:
     servers: dict[Socket, SyncerRef] = {}
     for key, syncer in desired.wanted_by.items():
         wanted = desired.wanted(key)
-        if wanted is not None:
-            servers.update(dict.fromkeys(sockets_of(wanted.instance), syncer))
+        assert wanted is not None  # its claim names it
+        servers.update(dict.fromkeys(sockets_of(wanted.instance), syncer))
     return servers
 
 
