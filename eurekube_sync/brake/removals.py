@@ -30,6 +30,7 @@ from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
+from eurekube_sync.plan.former import not_moved
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 
 
@@ -96,9 +97,10 @@ def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequen
     return Removals(plan=plan, actions=actions, kept_back=kept_back, held=again.held, confirmed=again.confirmed)
 
 
-def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Iterable[Outcome]) -> dict[InstanceKey, str]:
+def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome]) -> dict[InstanceKey, str]:
     blocked, refused = _blocked(plan, desired, observed), _refused(desired, observed)
-    return failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
+    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
+    return kept_back | not_moved(plan, done, observed)
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:

@@ -20,6 +20,7 @@ from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.wording import and_more, counted, duration, one_or_more, some_of
+from eurekube_sync.observe.former import FormerRenewed, FormerUnread
 from eurekube_sync.observe.kubernetes import is_of_drains, unread, unread_by_kind
 from eurekube_sync.plan.value import Blocked, Obstacle
 
@@ -47,6 +48,7 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
     yield from _of_approval(report)
     yield from _of_the_deadline(report)
     yield from _of_writes_to_eureka(report)
+    yield from _of_former_owners(report)
     yield from _of_writes_to_kubernetes(report)
     yield from _of_second_reads(report)
     yield from _of_lost_apps(report)
@@ -68,6 +70,16 @@ def _of_owners(report: PassReport) -> Iterator[Problem]:
     for other in report.other_owners:
         reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
         yield Problem(reason=reason, subject="", text=other.sentence, source=OWNER_NAME)
+    for verdict in report.former:
+        if isinstance(verdict, FormerRenewed):
+            yield Problem(reason=Reason.OWNER_CLASH, subject="", text=verdict.sentence, source=OWNER_NAME)
+
+
+def _of_former_owners(report: PassReport) -> Iterator[Problem]:
+    """Report that it is not known whether a former installation is at work. The next pass asks again."""
+    for verdict in report.former:
+        if isinstance(verdict, FormerUnread):
+            yield Problem(reason=Reason.FORMER_OWNER_UNREAD, subject="", text=verdict.sentence, source=OWNER_NAME)
 
 
 # --- What could not be read -------------------------------------------------------------------------------------------

@@ -162,6 +162,7 @@ OF_A_PASS: Mapping[Reason, ExitCode] = {
     Reason.OWNER_CLASH: ExitCode.OWNER_CLASH,
     Reason.APPROVAL_REFUSED: ExitCode.CONFIGURATION,
     Reason.CUT_SHORT: ExitCode.INCOMPLETE,
+    Reason.FORMER_OWNER_UNREAD: ExitCode.INCOMPLETE,
     Reason.WRITE_FAILED: ExitCode.INCOMPLETE,
     Reason.NOT_READ_AGAIN: ExitCode.INCOMPLETE,
     Reason.LAST_INSTANCE_LOST: ExitCode.APP_LOST,

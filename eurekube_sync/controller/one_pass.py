@@ -27,6 +27,7 @@ from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Wo
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
+from eurekube_sync.observe.former import FormerVerdict
 from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.plan.ours import EarlierPlan
@@ -126,9 +127,10 @@ class PassReport:
     registry: Source[Observed]
     view: ClusterView | None  # None for `keepalive`, which asks no cluster
     desired: Desired | None = None
-    """None when the UID of the cluster is unknown, another cluster uses our owner's name, or another owner stops us."""
+    """None if the UID of the cluster is unknown, or another installation made us refuse the pass."""
     clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner's name
     other_owners: tuple[OtherOwner, ...] = ()  # those that serve syncers of ours
+    former: tuple[FormerVerdict, ...] = ()  # why nothing of former installations may be moved
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
     held: Held | None = None
     confirmed: tuple[Removal, ...] = ()  # confirmed removals that failed: the next pass tries them again

@@ -18,9 +18,9 @@ from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
 from eurekube_sync.controller.one_pass import Ends, EurekaWorld, Found, Given, PassReport, PassSettings, Renewed, World
 from eurekube_sync.controller.steps import (
     applier_of,
+    ask_former,
     carry_out,
     decide,
-    former_at_work,
     renew_ours,
     renew_the_rest,
     renewed_before,
@@ -28,7 +28,7 @@ from eurekube_sync.controller.steps import (
     with_lost_apps,
     write_to_kubernetes,
 )
-from eurekube_sync.desired.claims import Deleting
+from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
@@ -39,6 +39,7 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, held_by_owners, marked_cluster, observe
+from eurekube_sync.observe.former import NOTHING_TO_MOVE
 from eurekube_sync.observe.installations import OtherOwner, other_owners
 from eurekube_sync.observe.kubernetes import (
     SameCluster,
@@ -84,16 +85,18 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     found = _claim(given, scope, syncers, early)
     others: tuple[OtherOwner, ...] = ()
+    former = NOTHING_TO_MOVE
     if isinstance(found.registry, Complete):
         others = other_owners(found.registry.data, found.desired, world.clock.now())
-        others += former_at_work(given, found, found.registry.data)
+        former = ask_former(given, found, found.registry.data)
     found, report = decide(given, _look_elsewhere(given, listed, found))
-    if any(other.stops_us for other in others) and not looks:
-        return renew_beside(given, found, report, others)
+    report = replace(report, other_owners=others, former=former.verdicts)
+    if (former.verdicts or any(other.stops_us for other in others)) and not looks:
+        return renew_beside(given, found, report, former.left_alone)
     if not looks and (doubt := _doubt(given, found, report)):
         return renew_in_doubt(given, found, report.plan, doubt)
     deadline.stage(Ends.APPLYING)
-    report = replace(report, other_owners=others, cut_short=deadline.cut_short)
+    report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
         return replace(report, all_statuses=statuses_due(given, found, report)[1])
@@ -201,23 +204,28 @@ def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
     return _renew_only(given, early, plan, unread_cluster(given.identity), ours, clashes=observed.clashes)
 
 
-def renew_beside(given: Given, found: Found, report: PassReport, others: tuple[OtherOwner, ...]) -> PassReport:
-    """Renews wanted and held instances, because another owner serves our syncers. The others are left to expire,
-    because the other owner would not remove them."""
+def renew_beside(given: Given, found: Found, report: PassReport, left_alone: frozenset[InstanceKey]) -> PassReport:
+    """Renews wanted and held instances, because another owner serves our syncers, or nothing may be
+    moved from a former one. What was to be removed is left to expire. What was to be moved is renewed,
+    except what is `left_alone`."""
     world = given.world
     assert report.basis is not None  # `decide` made it
-    assert isinstance(found.registry, Complete)  # the other owner was seen in it
+    assert isinstance(found.registry, Complete)  # the other installation was seen in it
     world.memory.sightings.note(report.held, report.basis.brake.seen, monotonic=world.clock.monotonic())
     removed = {action.key for action in report.plan.actions if comes_last(action)}
-    observed = found.registry.data
-    # A renewal of ours would look as if the former installation were still at work, for ever.
-    kept = [
-        instance
-        for key, instance in observed.ours.items()
-        if key not in removed and not observed.ownership.is_former(instance)
-    ]
-    plan = plan_renewals(kept, "another owner serves its syncer")
-    return _renew_only(given, found, plan, found.view, other_owners=others)
+    kept: list[ObservedInstance] = []
+    for key, instance in found.registry.data.ours.items():
+        stays = key not in removed or _is_moved(instance, found.desired, given.ownership)
+        if stays and key not in left_alone:
+            kept.append(instance)
+    plan = plan_renewals(kept, "this pass is refused because of another installation")
+    others, former = report.other_owners, report.former
+    return _renew_only(given, found, plan, found.view, other_owners=others, former=former)
+
+
+def _is_moved(instance: ObservedInstance, desired: Desired, ownership: Ownership) -> bool:
+    """Say whether the plan removes the instance only because its endpoint gets another id."""
+    return ownership.is_former(instance) and ownership.key_of(instance) in desired.wanted_by
 
 
 def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:

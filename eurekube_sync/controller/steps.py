@@ -24,14 +24,14 @@ from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
-from eurekube_sync.observe.installations import OtherOwner, served_by_others, still_renewed, waiting_to_move
+from eurekube_sync.observe.former import Judgement, judge, to_read_first, to_read_next, waiting_to_move
+from eurekube_sync.observe.installations import served_by_others
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
+from eurekube_sync.plan.former import under_either_id
 from eurekube_sync.plan.left_alone import is_suspended, lost
 from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
 from eurekube_sync.plan.value import Plan, sorted_plan
-
-_SAMPLE = 20  # instances of a former installation that are read to see whether it still renews
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
@@ -105,8 +105,8 @@ def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -
 
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
     plan = plan_blind(desired, last_up)
-    if ownership.former:  # what is not registered may be registered under its former id
-        plan = sorted_plan(replace(renewal, if_gone=None) for renewal in plan.renewals)
+    if ownership.former:
+        plan = under_either_id(plan, ownership)
     return Braked(plan=plan, held=None)
 
 
@@ -184,15 +184,14 @@ def renew_ours(
     return Outcomes.of(applier.renew(plan_renewals(registered, "it is registered").renewals, registered)).by_key
 
 
-def former_at_work(given: Given, found: Found, observed: Observed) -> tuple[OtherOwner, ...]:
-    """Gives the former installations that still renew what this pass would move, by uncached reads of a sample. A
-    read that failed stops the move as well."""
-    to_move = waiting_to_move(observed, found.desired)
-    if not to_move:
-        return ()
-    sample = to_move[:: max(1, len(to_move) // _SAMPLE)][:_SAMPLE]
-    readings = found.applier.read([instance.key for instance in sample])
-    return still_renewed(sample, readings, observed.ownership, given.world.clock.now())
+def ask_former(given: Given, found: Found, observed: Observed) -> Judgement:
+    """Judges by uncached reads whether the former installations have ended."""
+    waiting = waiting_to_move(observed, found.desired)
+    first = to_read_first(waiting, given.ownership)
+    readings = found.applier.read(first)
+    further = to_read_next(waiting, readings, given.ownership)
+    readings |= found.applier.read(further)
+    return judge(waiting, readings, given.ownership)
 
 
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
@@ -125,11 +127,14 @@ class EmbeddedEureka:
         self.lock = threading.Lock()
 
     def handle(self, request: Request) -> Response:
+        """Answer one request, with the time of this server."""
         with self.lock:
             try:
-                return self.route(request, self.milliseconds())
+                response = self.route(request, self.milliseconds())
             except (ValueError, TypeError, LookupError):
-                return self.error(request, 500)
+                response = self.error(request, 500)
+        date = formatdate(self.now(), usegmt=True)
+        return replace(response, headers={"Date": date, **response.headers})
 
     def milliseconds(self) -> int:
         return int(self.now() * 1000)

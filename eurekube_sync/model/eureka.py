@@ -103,6 +103,9 @@ class ObservedInstance:
     """Milliseconds of the server's clock: of the last registration, or of the last renewal **plus** the duration
     (Lease.renew)."""
     registered: int = 0  # milliseconds of the server's clock: of the last registration on this server
+    read_at: int = 0
+    """Milliseconds of the server's clock, in whole seconds: when it answered the uncached read of this
+    instance (the header `Date`). 0 in a list, or without that header."""
 
     key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
     status: InstanceStatus = field(init=False)

@@ -74,6 +74,11 @@ class Ownership:
         id_ = instance_id(owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port)
         return InstanceKey(app, id_)
 
+    def former_keys(self, key: InstanceKey) -> list[InstanceKey]:
+        """Return the keys that the former owners gave to the endpoint of one of our keys."""
+        _, _, endpoint = key.id.partition(":")  # see `instance_id`: an owner's name has no colon
+        return [InstanceKey(key.app, f"{owner}:{endpoint}") for owner in sorted(self.former.owners)]
+
     def marked(
         self,
         metadata: Mapping[str, str],

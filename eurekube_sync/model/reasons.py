@@ -132,6 +132,14 @@ class Reason(StrEnum):
         "Stop one of the two installations, then cancel its instances with `eurekube-sync "
         "purge`. See [two owners](owner.md#two-owners-in-one-cluster).",
     )
+    FORMER_OWNER_UNREAD = (
+        "FormerOwnerUnread",
+        Topic.INSTALLATION,
+        "It could not be seen whether the former installation of `--former-owner` or "
+        "`--former-cluster` still renews its instances, so nothing is moved. Leases that would end "
+        "are renewed.",
+        "Wait for the next pass. If the message stays, correct what it names.",
+    )
     CRD_MISSING = (
         "CRDMissing",
         Topic.INSTALLATION,

@@ -14,16 +14,13 @@ from shlex import quote
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
-from eurekube_sync.observe.eureka import Observed, Unread
-
-_LATELY = 90.0
-"""Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has ended. To wait
-until it expires would leave callers without instances."""
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.former import LATELY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +32,10 @@ class OtherOwner:
     registered: int  # how many of its instances are renewed at an address and port that ours would have
     twice: int  # how many of ours are registered at the same addresses and ports
     stops_us: bool  # whether this installation may only renew
-    former: bool = False  # its name is that of `--former-owner`, or its cluster that of `--former-cluster`
 
     @property
     def sentence(self) -> str:
         """The problem, and what a person should do."""
-        if self.former:
-            return (
-                f"owner clash: {self.name} is still at work: it renewed {counted(self.registered, 'instance')} in the "
-                f"last {_LATELY:.0f} s. Stop it, and run again {_LATELY:.0f} s later. This pass is refused: our "
-                "instances were renewed, and nothing else was done."
-            )
         if self.stops_us:
             done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
             twice = f"{self.twice} of the instances {_are(self.twice)} registered twice. " if self.twice else ""
@@ -72,31 +62,74 @@ class OtherOwner:
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
     """Return the owners that renew instances at addresses of our syncers' instances. `now` in Unix seconds."""
-    theirs: dict[str, list[ObservedInstance]] = {}
-    for one in _of_others(observed):
-        moved = one.metadata.get(CLASS) != observed.scope.syncer_class  # its syncer came from another class
-        # If nothing in the list is renewed any more, `silent` is small although the owner has ended. A list of a quiet
-        # registry looks the same, until it is older than any list can be.
-        unrenewed = now - one.renewed
-        ended = bool(one.last_renewal) and unrenewed > max(one.instance.lease.duration, LIST_LAG + _LATELY)
-        if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
-            theirs.setdefault(one.metadata[OWNER], []).append(one)
-    wanted: dict[Socket, SyncerRef] = {}
-    for key, ref in desired.wanted_by.items() if theirs else ():
-        ours = desired.wanted(key)
-        wanted.update(dict.fromkeys(sockets_of(ours.instance) if ours else (), ref))
-    found = []
-    for name, instances in sorted(theirs.items()):
-        there = [one for one in instances if any(wanted.get(s) == syncer_of(one) for s in sockets_of(one.instance))]
-        if not there:
-            continue
-        taken = {s for one in there for s in sockets_of(one.instance)}
-        mine = [sockets_of(one.instance) for key, one in observed.ours.items() if key in desired.wanted_by]
-        beside = sum(not taken.isdisjoint(sockets) for sockets in mine)
-        stops_us = beside == len(mine) and (not beside or _came_first(name, observed))
-        owner = observed.ownership.owner
-        found.append(OtherOwner(name=name, ours=owner, registered=len(there), twice=beside, stops_us=stops_us))
+    at_work = _at_work(observed, now)
+    if not at_work:
+        return ()  # nearly always
+    servers = _servers(desired)
+    found: list[OtherOwner] = []
+    for name, instances in sorted(at_work.items()):
+        contested = [instance for instance in instances if _is_served(instance, servers)]
+        if contested:
+            found.append(_other_owner(name, contested, observed, desired))
     return tuple(found)
+
+
+def _at_work(observed: Observed, now: float) -> Mapping[str, Sequence[ObservedInstance]]:
+    """Return the instances that other owners of this cluster renew, by owner."""
+    at_work: dict[str, list[ObservedInstance]] = {}
+    for instance in _of_others(observed):
+        from_another_class = instance.metadata.get(CLASS) != observed.scope.syncer_class
+        if from_another_class or is_gone(instance) or observed.silent(instance) > LATELY:
+            continue
+        if not _has_ended(instance, now):
+            at_work.setdefault(instance.metadata[OWNER], []).append(instance)
+    return at_work
+
+
+def _has_ended(instance: ObservedInstance, now: float) -> bool:
+    """Say whether nobody has renewed the instance for longer than any list is old. If nothing in the
+    list is renewed any more, `silent` is small, and the list looks like that of a quiet registry."""
+    longest = max(instance.instance.lease.duration, LIST_LAG + LATELY)
+    return bool(instance.last_renewal) and now - instance.renewed > longest
+
+
+def _servers(desired: Desired) -> Mapping[Socket, SyncerRef]:
+    """Return which syncer has an instance at each socket."""
+    servers: dict[Socket, SyncerRef] = {}
+    for key, syncer in desired.wanted_by.items():
+        wanted = desired.wanted(key)
+        assert wanted is not None  # its claim names it
+        servers.update(dict.fromkeys(sockets_of(wanted.instance), syncer))
+    return servers
+
+
+def _is_served(instance: ObservedInstance, servers: Mapping[Socket, SyncerRef]) -> bool:
+    """Say whether the syncer in the instance's mark has an instance of ours at the same socket."""
+    syncer = syncer_of(instance)
+    return any(servers.get(socket) == syncer for socket in sockets_of(instance.instance))
+
+
+def _other_owner(name: str, contested: Sequence[ObservedInstance], observed: Observed, desired: Desired) -> OtherOwner:
+    """Return the other owner, and whether it stops us.
+
+    | of our wanted instances there are registered   | this installation                            |
+    |------------------------------------------------|----------------------------------------------|
+    | none                                           | is stopped                                   |
+    | some, and one of them where the other has none | continues                                    |
+    | some, each beside one of the other's           | is stopped, unless it registered there first |
+    """
+    theirs: set[Socket] = set()
+    for instance in contested:
+        theirs.update(sockets_of(instance.instance))
+    mine = 0
+    twice = 0
+    for key, instance in observed.ours.items():
+        if key in desired.wanted_by:
+            mine += 1
+            twice += not theirs.isdisjoint(sockets_of(instance.instance))
+    stops_us = twice == mine and (not twice or _came_first(name, observed))
+    owner = observed.ownership.owner
+    return OtherOwner(name=name, ours=owner, registered=len(contested), twice=twice, stops_us=stops_us)
 
 
 def _came_first(name: str, observed: Observed) -> bool:
@@ -118,51 +151,6 @@ def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
     for one in observed.others.values():
         if one.metadata.get(CLUSTER) == cluster and one.metadata.get(OWNER, owner) != owner:
             yield one
-
-
-def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedInstance]:
-    """Return the instances with a former mark that a first pass would move; none once the move has begun.
-
-    From then on, this installation renews what it does not move yet, and its renewals look like those of the former
-    one. A former installation that is started again finds our instances at its addresses, and refuses itself."""
-    former: list[ObservedInstance] = []
-    for instance in observed.ours.values():
-        if not observed.ownership.is_former(instance):
-            return []
-        former.append(instance)
-    waiting: list[ObservedInstance] = []
-    for instance in former:
-        claim = desired.server_of(observed.ownership.key_of(instance))
-        put_out = instance.instance.override is not InstanceStatus.UNKNOWN
-        if claim is not None and not claim.conduct.suspend and not put_out:
-            waiting.append(instance)
-    return waiting
-
-
-def still_renewed(
-    sample: Sequence[ObservedInstance],
-    readings: Mapping[InstanceKey, ObservedInstance | Unread | None],
-    ownership: Ownership,
-    now: float,
-) -> tuple[OtherOwner, ...]:
-    """Return the former installations that renewed an instance of the sample lately, by uncached readings. An instance
-    that could not be read may have been renewed. `now` in Unix seconds."""
-    renewed: Counter[str] = Counter()
-    for instance in sample:
-        reading = readings[instance.key]
-        gone = reading is None or (not isinstance(reading, Unread) and not ownership.is_former(reading))
-        silent = isinstance(reading, ObservedInstance) and now - reading.renewed > _LATELY
-        if not gone and not silent:
-            renewed[_installation(instance, ownership)] += 1
-    return tuple(
-        OtherOwner(name=name, ours=ownership.owner, registered=number, twice=0, stops_us=True, former=True)
-        for name, number in sorted(renewed.items())
-    )
-
-
-def _installation(instance: ObservedInstance, ownership: Ownership) -> str:
-    owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
-    return f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
 
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:

@@ -3,13 +3,17 @@ something by that. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Kept, Serving
+from eurekube_sync.model.actions import Outcome, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import override_of
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 
 def not_to_move(desired: Desired, observed: Observed) -> Desired:
@@ -39,6 +43,31 @@ def not_to_move(desired: Desired, observed: Observed) -> Desired:
         for key in kept:
             wanted_by.pop(key, None)
     return replace(desired, claims=claims, wanted_by=wanted_by)
+
+
+def not_moved(plan: Plan, done: Iterable[Outcome], observed: Observed) -> dict[InstanceKey, str]:
+    """Return the instances, UP or DOWN, that must stay under their former ids, because they are not
+    registered under the new ones: that failed, or it could not be tried."""
+    without_successor = [blocked.key for blocked in plan.blocked]
+    for outcome in done:
+        if outcome.failed and isinstance(outcome.action, Register):
+            without_successor.append(outcome.action.key)
+    kept: dict[InstanceKey, str] = {}
+    for successor in without_successor:
+        instance = observed.former.get(successor)
+        if instance is not None:
+            kept[instance.key] = f"not removed, because it is not registered as {successor.id} yet"
+    return kept
+
+
+def under_either_id(blind: Plan, ownership: Ownership) -> Plan:
+    """Return the plan of a pass that cannot read Eureka, for instances that may or may not be moved: renew
+    each under its new id and its former ones, and register none on a 404."""
+    renewals: list[Renew] = []
+    for renewal in blind.renewals:
+        for key in (renewal.key, *ownership.former_keys(renewal.key)):
+            renewals.append(replace(renewal, key=key, if_gone=None))
+    return sorted_plan(renewals)
 
 
 def _former(observed: Observed) -> list[ObservedInstance]:

@@ -145,9 +145,11 @@ def _of_missing(
             why = f"{whose} is registered with the id that ours needs"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
-            # An endpoint that was never ready is not registered. Neither is one that an older syncer, or a missing
-            # slice, may already have registered under another key.
-            comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
+            # An endpoint that was never ready is not registered. One with a former id was ready once.
+            # One that an older syncer, or a missing slice, may already have registered under another
+            # key is not registered.
+            comes = wanted.instance.status is InstanceStatus.UP or key in observed.former
+            comes = comes and not wanted.rival
             comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
             if key in selves:
                 own = selves[key]

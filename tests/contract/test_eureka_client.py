@@ -75,13 +75,27 @@ def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Ins
 
 
 class TestCalls:
+    def test_an_uncached_read_says_when_the_server_answered(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """The age of a lease then needs only the server's clock. A list says nothing of it."""
+        client.register(wanted, dirty_timestamp=1_795_248_000_785)
+        assert client.renew(wanted.key)
+        seen = client.read_instance(wanted.key)
+        assert seen is not None
+        assert abs(seen.read_at / 1000 - eureka.now()) < 30
+        assert -2 < seen.read_at / 1000 - seen.renewed < 30
+        listed = client.list_instances()
+        assert isinstance(listed, Complete)
+        assert {instance.read_at for instance in listed.data} <= {0}
+
     def test_a_registered_instance_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
         """Every field of a register comes back by the uncached read, and when the server took it."""
         client.register(wanted, dirty_timestamp=1_795_248_000_785)
         stands = client.read_instance(wanted.key)
         assert stands is not None
         assert stands.last_renewal > 0
-        assert replace(stands, last_renewal=0, registered=0) == ObservedInstance(
+        assert replace(stands, last_renewal=0, registered=0, read_at=0) == ObservedInstance(
             instance=wanted, last_dirty_timestamp=1_795_248_000_785
         )
 
@@ -95,7 +109,8 @@ class TestCalls:
             eureka.to_next_tick()
             source = client.list_instances()
             assert isinstance(source, Complete)
-            return client.read_instance(wanted.key) in source.data
+            seen = client.read_instance(wanted.key)
+            return seen is not None and replace(seen, read_at=0) in source.data
 
         wait_until(listed, "the list lacks it, or tells of it otherwise")
 

@@ -149,6 +149,23 @@ def test_a_new_owner_name_under_a_reader_leaves_no_instance_out(
         assert program.run("--owner", "next").out.splitlines()[-1] == f"in sync, {PODS} renewed"
 
 
+def test_a_new_owner_name_takes_an_instance_that_is_down_as_it_is(program: Program, registry: Registry) -> None:
+    """Its pod was ready once. It is DOWN under the new id, and UP as soon as the pod is ready again."""
+    assert program.run().code == ExitCode.OK
+    registry.list_follows("RATING", IDS)
+    program.playground.set_ready("rating", "rating-1", ready=False)
+    assert program.run().code == ExitCode.OK
+    assert [registry.status("RATING", id_) for id_ in IDS] == ["DOWN", "UP"]
+    renamed = [id_.replace("demo:", "next:", 1) for id_ in IDS]
+    ended = moved(program)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert [registry.status("RATING", id_) for id_ in (*IDS, *renamed)] == [None, None, "DOWN", "UP"]
+    program.playground.set_ready("rating", "rating-1", ready=True)
+    registry.list_follows("RATING", renamed)
+    assert program.run("--owner", "next").code == ExitCode.OK
+    assert [registry.status("RATING", id_) for id_ in renamed] == ["UP", "UP"]
+
+
 def test_a_new_owner_name_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
     """The daemon's renewals are noticed by uncached reads, and nothing is changed."""
     daemon = program.start("run", "--daemon", "--interval", "1s", "--registry-cache", "2s")
@@ -160,7 +177,8 @@ def test_a_new_owner_name_is_refused_while_a_daemon_renews(program: Program, reg
         registry.list_follows("RATING", IDS)
         refused = program.run("--owner", "next", "--former-owner", "demo")
         assert refused.code == ExitCode.OWNER_CLASH, refused.out + refused.err
-        assert "owner demo is still at work: it renewed 2 instances in the last 90 s" in refused.out
+        renewed = "instances of owner demo were renewed in the last 90 s: those of 1 syncer, such as"
+        assert f"{renewed} rating/rating" in refused.out
     finally:
         daemon.terminate()
         daemon.communicate(timeout=LONG_SECONDS)

@@ -6,6 +6,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Self
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from requests.auth import HTTPBasicAuth
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync import __version__
-from eurekube_sync.adapters.clock import ahead
+from eurekube_sync.adapters.clock import ahead, unix_time
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.tls import verify_as_kubectl
@@ -106,7 +107,8 @@ class EurekaClient(Registry):
         if observed.key != InstanceKey(key.app.upper(), key.id):
             why = f"was answered with another instance, {observed.key}: a cache is broken."
             raise RegistryUnusable(f"{answer.call} {why}")
-        return observed
+        answered = unix_time(answer.headers.get("Date", "")) or 0.0
+        return replace(observed, read_at=int(answered * 1000))
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """Call `ApplicationResource.addInstance`. A repetition is harmless: Eureka accepts an equal timestamp."""

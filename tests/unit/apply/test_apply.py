@@ -14,7 +14,7 @@ from eurekube_sync.brake.removals import failed_adds
 from eurekube_sync.model.actions import Cancel, Change, Grounds, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
-from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
@@ -47,6 +47,10 @@ class Bench:
 
     def status(self, number: int = 1) -> InstanceStatus:
         return self.registry.held[key(number)].status
+
+    def reading(self, number: int) -> ObservedInstance:
+        """What an uncached read shows now of a registered instance."""
+        return replace(self.registry.held[key(number)], read_at=int(self.clock.now() * 1000))
 
 
 @pytest.fixture
@@ -377,7 +381,11 @@ def test_each_key_is_read_once(bench: Bench) -> None:
     bench.registry.put(stored(instance(1)))
     bench.registry.refuse_read[key(3)] = RegistryUnavailable("Eureka did not answer")
     readings = bench.applier.read([key(1), key(2), key(1), key(3)])
-    assert readings == {key(1): stored(instance(1)), key(2): None, key(3): Unread(why="Eureka did not answer")}
+    assert readings == {
+        key(1): bench.reading(1),
+        key(2): None,
+        key(3): Unread(why="Eureka did not answer"),
+    }
     assert len(bench.wire.calls) == 3
 
 
@@ -469,7 +477,7 @@ def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
     keys = [key(number) for number in range(1, 5)]
     assert batching.applier.read([*keys, key(9)], keys) == {
         **dict.fromkeys((key(1), key(3), key(4), key(9))),
-        key(2): theirs,
+        key(2): batching.reading(2),
     }
     assert batching.wire.verbs().count("absent_batch") == 2
     read = {call for call in batching.wire.calls if call.startswith("read_instance")}

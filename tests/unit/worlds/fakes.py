@@ -249,7 +249,8 @@ class Registry:
             raise self.refuse_read[key]
         if self.unreadable:
             raise RegistryUnavailable(self.unreadable.message)
-        return self.held.get(key)
+        stored = self.held.get(key)
+        return None if stored is None else replace(stored, read_at=self._stamp())
 
     def _register(self, instance: Instance, timestamp: int) -> None:
         self._maybe_refuse(instance.key)

@@ -1,0 +1,221 @@
+"""Whether a former installation (`--former-owner`, `--former-cluster`) has ended, before what it left is
+moved. Pure.
+
+Only uncached readings tell, because a renewal does not refresh Eureka's list. An installation serves a
+syncer whole. So one instance of each syncer tells of every part of the old installation, whichever
+namespaces, labels or class it had.
+
+| the readings of a syncer's instances           | what is known                      | the pass   |
+|------------------------------------------------|------------------------------------|------------|
+| one was renewed in the last 90 s               | its installation may be at work    | is refused |
+| none was, and at least one tells it            | its installation has ended         |            |
+| all are gone, or bear another mark             | nothing is left to move            |            |
+| else: a read failed, or an answer has no times | nothing                            | is refused |
+
+While passes are refused, perhaps nobody else renews these leases. But a renewal of ours looks like one
+of the former installation. So they are renewed only if one of them ends soon, and then together. After
+that there is time to see for 90 s that nobody renews them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import counted
+from eurekube_sync.observe.eureka import Observed, Unread
+
+LATELY = 90.0
+"""Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has
+ended. To wait until it expires would leave callers without instances."""
+
+_DONE = "the leases that would end were renewed, and nothing else was done"
+
+Readings: TypeAlias = Mapping[InstanceKey, ObservedInstance | Unread | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerRenewed:
+    """Somebody renewed instances with a former mark: their installation, or a refused pass of ours."""
+
+    name: str  # of the former installation, such as `owner demo`
+    syncers: tuple[SyncerRef, ...]  # those whose instances were renewed, sorted
+
+    @property
+    def sentence(self) -> str:
+        """The problem, and what a person should do."""
+        return (
+            f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: those of "
+            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the old installation, and run "
+            f"again {LATELY:.0f} s later. This pass is refused: {_DONE}."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerUnread:
+    """It could not be seen whether somebody renews instances with a former mark."""
+
+    name: str  # as in `FormerRenewed`
+    syncers: tuple[SyncerRef, ...]  # those of which no reading tells, sorted
+    why: str  # why the first of them could not be read
+
+    @property
+    def sentence(self) -> str:
+        """The problem. The next pass tries again."""
+        return (
+            f"it is not known whether {self.name} still renews the instances of "
+            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. This pass is refused: {_DONE}. Why it "
+            f"is not known: {self.why}"
+        )
+
+
+FormerVerdict: TypeAlias = FormerRenewed | FormerUnread
+"""Why nothing of a former installation may be moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the readings tell of all former installations."""
+
+    verdicts: tuple[FormerVerdict, ...]  # none if all have ended
+    left_alone: frozenset[InstanceKey]  # what a refused pass must not renew
+
+
+NOTHING_TO_MOVE = Judgement(verdicts=(), left_alone=frozenset())
+
+
+class _Part(NamedTuple):
+    """A part of a former installation that is renewed as a whole."""
+
+    installation: str
+    syncer: SyncerRef
+
+
+def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedInstance]:
+    """Return the instances with a former mark that a first pass would move; none once the move has
+    begun.
+
+    From then on, this installation renews what it does not move yet, and its renewals look like those of
+    the former one. A former installation that is started again finds our instances at its addresses, and
+    refuses itself."""
+    former: list[ObservedInstance] = []
+    for instance in observed.ours.values():
+        if not observed.ownership.is_former(instance):
+            return []
+        former.append(instance)
+    waiting: list[ObservedInstance] = []
+    for instance in former:
+        claim = desired.server_of(observed.ownership.key_of(instance))
+        put_out = instance.instance.override is not InstanceStatus.UNKNOWN
+        if claim is not None and not claim.conduct.suspend and not put_out:
+            waiting.append(instance)
+    return waiting
+
+
+def to_read_first(waiting: Iterable[ObservedInstance], ownership: Ownership) -> list[InstanceKey]:
+    """Return one instance of each syncer: the one with the latest renewal in the list, because it is the
+    least likely to be gone by now."""
+    keys: list[InstanceKey] = []
+    for instances in _parts(waiting, ownership).values():
+        latest = max(instances, key=lambda instance: (instance.renewed, instance.key))
+        keys.append(latest.key)
+    return keys
+
+
+def to_read_next(waiting: Iterable[ObservedInstance], readings: Readings, ownership: Ownership) -> list[InstanceKey]:
+    """Return the other instances of the syncers of which the first readings do not tell."""
+    keys: list[InstanceKey] = []
+    for instances in _parts(waiting, ownership).values():
+        if not isinstance(_told_of_part(instances, readings, ownership), float):
+            keys += [instance.key for instance in instances if instance.key not in readings]
+    return keys
+
+
+def judge(waiting: Sequence[ObservedInstance], readings: Readings, ownership: Ownership) -> Judgement:
+    """Return why nothing may be moved, and which leases a refused pass leaves alone."""
+    renewed: dict[str, list[SyncerRef]] = {}
+    unread: dict[str, dict[SyncerRef, str]] = {}
+    left_alone: set[InstanceKey] = set()
+    for part, instances in sorted(_parts(waiting, ownership).items()):
+        told = _told_of_part(instances, readings, ownership)
+        if isinstance(told, str):
+            unread.setdefault(part.installation, {})[part.syncer] = told
+        elif told is not None and told <= LATELY:
+            renewed.setdefault(part.installation, []).append(part.syncer)
+            left_alone.update(instance.key for instance in instances)
+
+    if not _one_ends_soon(waiting, readings):
+        left_alone.update(instance.key for instance in waiting)
+    verdicts: list[FormerVerdict] = []
+    for name, syncers in renewed.items():
+        verdicts.append(FormerRenewed(name=name, syncers=tuple(syncers)))
+    for name, reasons in unread.items():
+        why = next(iter(reasons.values()))
+        verdicts.append(FormerUnread(name=name, syncers=tuple(reasons), why=why))
+    return Judgement(verdicts=tuple(verdicts), left_alone=frozenset(left_alone))
+
+
+def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> bool:
+    """Say whether a lease ends within its duration. The list tells it of what was not read: it may hide
+    a renewal, and shows none that was not made. Without a time of Eureka's, each lease may end."""
+    answered = [reading.read_at for reading in readings.values() if isinstance(reading, ObservedInstance)]
+    now = max(answered, default=0)
+    for instance in waiting:
+        reading = readings.get(instance.key)
+        latest = reading if isinstance(reading, ObservedInstance) else instance
+        if not now or latest.last_renewal < now:  # `Lease.renew` adds the duration to it
+            return True
+    return False
+
+
+def _parts(waiting: Iterable[ObservedInstance], ownership: Ownership) -> Mapping[_Part, Sequence[ObservedInstance]]:
+    parts: dict[_Part, list[ObservedInstance]] = {}
+    for instance in waiting:
+        parts.setdefault(_part_of(instance, ownership), []).append(instance)
+    return parts
+
+
+def _part_of(instance: ObservedInstance, ownership: Ownership) -> _Part:
+    syncer = syncer_of(instance)
+    assert syncer is not None  # `Observed.ours` holds none without
+    owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
+    name = f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
+    return _Part(name, syncer)
+
+
+def _told_of_part(
+    instances: Iterable[ObservedInstance], readings: Readings, ownership: Ownership
+) -> float | str | None:
+    """Return the same as `_told` for all instances of a part: the shortest silence, else why no reading
+    tells."""
+    silences: list[float] = []
+    whys: list[str] = []
+    for instance in instances:
+        told = _told(readings.get(instance.key), ownership)
+        if isinstance(told, float):
+            silences.append(told)
+        elif told is not None:
+            whys.append(told)
+    if silences:
+        return min(silences)
+    return whys[0] if whys else None
+
+
+def _told(reading: ObservedInstance | Unread | None, ownership: Ownership) -> float | str | None:
+    """Return for how many seconds nobody had renewed the instance, or why the reading does not tell.
+    None if nothing is left to move: Eureka answered 404, or the instance has another mark by now.
+
+    Both times are of Eureka's clock, because ours may be wrong by minutes."""
+    if isinstance(reading, Unread):
+        return reading.why
+    if reading is None or not ownership.is_former(reading):
+        return None
+    if not reading.last_renewal:
+        return "Eureka's answer does not say when the instance was renewed"
+    if not reading.read_at:
+        return "Eureka's answer has no time (Date)"
+    return reading.read_at / 1000 - reading.renewed
