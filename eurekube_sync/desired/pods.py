@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.catalog import Catalog, drain_of, drains_denied
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
@@ -62,7 +62,7 @@ def serve_pods(
         builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
     for service in chosen.values():
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
-    builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
+    builder.warn(*_without_readiness(chosen.values(), catalog), *drains_denied(catalog.pod_drains))
     secure = listening["securePort"].backends if len(listening) > 1 else {}
     pairs = paired(first.backends, secure)
     perhaps = [service for service, _ in missing]
@@ -356,7 +356,7 @@ def _found(
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or endpoint.terminating
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
-    drain = catalog.drains.of(site.services, pod, endpoint.node, perhaps=perhaps)
+    drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the mark of the drain would be lost

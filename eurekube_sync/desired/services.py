@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
@@ -294,7 +294,7 @@ def _found(
         why = f"{site.label} is of type ExternalName"
     else:
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
-    drain = catalog.drains.of((service,), None, site.node)
+    drain = drain_of((service,))
     builder.warn(*drain.ignored)
     if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the drain's mark would be lost
         return key, Leaving(why=why, terminating=False)

@@ -11,7 +11,6 @@ import yaml
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
@@ -73,7 +72,7 @@ def everything(
     needed = of_a_pass(
         lock=namespace if locked else None,
         gates=any(one.spec.get("readinessGate") for one in syncers_in(looked.report) if looked.asked.takes(one)),
-        nodes=Kind.NODE in settings.drains or (view is not None and view.nodes is not None),
+        nodes=view is not None and view.nodes is not None,
         source=source,
         grants=("get" if names else "list") if settings.scope.granted_only else None,
     )
@@ -299,8 +298,8 @@ _OF_EACH_PASS = (
 def of_a_pass(
     *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
 ) -> Sequence[Needed]:
-    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option
-    needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer needs
+    them. `grants` is how Namespaces are read for grants, `list` or `get`."""
     endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
     found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
     if grants is not None:
@@ -308,7 +307,7 @@ def of_a_pass(
     if gates:
         found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
     if nodes:
-        found.append(Needed("list", "nodes", "node ports and drained nodes are not found", ""))
+        found.append(Needed("list", "nodes", "no instance of a node port is found", ""))
     for verb in ("create", "get", "patch") if lock is not None else ():
         found.append(Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True))
     return found

@@ -160,16 +160,14 @@ class Node:
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
     zone: str = ""  # label `topology.kubernetes.io/zone`
-    drained: bool = False  # annotation `eurekube.io/drain`
-    ignored: str = ""  # what is wrong with an invalid annotation
     excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drainable:
-    """Whether a Service, Pod or Node is drained by annotation."""
+    """Whether a Service or Pod is drained by annotation."""
 
-    id: str  # the UID of a Pod, the name of a Service or Node
+    id: str  # the UID of a Pod, the name of a Service
     drained: bool
     ignored: str = ""  # what is wrong with an invalid annotation
 
@@ -245,7 +243,6 @@ class ClusterView:
     namespaces: Listed[Namespace] | None = None  # for the grants in their annotations
     readiness: Listed[PodReadiness] | None = None
     pod_drains: Listed[Drainable] | None = None
-    node_drains: Source[tuple[Drainable, ...]] | None = None
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING) if the CRD is being
     deleted, or was installed after a syncer's deletion."""

@@ -175,7 +175,6 @@ class Cluster(Protocol):
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Drainable]:
         """List which Pods are drained by annotation, if the Pods themselves are not listed."""
 
-    def list_node_drains(self) -> Source[tuple[kubernetes.Drainable, ...]]: ...
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """List whole Pods, for their readiness without our readiness gate."""
 

@@ -9,7 +9,7 @@ from itertools import chain
 from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.desired.catalog import Catalogs, Kind, drainable
+from eurekube_sync.desired.catalog import Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.desired.scope import Scope
@@ -90,12 +90,12 @@ def read_cluster(
     scope: Scope,
     marked: frozenset[SyncerRef] = frozenset(),
     syncers: Listed[SyncerObject] | None = None,
-    drains: Collection[Kind] = (),
+    pod_drains: bool = False,
 ) -> ClusterView:
     """Read the syncers, unless they were listed before, and the Services and slices that those in scope select. The
     namespace of a syncer that instances name (`marked`) and that is gone is read as well, because its addresses may be
     other pods' now. The CRD is read if a syncer is gone or being deleted: the deletion of a CRD deletes all its
-    objects, although nobody wanted that. `drains` are the kinds beside Services whose drain annotations are read."""
+    objects, although nobody wanted that. With `pod_drains`, the drain annotations of Pods are read."""
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     view = replace(unread_cluster(identity), syncers=syncers)
     listed = list(every(syncers))
@@ -124,7 +124,7 @@ def read_cluster(
         view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
-    return _with_drains(cluster, view, scope, drains)
+    return _with_pod_drains(cluster, view, scope) if pod_drains else view
 
 
 def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
@@ -156,7 +156,7 @@ def _crd_live(found: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Sources to read beside Services and slices, or to search for drain annotations."""
+    """Sources to read beside Services and slices."""
 
     pods: frozenset[str] = frozenset()  # namespaces
     readiness: frozenset[str] = frozenset()  # namespaces
@@ -200,49 +200,42 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
 
 
-def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
-    """Return where to look for drain annotations of the `wanted` kinds: on Pods where a syncer of mode pod selects, and
-    on Nodes for these, and for node ports. A syncer that is being deleted is not drained any more."""
-    living = (one for one in (every(view.syncers) if wanted else ()) if one.deleted is None)
-    of_pods = (one for one in living if one.spec.get("mode") != "service" and scope.takes(one))
-    namespaces = {selected_namespace(one) for one in of_pods if scope.may_select(one)}
-    return Needs(
-        pods=frozenset(namespaces if Kind.POD in wanted else ()),
-        nodes=Kind.NODE in wanted and (view.nodes is not None or bool(namespaces)),
-    )
+def drainable_in(view: ClusterView, scope: Scope) -> frozenset[str]:
+    """Return the namespaces whose Pods may be drained by annotation: those in which a syncer of mode pod selects. A
+    syncer that is being deleted is not drained any more."""
+    namespaces: set[str] = set()
+    for syncer in every(view.syncers):
+        pods_are_instances = syncer.deleted is None and syncer.spec.get("mode") != "service"
+        if pods_are_instances and scope.takes(syncer) and scope.may_select(syncer):
+            namespaces.add(selected_namespace(syncer))
+    return frozenset(namespaces)
 
 
-def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> ClusterView:
-    """Return the view with the drain annotations of Pods and Nodes. They are read last, so that a failure affects
-    nothing else. Objects that were listed for another reason are not listed again."""
-    needs = drain_needs_of(view, scope, wanted)
-    if needs.pods:
-        read = view.pods or _NOTHING
-        here = {name: read.of(name) for name in needs.pods if not _is_unread(read.of(name))}
-        rest = needs.pods - here.keys()
-        more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
-        found = {name: _hinting(source, "services") for name, source in more.by_namespace.items()}
-        found |= {
-            name: _made_of(source, lambda pods: tuple(drainable(pod.uid, pod.annotations) for pod in pods))
-            for name, source in here.items()
-        }
-        view = replace(view, pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere, "services")))
-    if not needs.nodes:
+def _with_pod_drains(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterView:
+    """Return the view with the drain annotations of Pods. They are read last, so that a failure affects nothing else.
+    Pods that were listed for another reason are not listed again."""
+    needed = drainable_in(view, scope)
+    if not needed:
         return view
-    if view.nodes is None:
-        return replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
-    read_nodes = _made_of(
-        view.nodes,
-        lambda nodes: tuple(Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes),
-    )
-    return replace(view, node_drains=read_nodes)
+    read = view.pods or _NOTHING
+    here = {name: read.of(name) for name in needed if not _is_unread(read.of(name))}
+    rest = needed - here.keys()
+    more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
+    found = {name: _hinting(source) for name, source in more.by_namespace.items()}
+    for name, source in here.items():
+        found[name] = _made_of(source, _drains)
+    return replace(view, pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere)))
 
 
-def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
-    """Return the source; if the right is missing, with the option that makes it unnecessary."""
+def _drains(pods: Iterable[Pod]) -> tuple[Drainable, ...]:
+    return tuple(drainable(pod.uid, pod.annotations) for pod in pods)
+
+
+def _hinting(source: Source[tuple[Drainable, ...]]) -> Source[tuple[Drainable, ...]]:
+    """Return the source; if the right is missing, with the option that needs it."""
     if isinstance(source, Complete) or source.cause is not Cause.DENIED:
         return source
-    return replace(source, message=f"{source.message}: grant it, or set --drain-annotations {instead}")
+    return replace(source, message=f"{source.message}: grant it, or leave out --drain-annotations")
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
@@ -376,7 +369,7 @@ _NEEDED = {
     "nodes": "Nodes",
     "crd_live": "CRD",
 }
-_DRAINS = {"pod_drains": "drain annotations of Pods", "node_drains": "drain annotations of Nodes"}
+_DRAINS = {"pod_drains": "drain annotations of Pods"}
 
 
 def _failed(view: ClusterView | None, kinds: Mapping[str, str]) -> Iterator[tuple[str, str, Unknown]]:

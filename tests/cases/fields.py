@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import yaml
 
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.instance import Naming
@@ -183,7 +182,7 @@ def look(cluster: Cluster, namespace: str, row: Row | None = None) -> Desired:
     assert not isinstance(identity, Unknown), identity
     listed = {one.key: one for one in (_standing(row, namespace) if row else ()) if NAMING.ownership.holds(one)}
     naming = replace(NAMING, listed=listed)
-    return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), naming, scope)
+    return claim_all(read_cluster(cluster, identity, scope, pod_drains=True), naming, scope)
 
 
 def instances_of(desired: Desired) -> list[Instance]:

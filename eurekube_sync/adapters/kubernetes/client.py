@@ -52,7 +52,6 @@ _SLICES = Kind(
 )
 _ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", Decoder(objects.EndpointsItem), remembered=True)
 _NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=False)
-_NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, Decoder(objects.NodeDrainItem), namespaced=False)
 _NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
@@ -115,9 +114,6 @@ class KubernetesCluster:
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[model.Drainable]:
         return self._calls.list_all(_POD_DRAINS, namespaces)
-
-    def list_node_drains(self) -> Source[tuple[model.Drainable, ...]]:
-        return self._calls.list_all(_NODE_DRAINS, None).of("")
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return self._calls.list_all(_WHOLE_PODS, namespaces)

@@ -247,7 +247,7 @@ class NodeItem(Item):
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels, drain = self.metadata.labels or {}, drainable(self.metadata.name, self.metadata.annotations or {})
+        labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
         return model.Node(
@@ -256,15 +256,8 @@ class NodeItem(Item):
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
             external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
             zone=labels.get("topology.kubernetes.io/zone", ""),
-            drained=drain.drained,
-            ignored=drain.ignored,
             excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
         )
-
-
-class NodeDrainItem(Item):
-    def read(self) -> model.Drainable:
-        return drainable(self.metadata.name, self.metadata.annotations or {})
 
 
 class NamespaceItem(Item):

@@ -111,7 +111,6 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: slices": lambda: cluster.list_slices(None),
         "kubernetes: endpoints": lambda: old_cluster.list_slices(None),
         "kubernetes: nodes": cluster.list_nodes,
-        "kubernetes: drained nodes": cluster.list_node_drains,
         "kubernetes: pods": lambda: cluster.list_pods(None),
         "kubernetes: drained pods": lambda: cluster.list_pod_drains(None),
         "kubernetes: readiness": lambda: cluster.list_readiness(["b"]),

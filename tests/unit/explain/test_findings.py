@@ -171,8 +171,8 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     assert [one.text for one in found] == [
         "the right to patch pods/status is not granted in shop: where it is missing, pods with the readiness gate are "
         "never ready",
-        "the right to list nodes is not granted for the whole cluster: where it is missing, node ports and drained "
-        "nodes are not found",
+        "the right to list nodes is not granted for the whole cluster: where it is missing, no instance of a node "
+        "port is found",
         "the right to create leases.coordination.k8s.io is not granted in ops: where it is missing, no copy gets the "
         "lock",
     ]

@@ -134,14 +134,6 @@ def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
         item.read()
 
 
-def test_node_drains_are_unknown_if_nodes_may_not_be_listed(world: World) -> None:
-    """Unknown differs from a list without drained nodes."""
-    world.server.deny("nodes", "list")
-    found = world.cluster.list_node_drains()
-    assert isinstance(found, Unknown)
-    assert found.cause is Cause.DENIED
-
-
 def write(world: World, subsets: list[Any], **annotations: str) -> None:
     """Create Endpoints `rating` in the namespace `shop`."""
     metadata = {"name": "rating", "annotations": annotations}
