@@ -251,7 +251,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             message = (
                 f"{_sample([one.message for one in claim.incomplete], 'problem')}; registered instances are renewed"
             )
-            return Aspect(None if first.unknown else False, first.reason, message)
+            return Aspect(False, first.reason, message)
         case Serving() if tally.conflicts or tally.duplicates:
             return _conflict(tally)._replace(value=False)
         case Serving() if unclear := claim.unclear:

@@ -35,7 +35,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import NO_FORMER, Former
-from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
 
@@ -55,7 +55,6 @@ class Installation(EurekaAccess):
     former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
-    endpoints_source: EndpointsSource = "slices"
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
@@ -115,7 +114,6 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
-            endpoints_source=ours.endpoints_source,
             count=partial(ours.count, Server.KUBERNETES),
         )
         yield World(

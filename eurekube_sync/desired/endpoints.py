@@ -155,7 +155,7 @@ def slices_in_use(
 
 def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
     """Whether the cluster's controller writes the slice, and so will soon correct it where it is outdated."""
-    return service.selects and (piece.of_endpoints or piece.managed_by == SLICE_CONTROLLER)
+    return service.selects and piece.managed_by == SLICE_CONTROLLER
 
 
 def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str]:
@@ -324,11 +324,10 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
             return f"Service {service.name} has no EndpointSlice, not even an empty one"
         alone = "without a selector it gets none by itself: write one, even an empty one"
         return f"Service {service.name} has no EndpointSlice, and {alone}"
-    if not service.selects or (family is None and any(piece.of_endpoints for piece in slices)):
+    if not service.selects:
         return ""
-    there = {piece.address_type for piece in slices if piece.endpoints or not piece.of_endpoints}
-    first = service.ip_families[:1] if any(piece.of_endpoints for piece in slices) else ()
-    lacking = " and ".join(one for one in asked if one not in there and one not in first)
+    there = {piece.address_type for piece in slices}
+    lacking = " and ".join(one for one in asked if one not in there)
     return f"Service {service.name} has no EndpointSlice of {lacking}, not even an empty one" if lacking else ""
 
 

@@ -56,13 +56,9 @@ def serve_pods(
     apps = _apps(first, builder)
     missing = _missing(chosen.values(), catalog, family)
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
-    cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
-    if cut:
-        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
-        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
     for service in chosen.values():
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
-    builder.warn(*_without_readiness(chosen.values(), catalog), *drains_denied(catalog.pod_drains))
+    builder.warn(*drains_denied(catalog.pod_drains))
     secure = listening["securePort"].backends if len(listening) > 1 else {}
     pairs = paired(first.backends, secure)
     perhaps = [service for service, _ in missing]
@@ -71,10 +67,6 @@ def serve_pods(
         if app is None:
             continue
         endpoint = backend.endpoint
-        zone = endpoint.zone
-        if zone is None and spec.zone.from_endpoint:
-            node = catalog.nodes.get(endpoint.node)
-            zone = node.zone if node else ""
         secure_port = pairs[identity].port if identity in pairs else None
         site = Site(
             host=endpoint.address,
@@ -82,7 +74,7 @@ def serve_pods(
             secure_port=secure_port if "port" in listening else backend.port,
             pod=endpoint.pod,
             node=endpoint.node,
-            zone=zone or "",
+            zone=endpoint.zone,
             services=backend.services,
             label=backend.label,
             allotted=endpoint.pod is not None,
@@ -278,10 +270,8 @@ def _listen(
     for service, port in chosen:
         if service.is_external_name:
             continue
-        cut = _truncated(service, catalog)
         for backend in backends(service, port, catalog.slices_of(service), family=family):
-            removable = not cut  # a truncated list removes nothing
-            if (backend.ready or removable) and backend.place not in unclear:
+            if backend.place not in unclear:
                 found.append(backend)
     outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
     if outdone:
@@ -292,10 +282,6 @@ def _listen(
             found = kept
             chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
     return _Listening(chosen, one_per_port(found), unclear)
-
-
-def _truncated(service: Service, catalog: Catalog) -> bool:
-    return any(piece.truncated for piece in catalog.slices_of(service))
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
@@ -331,15 +317,6 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
         names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
         raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
     return missing
-
-
-def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterator[str]:
-    for service in services:
-        slices = catalog.slices_of(service) if service.publish_not_ready else ()
-        # A slice made from Endpoints has no zones, and knows only "ready".
-        if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
-            unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
-            yield f"{unclear}, because of publishNotReadyAddresses"
 
 
 def _found(

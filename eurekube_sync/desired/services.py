@@ -61,10 +61,6 @@ def serve_services(
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
             continue
-        if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
-            message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
-            builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
-            continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
         found = places(service, ports, spec, nodes)

@@ -182,7 +182,7 @@ class Endpoint:
     terminating: bool = False
     pod: PodRef | None = None
     node: str = ""
-    zone: str | None = ""  # empty if its node has none; None if read from an Endpoints object, which has no zones
+    zone: str = ""  # empty if its node has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,9 +203,6 @@ class EndpointSlice:
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
-    truncated: bool = False  # made from an Endpoints object that leaves out all endpoints after the first 1000
-    of_endpoints: bool = False
-    """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the Service's first family."""
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
 
 

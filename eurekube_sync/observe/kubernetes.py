@@ -164,15 +164,15 @@ class Needs:
 
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
-    """Return what the syncers need: Pods for metadata from them; Nodes for node ports, and for zones that the endpoints
-    lack; pod conditions for a readiness gate."""
+    """Return what the syncers need: Pods for metadata from them; Nodes for node ports; pod conditions for a readiness
+    gate."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         # Most syncers have none of these fields, and their specs need not be parsed here.
-        fields = any(syncer.spec.get(field) for field in ("metadataFrom", "zone", "readinessGate"))
+        fields = any(syncer.spec.get(field) for field in ("metadataFrom", "readinessGate"))
         if (
             not (fields or syncer.spec.get("mode") == "service")
             or not scope.takes(syncer)
@@ -187,10 +187,6 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             spec = parse(syncer)
             if spec.mode == "service" and spec.service.hostname is None and not nodes:
                 nodes = any(address_kind(one, spec) == "NodePort" for one in catalog.data.matching(spec.selector))
-            elif spec.zone.from_endpoint and not nodes:
-                chosen = catalog.data.matching(spec.selector)
-                pieces = [piece for service in chosen for piece in catalog.data.slices_of(service)]
-                nodes = any(endpoint.zone is None for piece in pieces for endpoint in piece.endpoints)
         except InvalidSyncer:
             continue  # its condition says why it is not served
         if spec.needs_pods and syncer.deleted is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
@@ -24,7 +24,7 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id
-from eurekube_sync.model.ports import Cluster, EndpointsSource
+from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
@@ -57,7 +57,6 @@ class Row:
     field: str
     name: str
     given: Mapping[str, Any]
-    source: EndpointsSource
     instances: list[Json]
     leaving: list[str]
     eureka: list[str]
@@ -92,14 +91,13 @@ def _row(item: Json) -> Row:
     if "spec" in item:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
-    known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
+    known = {"field", "name", "spec", "instances", "leaving", "reason", "message", *_STANDARD}
     known |= {"eureka", "plan", "deleted", "in", "allow"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
         field=item["field"],
         name=item["name"],
         given=given,
-        source=cast(EndpointsSource, item.get("source", "slices")),
         instances=item.get("instances", []),
         leaving=item.get("leaving", []),
         eureka=item.get("eureka", []),

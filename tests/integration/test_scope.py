@@ -164,30 +164,22 @@ def test_a_role_in_each_namespace_is_enough(
     assert up(registry, program) == []
 
 
-OPTIONAL: dict[str, tuple[list[str], dict[str, Any]]] = {
-    "nodes": ([], {"mode": "service", "service": {"address": "NodePort"}}),
-    "endpoints": (["--endpoints-source=endpoints"], {}),
-}
-"""The options and the spec that need this right, and no other missing one."""
-
-
-@pytest.mark.parametrize("resource", OPTIONAL)
-def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
-    resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
+def test_the_right_to_list_nodes_is_named_when_missing_and_enough_when_granted(
+    program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The component in cronjob/rights grants it. Without it the pass names what was denied."""
+    """A node port needs it, and the component in cronjob/rights grants it. Without it the pass names what was
+    denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
-    options, spec = OPTIONAL[resource]
-    make_syncer(world, namespace, app, app, **spec)
-    program.options = (*program.options, f"--namespace={namespace}", *options)
+    make_syncer(world, namespace, app, app, mode="service", service={"address": "NodePort"})
+    program.options = (*program.options, f"--namespace={namespace}")
     with granted(world, namespaced(namespace)) as token:
         program.token = token
         done = program.run("-o", "json")
         assert done.returncode == 11, done.stdout
         messages = [source["message"] for source in json.loads(done.stdout)["unknown"]]
-        assert any(f'cannot list resource "{resource}"' in message for message in messages), messages
-    with granted(world, namespaced(namespace, f"rights/{resource}")) as token:
+        assert any('cannot list resource "nodes"' in message for message in messages), messages
+    with granted(world, namespaced(namespace, "rights/nodes")) as token:
         program.token = token
         assert program.good()["unknown"] == []
 

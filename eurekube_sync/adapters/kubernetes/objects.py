@@ -15,7 +15,6 @@ from eurekube_sync.model import kubernetes as model
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"  # the label of an EndpointSlice that says who writes it
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints with more than 1000 addresses
 
 
 def seconds(time: datetime) -> float:
@@ -183,53 +182,6 @@ class SliceItem(Item):
             ports=tuple(port.read() for port in self.ports or ()),
             endpoints=tuple(one.read(meta.namespace) for one in self.endpoints or () if one.addresses),
             managed_by=intern(labels.get(MANAGED_BY, "")),
-        )
-
-
-class _Address(Wire):
-    ip: str
-    node_name: str | None = None
-    target_ref: _Target | None = None
-
-    def read(self, namespace: str, *, ready: bool) -> model.Endpoint:
-        pod, node = self.target_ref.pod(namespace) if self.target_ref else None, self.node_name or ""
-        return model.Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=node, zone=None)
-
-
-class _Subset(Wire):
-    addresses: list[_Address] | None = None
-    not_ready_addresses: list[_Address] | None = None
-    ports: tuple[_EndpointPort, ...] | None = None
-
-
-class EndpointsItem(Item):
-    subsets: list[_Subset] | None = None
-
-    def read(self) -> tuple[model.EndpointSlice, ...]:
-        """Return a slice for each subset and address family, or an empty one, without zones and terminating pods."""
-        meta = self.metadata
-        truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
-        groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
-        for subset in self.subsets or ():
-            by_family: dict[str, list[model.Endpoint]] = {}
-            for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
-                for address in addresses or ():
-                    family = "IPv6" if ":" in address.ip else "IPv4"
-                    by_family.setdefault(family, []).append(address.read(meta.namespace, ready=ready))
-            ports = tuple(port.read() for port in subset.ports or ())
-            groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
-        return tuple(
-            model.EndpointSlice(
-                namespace=meta.namespace,
-                name=f"{meta.name}-{number}",
-                service=meta.name,
-                address_type=family,
-                ports=ports,
-                endpoints=tuple(endpoints),
-                truncated=truncated,
-                of_endpoints=True,
-            )
-            for number, (family, ports, endpoints) in enumerate(groups or [("IPv4", (), [])])
         )
 
 

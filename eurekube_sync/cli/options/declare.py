@@ -147,8 +147,6 @@ HELP: Mapping[str, str] = {
     "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's service account, else "
     "~/.kube/config.",
     "--context": "Context of the kubeconfig. Default: its current one.",
-    "--endpoints-source": "Where the addresses of pods are read from. endpoints is for a cluster "
-    "whose EndpointSlices cannot be read.",
     "--eureka-url": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
     "repeat the option, or put commas between the addresses. The preferred one comes first.",
     "--eureka-username": "User name for Eureka. The password is in a file or in EUREKUBE_SYNC_EUREKA_PASSWORD.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, servic
 
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "a", "podLabel": "b"}]}
 ZONE: dict[str, Any] = {"zone": {"fromEndpoint": True}}
-OLD = (piece(replace(endpoint(), zone=None)),)
 
 
 def needs(
@@ -60,12 +58,6 @@ def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) ->
 def test_nodes_are_read_for_node_ports(spec: dict[str, Any], kind: str, nodes: bool) -> None:
     """With Auto the Service's type decides."""
     assert needs(services=(service(type=kind),), **spec) == Needs(nodes=nodes)
-
-
-def test_nodes_are_read_for_zones_that_the_endpoints_do_not_name() -> None:
-    """Endpoints objects have no zones. Without a zone in the spec no list is needed."""
-    assert needs(slices=OLD, **ZONE).nodes
-    assert not needs(slices=OLD).nodes
 
 
 def test_where_services_are_unknown_nothing_more_is_read() -> None:
