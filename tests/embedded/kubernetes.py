@@ -1,4 +1,4 @@
-"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and the controllers of Endpoints."""
+"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and mirrored Endpoints."""
 
 from __future__ import annotations
 
