@@ -14,7 +14,7 @@ import requests
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.servers.world import KubernetesWorld
 
-NODE, OTHER_NODE = "node-1", "node-2"
+NODE = "node-1"
 SELF_REGISTERED = "orders-a:orders:8080"
 """The instance of the pod that registers itself."""
 _READY = {"type": "Ready", "status": "True"}
@@ -165,17 +165,14 @@ def _nobody_renews(scene: Scene) -> None:
     scene.eureka("DELETE", f"/apps/ORDERS/{scene.id_of()}")  # as its lease ends when no pass runs any more
 
 
-def _drained_by_node(scene: Scene) -> None:
+def _drained_pod(scene: Scene) -> None:
     scene.service()
     scene.pod()
     scene.syncer()
     scene.wait()
-    scene.service("bills")
-    scene.pod("bills-a", app="bills", ip="10.9.1.2", node=OTHER_NODE)
-    scene.syncer("bills")
-    scene.wait("bills", expected={"10.9.1.2": "Ready"})
     scene.run()
-    scene.world.request("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"eurekube.io/drain": "true"}}})
+    path = f"/api/v1/namespaces/{scene.namespace}/pods/orders-a"
+    scene.world.request("PATCH", path, {"metadata": {"annotations": {"eurekube.io/drain": "true"}}})
     scene.run()
 
 
@@ -286,14 +283,14 @@ SITUATIONS = (
     ),
     Situation(
         number=9,
-        about="drained by a node",
-        set_up=_drained_by_node,
+        about="drained pod",
+        set_up=_drained_pod,
         reason="Drained",
         explains=(
-            f"node {NODE} has the annotation eurekube.io/drain",
-            f"kubectl annotate node {NODE} eurekube.io/drain-",
+            "the last pass saw it drained by annotation of a pod",
+            "remove the annotation eurekube.io/drain from the pod",
         ),
-        shows=("Drained", f"node {NODE}"),
+        shows=("Drained", "drained by annotation of a pod"),
         without_eureka=("1 drained",),
     ),
     Situation(

@@ -163,7 +163,7 @@ def _of_sources(claim: Claim) -> Iterator[Problem]:
     if claim.incomplete:
         first = claim.incomplete[0]
         said = _sample([incomplete.message for incomplete in claim.incomplete])
-        yield _problem(Reason(first.reason), f"{said}; registered instances are renewed", unknown=first.unknown)
+        yield _problem(Reason(first.reason), f"{said}; registered instances are renewed")
     if claim.unclear:
         yield _problem(Reason.ENDPOINT_UNCLEAR, f"{_sample(claim.unclear)}; registered instances are renewed")
 

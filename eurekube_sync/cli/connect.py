@@ -30,13 +30,12 @@ from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.one_pass import EurekaWorld, Memory, PassSettings, World
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import NO_FORMER, Former
-from eurekube_sync.model.ports import Clock, Cluster, EndpointsSource, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
 
@@ -56,11 +55,10 @@ class Installation(EurekaAccess):
     former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
-    endpoints_source: EndpointsSource = "slices"
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
-    drains: frozenset[Kind] = frozenset()  # kinds, besides Services, whose drain annotation is read
+    pod_drains: bool = False  # whether the drain annotations of Pods are read
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     lease_duration: float = OUR_LEASE.duration
@@ -81,7 +79,7 @@ class Installation(EurekaAccess):
             "former": self.former,
             "scope": self.scope,
             "brake": self.brake,
-            "drains": self.drains,
+            "pod_drains": self.pod_drains,
             **more,
         }
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has, too.
@@ -102,7 +100,7 @@ inspect_options = (
     scope_choices.lock_option,
 )
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*inspect_options, scope_choices.look_for_drains_option, brake_options)
+look_options = installation_options(*inspect_options, scope_choices.drain_option, brake_options)
 """For a command that shows what a dry pass found."""
 
 
@@ -116,7 +114,6 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
-            endpoints_source=ours.endpoints_source,
             count=partial(ours.count, Server.KUBERNETES),
         )
         yield World(

@@ -13,7 +13,6 @@ from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.resolve import EarlierClaims
 from eurekube_sync.desired.scope import Scope
@@ -84,8 +83,8 @@ class PassSettings:
     lease: LeaseTimes = OUR_LEASE
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     approved: Approval | None = None
-    drains: frozenset[Kind] = frozenset()
-    """Kinds beside Services whose drain annotations are read. Each costs a list in every pass."""
+    pod_drains: bool = False
+    """Whether the drain annotations of Pods are read. They cost a list in every pass."""
     named: tuple[str, ...] = ()
     """Options of this installation, beside the scope, that a printed command must repeat."""
     renew_only: Unknown | None = None  # why nothing may be changed: nobody knows who has the lock

@@ -142,7 +142,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     world, settings, registry = given.world, given.settings, early.registry
     given.deadline.stage(Ends.READING)
     marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
-    view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.drains)
+    view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.pod_drains)
     scope = scope.knowing(view.syncers)
     listed = registry.data.ours if isinstance(registry, Complete) else {}
     naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)

@@ -34,7 +34,6 @@ class Kind(StrEnum):
 
     SERVICE = "service"
     POD = "pod"
-    NODE = "node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,65 +49,63 @@ class Drain:
 NO_DRAIN = Drain()
 
 PodSocket: TypeAlias = tuple[str, str, int]  # a pod's namespace, its address, and a port
-Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # by id; None: not read
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # pods by UID; None: not read
 
 
 def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
-    """Read the drain annotation of a Service, Pod or Node. Only the value "true" drains it."""
+    """Read the drain annotation of a Service or Pod. Only the value "true" drains it."""
     drained = annotations.get(DRAIN_ANNOTATION) == "true"
     return Drainable(id=id_, drained=drained, ignored=ignored_value(annotations, DRAIN_ANNOTATION))
 
 
-def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
-    """Index a list by id."""
-    return {one.id: one for one in source.data} if isinstance(source, Complete) else source
+def drains_of(source: Source[tuple[Drainable, ...]]) -> Known:
+    """Index a list of pods by UID."""
+    if isinstance(source, Unknown):
+        return source
+    return {pod.id: pod for pod in source.data}
 
 
-@dataclass(frozen=True, slots=True)
-class Drains:
-    """The drain annotations of a namespace's Pods and of all Nodes."""
+def drain_of(
+    services: Sequence[Service], pod: PodRef | None = None, pods: Known = None, *, perhaps: Sequence[Service] = ()
+) -> Drain:
+    """Return whether the Services or the pod of an instance drain it. The pod may also be behind the Services
+    `perhaps`, whose slices do not show it."""
+    drained: list[tuple[Kind, str]] = []
+    ignored: list[str] = []
+    unknown: set[Kind] = set()
 
-    pods: Known = None
-    nodes: Known = None
+    def read(kind: Kind, name: str, annotated: Drainable) -> None:
+        if annotated.drained:
+            drained.append((kind, name))
+        if annotated.ignored:
+            ignored.append(f"{name}: {annotated.ignored}")
 
-    def of(
-        self, services: Sequence[Service], pod: PodRef | None, node: str, *, perhaps: Sequence[Service] = ()
-    ) -> Drain:
-        """Return whether the instance of a pod on a node, behind these Services, is drained. It may also be behind the
-        Services `perhaps`."""
-        found: list[tuple[Kind, str, Drainable | None]] = [
-            (Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations))
-            for one in services
-            if DRAIN_ANNOTATION in one.annotations
-        ]
-        if pod is not None and self.pods is not None:
-            found.append((Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)))
-        if node and self.nodes is not None:
-            found.append((Kind.NODE, f"node {node}", _found(self.nodes, node)))
-        if not found and not perhaps:
-            return NO_DRAIN
-        drained = [(kind, name) for kind, name, one in found if one is not None and one.drained]
-        by = tuple(dict.fromkeys(kind for kind, _ in drained))
-        unknown = {kind for kind, _, one in found if one is None}
-        if Kind.SERVICE not in by and any(drainable(one.name, one.annotations).drained for one in perhaps):
-            unknown.add(Kind.SERVICE)
-        return Drain(
-            by=by,
-            why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
-            drain_unknown=frozenset(unknown),
-            ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
-        )
-
-    def denied(self) -> Iterator[str]:
-        """Yield a sentence if the right to read Pods or Nodes is missing."""
-        for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
-            if isinstance(source, Unknown) and source.cause is Cause.DENIED:
-                yield f"drain annotations of {what} are not read: {source.message}"
+    for service in services:
+        if DRAIN_ANNOTATION in service.annotations:
+            read(Kind.SERVICE, f"Service {service.name}", drainable(service.name, service.annotations))
+    if pod is not None and pods is not None:
+        listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
+        if listed is None:  # the list failed, or is older than the pod
+            unknown.add(Kind.POD)
+        else:
+            read(Kind.POD, f"pod {pod.name}", listed)
+    by = tuple(dict.fromkeys(kind for kind, _ in drained))
+    if Kind.SERVICE not in by and any(drainable(service.name, service.annotations).drained for service in perhaps):
+        unknown.add(Kind.SERVICE)
+    if not by and not ignored and not unknown:  # as of nearly all instances
+        return NO_DRAIN
+    return Drain(
+        by=by,
+        why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
+        drain_unknown=frozenset(unknown),
+        ignored=tuple(ignored),
+    )
 
 
-def _found(source: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | None:
-    """Return None if nothing is known of the object, as of one that is not in the list."""
-    return None if isinstance(source, Unknown) else source.get(id_)
+def drains_denied(pods: Known) -> Iterator[str]:
+    """Yield a sentence if the right to read Pods is missing."""
+    if isinstance(pods, Unknown) and pods.cause is Cause.DENIED:
+        yield f"drain annotations of Pods are not read: {pods.message}"
 
 
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
@@ -124,10 +121,10 @@ class Catalog:
         pods: Source[tuple[Pod, ...]] = _NOT_READ,
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
-        drains: Drains = Drains(),  # noqa: B008 - immutable
+        pod_drains: Known = None,
     ) -> None:
         self.services: Sequence[Service] = services.data
-        self.drains = drains
+        self.pod_drains = pod_drains
         self.asked = 0  # how often Pods, Nodes or readiness were read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._indexes: dict[str, Mapping[str, Any]] = {}
@@ -182,7 +179,6 @@ class Catalogs:
         self._view = view
         self._before = before or {}
         self._known: dict[str, Complete[Catalog] | Unknown] = {}
-        self._node_drains = known(view.node_drains)
 
     def of(self, namespace: str) -> Complete[Catalog] | Unknown:
         """Return the namespace's catalog, or Unknown if its Services or slices are."""
@@ -199,7 +195,7 @@ class Catalogs:
             return slices
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
-        drains = Drains(known(view.pod_drains.of(namespace)) if view.pod_drains else None, self._node_drains)
+        drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))

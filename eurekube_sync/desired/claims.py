@@ -109,11 +109,11 @@ Verdict: TypeAlias = Found | OverLimit | Taken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incomplete:
-    """Why there may be more endpoints than were found, so that no instance is removed for a missing endpoint."""
+    """Why there may be more endpoints than were found, so that no instance is removed for a missing
+    endpoint: an address or a slice does not exist yet."""
 
     reason: str
     message: str
-    unknown: bool = False  # True: a source could not be read; False: an address or a slice does not exist yet
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
@@ -216,7 +216,7 @@ class Serving:
     @property
     def reads_pods(self) -> bool:
         """Whether the list of pods may be evidence, because a slice or an address does not exist yet."""
-        return any(not one.unknown for one in self.incomplete)
+        return bool(self.incomplete)
 
     def _unplaced(self, one: ObservedInstance) -> str | None:
         return self.unplaced.get(pod_uid_of(one) or one.instance.ip_addr) if self.unplaced else None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.catalog import Catalog, drain_of, drains_denied
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
@@ -68,7 +68,7 @@ def serve_pods(
             continue
         pair = pairs.get(identity)
         ports = (backend.port, pair.port if pair else None)
-        site = _site(backend, ports if "port" in listening else (None, backend.port), spec, catalog)
+        site = _site(backend, ports if "port" in listening else (None, backend.port))
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if needs_both and pair is None and not isinstance(verdict, Leaving):
@@ -98,27 +98,19 @@ def _note_missing(chosen: Sequence[Service], catalog: Catalog, family: str, buil
     missing = _missing(chosen, catalog, family)
     for _, why in missing:
         builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
-    cut = [service.name for service in chosen if _truncated(service, catalog)]
-    if cut:
-        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
-        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
     return [service for service, _ in missing]
 
 
 def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
-    """Warn of stray slices, and of what is not known of readiness and drains."""
+    """Warn of stray slices, and of what is not known of drains."""
     for service in chosen:
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
-    builder.warn(*_without_readiness(chosen, catalog), *catalog.drains.denied())
+    builder.warn(*drains_denied(catalog.pod_drains))
 
 
-def _site(backend: Backend, ports: tuple[int | None, int | None], spec: Syncer, catalog: Catalog) -> Site:
-    """Return the address of a pod with its plain and its secure port. Raises SourceUnknown."""
+def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
+    """Return the address of a pod with its plain and its secure port."""
     endpoint = backend.endpoint
-    zone = endpoint.zone
-    if zone is None and spec.zone.from_endpoint:
-        node = catalog.nodes.get(endpoint.node)
-        zone = node.zone if node else ""
     plain, secure = ports
     return Site(
         host=endpoint.address,
@@ -126,7 +118,7 @@ def _site(backend: Backend, ports: tuple[int | None, int | None], spec: Syncer, 
         secure_port=secure,
         pod=endpoint.pod,
         node=endpoint.node,
-        zone=zone or "",
+        zone=endpoint.zone,
         services=backend.services,
         label=backend.label,
         allotted=endpoint.pod is not None,
@@ -358,10 +350,8 @@ def _listen(
     for service, port in chosen:
         if service.is_external_name:
             continue
-        cut = _truncated(service, catalog)
         for backend in backends(service, port, catalog.slices_of(service), family=family):
-            removable = not cut  # a truncated list removes nothing
-            if (backend.ready or removable) and backend.place not in unclear:
+            if backend.place not in unclear:
                 found.append(backend)
     outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
     # An app that was served at another port stays there, like one whose port became ambiguous.
@@ -377,10 +367,6 @@ def _may_stand(service: Service, name: str, found: Sequence[Backend], builder: B
     """Whether instances of a Service may be registered at one of its backends' numbers."""
     numbers = [backend.port for backend in found if backend.services[0].name == service.name]
     return builder.may_stand_at(name, service, numbers)
-
-
-def _truncated(service: Service, catalog: Catalog) -> bool:
-    return any(piece.truncated for piece in catalog.slices_of(service))
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
@@ -418,15 +404,6 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
     return missing
 
 
-def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterator[str]:
-    for service in services:
-        slices = catalog.slices_of(service) if service.publish_not_ready else ()
-        # A slice made from Endpoints has no zones, and knows only "ready".
-        if any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints):
-            unclear = f"the Endpoints of Service {service.name} do not say which pods are ready"
-            yield f"{unclear}, because of publishNotReadyAddresses"
-
-
 def _found(
     backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
 ) -> Found:
@@ -441,7 +418,7 @@ def _found(
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = ready or endpoint.terminating
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
-    drain = catalog.drains.of(site.services, pod, endpoint.node, perhaps=perhaps)
+    drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the mark of the drain would be lost

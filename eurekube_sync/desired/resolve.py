@@ -14,7 +14,7 @@ from functools import cache
 
 import msgspec
 
-from eurekube_sync.desired.catalog import Catalog, Catalogs, Drains, pods_by_socket, same
+from eurekube_sync.desired.catalog import Catalog, Catalogs, pods_by_socket, same
 from eurekube_sync.desired.claims import (
     Claim,
     Deleting,
@@ -204,7 +204,7 @@ def _serve_again(
     else:
         services = found.matching(spec.selector)
     objects = [*services, *(piece for service in services for piece in found.slices_of(service))]
-    undrained, asked = found.drains == Drains(), found.asked
+    undrained, asked = found.pod_drains is None, found.asked
     claim: Serving | NotServed
     if known is not None and undrained and known.of_the_same(objects, naming):
         registered = known.registered

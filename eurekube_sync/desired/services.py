@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
@@ -62,10 +62,6 @@ def serve_services(
         app = builder.app_name(service)
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
-            continue
-        if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
-            message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
-            builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
@@ -317,7 +313,7 @@ def _found(
         why = f"{site.label} is of type ExternalName"
     else:
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
-    drain = catalog.drains.of((service,), None, site.node)
+    drain = drain_of((service,))
     builder.warn(*drain.ignored)
     if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the drain's mark would be lost
         return key, Leaving(why=why, terminating=False)

@@ -172,8 +172,7 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     if known:
         why = known[0].why  # `pod orders-a has the annotation eurekube.io/drain`
         kind, name, *_ = why.split()
-        where = "" if kind == "node" else f" -n {subject.namespace}"
-        fix = f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"
+        fix = f"kubectl annotate {kind.lower()} {name} -n {subject.namespace} eurekube.io/drain-"
         text = why.replace(" has ", f"{more} has ", 1)
     else:
         kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))

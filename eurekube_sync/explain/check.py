@@ -11,7 +11,6 @@ import yaml
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
@@ -50,11 +49,10 @@ def everything(
     interval: float,
     namespace: str,
     locked: bool,
-    source: str,
     before: bool,
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is known. `interval`: seconds between two passes. `namespace`: that of the
-    installation. `locked`: it uses a lock there. `before`: it is not installed yet. `source`: slices or endpoints."""
+    installation. `locked`: it uses a lock there. `before`: it is not installed yet."""
     world, cluster = seen.world, seen.details
     yield (kubernetes := reachable(cluster, world.cluster.identity()))
     answers = kubernetes.grade is Grade.OK
@@ -73,8 +71,7 @@ def everything(
     needed = of_a_pass(
         lock=namespace if locked else None,
         gates=any(one.spec.get("readinessGate") for one in syncers_in(looked.report) if looked.asked.takes(one)),
-        nodes=Kind.NODE in settings.drains or (view is not None and view.nodes is not None),
-        source=source,
+        nodes=view is not None and view.nodes is not None,
         grants=("get" if names else "list") if settings.scope.granted_only else None,
     )
     all_read = all(one.grade is Grade.OK for one in of_servers if one.check is Check.EUREKA_READ)
@@ -288,6 +285,7 @@ _OF_EACH_PASS = (
     Needed("patch", "eurekasyncers.eurekube.io", "no finalizer is set, so a deleted syncer leaves orphans"),
     Needed("patch", "eurekasyncers.eurekube.io/status", "no status of a syncer is written"),
     Needed("list", "services", "no syncer finds its Services"),
+    Needed("list", "endpointslices.discovery.k8s.io", "no endpoint is found"),
     Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
     Needed("create", "events", "held removals and conflicts make no events", optional=True),
     Needed("patch", "events", "an event that comes again is not counted", optional=True),
@@ -296,19 +294,16 @@ _OF_EACH_PASS = (
 )
 
 
-def of_a_pass(
-    *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
-) -> Sequence[Needed]:
-    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option
-    needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
-    endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
-    found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
+def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, grants: str | None = None) -> Sequence[Needed]:
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer needs
+    them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    found = [*_OF_EACH_PASS]
     if grants is not None:
         found.append(Needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
     if gates:
         found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
     if nodes:
-        found.append(Needed("list", "nodes", "node ports and drained nodes are not found", ""))
+        found.append(Needed("list", "nodes", "no instance of a node port is found", ""))
     for verb in ("create", "get", "patch") if lock is not None else ():
         found.append(Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True))
     return found

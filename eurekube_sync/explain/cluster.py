@@ -55,8 +55,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         yield from (Link(Part.PORT, Mark.NOTE, warning) for warning in claim.port_warnings)
         if claim.incomplete:
             first = claim.incomplete[0]
-            mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
-            yield Link(Part.ENDPOINTS, mark, first.message, first.reason, cause=first.message)
+            yield Link(Part.ENDPOINTS, Mark.BROKEN, first.message, first.reason, cause=first.message)
         else:
             number = _listed(subject)
             if number:

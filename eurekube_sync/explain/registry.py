@@ -224,7 +224,7 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
 
 
 def _drained_by(one: ObservedInstance) -> str:
-    """Return the kinds of object that drain it, such as `a pod and a node`."""
+    """Return the kinds of object that drain it, such as `a service and a pod`."""
     return f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
 
 

@@ -169,16 +169,14 @@ class Node:
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
     zone: str = ""  # label `topology.kubernetes.io/zone`
-    drained: bool = False  # annotation `eurekube.io/drain`
-    ignored: str = ""  # what is wrong with an invalid annotation
     excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drainable:
-    """Whether a Service, Pod or Node is drained by annotation."""
+    """Whether a Service or Pod is drained by annotation."""
 
-    id: str  # the UID of a Pod, the name of a Service or Node
+    id: str  # the UID of a Pod, the name of a Service
     drained: bool
     ignored: str = ""  # what is wrong with an invalid annotation
 
@@ -193,7 +191,7 @@ class Endpoint:
     terminating: bool = False
     pod: PodRef | None = None
     node: str = ""
-    zone: str | None = ""  # empty if its node has none; None if read from an Endpoints object, which has no zones
+    zone: str = ""  # empty if its node has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +212,6 @@ class EndpointSlice:
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
-    truncated: bool = False  # made from an Endpoints object that leaves out all endpoints after the first 1000
-    of_endpoints: bool = False
-    """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the Service's first family."""
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
 
 
@@ -254,7 +249,6 @@ class ClusterView:
     namespaces: Listed[Namespace] | None = None  # for the grants in their annotations
     readiness: Listed[PodReadiness] | None = None
     pod_drains: Listed[Drainable] | None = None
-    node_drains: Source[tuple[Drainable, ...]] | None = None
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING) if the CRD is being
     deleted, or was installed after a syncer's deletion."""

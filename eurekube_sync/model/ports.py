@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import kubernetes
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.sources import Complete, Listed, Source
 
-EndpointsSource = Literal["slices", "endpoints"]  # EndpointSlices, or Endpoints for an old cluster
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -161,8 +160,7 @@ class Cluster(Protocol):
         """Return the UID of the namespace kube-system, which identifies the cluster. The first one read is remembered.
         With `anew` it is read again, because a kubeconfig or a host name may lead to another cluster by now."""
 
-    # Without the CRD the syncers are Unknown(CRD_MISSING). The slices are those of Services, or are made from the
-    # Endpoints of an old cluster.
+    # Without the CRD the syncers are Unknown(CRD_MISSING). The slices are those of Services.
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.SyncerObject]: ...
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Service]: ...
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.EndpointSlice]: ...
@@ -175,7 +173,6 @@ class Cluster(Protocol):
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Drainable]:
         """List which Pods are drained by annotation, if the Pods themselves are not listed."""
 
-    def list_node_drains(self) -> Source[tuple[kubernetes.Drainable, ...]]: ...
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """List whole Pods, for their readiness without our readiness gate."""
 

@@ -218,13 +218,9 @@ class Reason(StrEnum):
         Topic.SERVICES,
         "A Service has no EndpointSlice, not even an empty one, or only slices of host names "
         "(`addressType: FQDN`). Registered instances are kept.",
-        "Wait for the cluster's controllers. For a Service without a selector, write a slice of IP addresses.",
-    )
-    ENDPOINTS_TRUNCATED = (
-        "EndpointsTruncated",
-        Topic.SERVICES,
-        "An Endpoints object is cut after 1000 addresses, so not all pods are known.",
-        "Use `--endpoints-source slices`.",
+        "Wait for the cluster's controllers. For a Service without a selector, write a slice of IP "
+        "addresses. The cluster copies the Endpoints of such a Service into slices, except if an address is "
+        "in two subsets.",
     )
 
     # Pods

@@ -78,9 +78,9 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims, with DOWN for instances that a Pod or a Node drained whose annotation cannot be read now. All
-    others count as not drained: a missing right must not stop a rollout. A pod's mark counts under any key, because the
-    pod may have moved to another name or port."""
+    """Return the claims, with DOWN for instances that a Pod or Service drained whose annotation is
+    unknown now. All others count as not drained: a missing right must not stop a rollout. A pod's mark
+    counts under any key, because the pod may have moved to another name or port."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for one in observed.ours.values():

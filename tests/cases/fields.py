@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
 from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.instance import Naming
@@ -25,7 +24,7 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id
-from eurekube_sync.model.ports import Cluster, EndpointsSource
+from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
@@ -58,7 +57,6 @@ class Row:
     field: str
     name: str
     given: Mapping[str, Any]
-    source: EndpointsSource
     instances: list[Json]
     leaving: list[str]
     eureka: list[str]
@@ -93,14 +91,13 @@ def _row(item: Json) -> Row:
     if "spec" in item:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
-    known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
+    known = {"field", "name", "spec", "instances", "leaving", "reason", "message", *_STANDARD}
     known |= {"eureka", "plan", "deleted", "in", "allow"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
         field=item["field"],
         name=item["name"],
         given=given,
-        source=cast(EndpointsSource, item.get("source", "slices")),
         instances=item.get("instances", []),
         leaving=item.get("leaving", []),
         eureka=item.get("eureka", []),
@@ -183,7 +180,7 @@ def look(cluster: Cluster, namespace: str, row: Row | None = None) -> Desired:
     assert not isinstance(identity, Unknown), identity
     listed = {one.key: one for one in (_standing(row, namespace) if row else ()) if NAMING.ownership.holds(one)}
     naming = replace(NAMING, listed=listed)
-    return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), naming, scope)
+    return claim_all(read_cluster(cluster, identity, scope, pod_drains=True), naming, scope)
 
 
 def instances_of(desired: Desired) -> list[Instance]:

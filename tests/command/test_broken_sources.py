@@ -1,11 +1,10 @@
-"""Incomplete sources, through whole passes: lists that break off or are truncated. No instance is removed because of
+"""Incomplete sources, through whole passes: lists that break off. No instance is removed because of
 what they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -86,41 +85,6 @@ def test_a_list_that_expires_once_is_started_again(paged: Program) -> None:
     with paged.kubernetes_behind(in_pages(EXPIRED, times=1)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 3}), ended.out
-
-
-def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
-    """The object of an endpoints controller. `truncated` means that it stopped at 1000 addresses."""
-    annotations = {"endpoints.kubernetes.io/over-capacity": "truncated"} if truncated else {}
-    ports = [{"name": "http", "port": 8080}]
-    subset = {"addresses": [{"ip": address} for address in addresses], "ports": ports}
-    return {"metadata": {"name": "rating", "annotations": annotations}, "subsets": [subset]}
-
-
-@pytest.mark.parametrize("truncated", [True, False])
-def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Program, truncated: bool) -> None:
-    """Endpoints that were cut at 1000 addresses prove no removal. Complete ones do."""
-    kubernetes = program.playground.kubernetes
-    for name in ("rating-headless", "rating-metrics"):
-        program.playground.delete("Service", "rating", name)
-    path = "/api/v1/namespaces/rating/endpoints"
-    whole = endpoints_of("10.0.0.1", "10.0.0.2", truncated=False)
-    assert kubernetes.call("POST", path, whole)[0] == 201
-    assert program.run("--endpoints-source", "endpoints").eureka["POST"] == 2
-
-    less = endpoints_of("10.0.0.1", truncated=truncated)
-    assert kubernetes.call("PATCH", f"{path}/rating", less)[0] == 200
-    ended = program.run("--endpoints-source", "endpoints")
-    assert program.status(IDS[0]) == "UP"
-    if not truncated:
-        assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 1), ended.out
-        return
-    assert (ended.eureka["DELETE"], ended.eureka["PUT"]) == (0, 2), ended.out
-    assert program.status(IDS[1]) == "UP"
-    assert program.conditions("rating")["Synced"] == ("Unknown", "EndpointsTruncated")
-    assert kubernetes.call("PATCH", f"{path}/rating", {**whole, "metadata": {"annotations": None}})[0] == 200
-    ended = program.run("--endpoints-source", "endpoints")
-    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
-    assert program.conditions("rating")["Synced"] == ("True", "InSync")
 
 
 def test_a_restarted_eureka_that_refuses_lists_gets_its_instances_again(program: Program) -> None:

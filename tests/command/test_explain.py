@@ -19,7 +19,7 @@ from tests.command.program import Ended, Program, empty
 from tests.command.terminal import ESCAPE, at_terminal
 from tests.embedded.access import Denial
 from tests.servers.world import KubernetesWorld
-from tests.situations import OTHER_NODE, SITUATIONS, Scene, Situation
+from tests.situations import SITUATIONS, Scene, Situation
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 WRITE = "SNAPSHOTS"
@@ -54,10 +54,9 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with empty(tmp_path_factory.mktemp(namespace)) as program:
         world, eureka_url = KubernetesWorld(program.playground.kubernetes_url), program.playground.eureka_url
         world.create_namespace(namespace)
-        world.create_node(OTHER_NODE)
 
         def run() -> None:
-            ended = program.run("--drain-annotations=all")
+            ended = program.run("--drain-annotations")
             assert ended.code in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.out + ended.err
 
         situation.set_up(Scene(world=world, eureka_url=eureka_url, namespace=namespace, run=run, owner="demo"))

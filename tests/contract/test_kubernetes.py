@@ -124,9 +124,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesSubject]:
     definition = yaml.safe_load(DEFINITION.read_text())
     with requests.Session() as session:
         if request.param == "embedded":
-            embedded = FullKubernetes(
-                time.time, tokens={"secret": "admin"}, families=("IPv4", "IPv6"), derive_endpoints=True
-            )
+            embedded = FullKubernetes(time.time, tokens={"secret": "admin"}, families=("IPv4", "IPv6"))
             with LoopbackServer(embedded.handle) as loopback:
                 subject = KubernetesSubject(
                     url=loopback.url, token="secret", verify=True, session=session, expired=_expiring(embedded)
@@ -918,27 +916,6 @@ class TestPodsAndSlices:
         server.call("DELETE", services(namespace, "rating"))
         eventually(lambda: server.get(slices(namespace))["items"] == [])
 
-    def test_endpoints_say_the_same_without_zones(self, server: KubernetesSubject, namespace: str, node: str) -> None:
-        """The Endpoints of a Service have ready and unready pods by port, and leave a terminating one out."""
-        server.post(services(namespace), service(ports=[{"name": "http", "port": 80, "targetPort": "web"}]))
-        pod = create_pod(server, namespace, "p1", node, "10.1.0.7")
-        create_pod(server, namespace, "p2", node, "10.1.0.8", ready=False)
-        create_pod(server, namespace, "p3", node, "10.1.0.9")
-        server.call("DELETE", pods(namespace, "p3"), {"gracePeriodSeconds": 300})
-
-        def subsets() -> list[Json]:
-            answer = server.call("GET", f"{CORE}/namespaces/{namespace}/endpoints/rating")
-            return list(answer.json().get("subsets") or [])
-
-        target = {"kind": "Pod", "namespace": namespace, "name": "p1", "uid": pod["metadata"]["uid"]}
-        addresses = [{"ip": "10.1.0.7", "nodeName": node, "targetRef": target}]
-        eventually(lambda: bool(subsets()) and subsets()[0].get("addresses") == addresses)
-        (found,) = subsets()
-        assert [address["ip"] for address in found["notReadyAddresses"]] == ["10.1.0.8"]
-        assert found["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
-        server.call("DELETE", services(namespace, "rating"))
-        eventually(lambda: server.call("GET", f"{CORE}/namespaces/{namespace}/endpoints/rating").status_code == 404)
-
     def test_endpoints_of_a_service_without_a_selector_are_mirrored(
         self, server: KubernetesSubject, namespace: str
     ) -> None:
@@ -1017,13 +994,6 @@ class TestPodsAndSlices:
         left = server.get(slices(namespace), **selector)["items"]
         assert [one["endpoints"] for one in left] == [one["endpoints"] for one in before]
         assert left[0]["endpoints"][0]["conditions"]["ready"] is True
-
-    def test_endpoints_of_a_service_without_pods_are_there(self, server: KubernetesSubject, namespace: str) -> None:
-        """Without subsets; and those of a dual-stack Service have its first family alone."""
-        server.post(services(namespace), service(ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv6", "IPv4"]))
-        path = f"{CORE}/namespaces/{namespace}/endpoints/rating"
-        eventually(lambda: server.call("GET", path).status_code == 200)
-        assert server.get(path).get("subsets") is None
 
     def test_a_service_without_a_selector_has_no_slice(self, server: KubernetesSubject, namespace: str) -> None:
         """Nor when its Endpoints are emptied: the mirrored slice goes with the last address."""

@@ -81,7 +81,7 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/endpoints", "rights/readiness-gate"),
+        components=("rights/nodes", "rights/readiness-gate"),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json"},
         values={"rights": {"nodes": True, "endpoints": True, "readinessGate": True}},
     ),

@@ -1,55 +1,19 @@
-"""Two small controllers as pure functions: the Endpoints that a Service should have, and the slices that mirror
-Endpoints written by hand.
+"""A small controller as a pure function: the slices that mirror Endpoints written by hand.
 
-Follows kube-controller-manager's endpoints controller (a terminating pod is in none; a Service's first family only) and
-its endpointslicemirroring controller (Services without a selector only). Knows no store.
+Follows kube-controller-manager's endpointslicemirroring controller (Services without a selector only). Knows no store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes.slices import address_of, is_ready, ports_of, selected_pods, slice_of, target_of
+from eurekube_sync.embedded.kubernetes.slices import slice_of
 
 MIRRORED_BY = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 
 Object = Mapping[str, Any]
-
-
-def endpoints_of(service: Object, pods: Iterable[Object]) -> dict[str, Any] | None:
-    """The Endpoints of one Service, without uid and times; None for a Service without a selector."""
-    spec, metadata = service["spec"], service["metadata"]
-    if not spec.get("selector") or spec.get("type") == "ExternalName":
-        return None
-    family = (spec.get("ipFamilies") or ["IPv4"])[0]
-    published = bool(spec.get("publishNotReadyAddresses"))
-    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for pod in selected_pods(spec, pods):
-        address = address_of(pod, family)
-        if address is None or ("deletionTimestamp" in pod["metadata"] and not published):
-            continue
-        ports = ports_of(spec, pod)
-        group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), {"ports": ports})
-        entry: dict[str, Any] = {"ip": address, "targetRef": target_of(pod)}
-        if (pod.get("spec") or {}).get("nodeName"):
-            entry["nodeName"] = pod["spec"]["nodeName"]
-        group.setdefault("addresses" if published or is_ready(pod) else "notReadyAddresses", []).append(entry)
-    subsets = [{key: value for key, value in group.items() if value} for group in groups.values()]
-    return {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "labels": {
-                **(metadata.get("labels") or {}),
-                "endpoints.kubernetes.io/managed-by": "endpoint-controller",
-            },
-        },
-        **({"subsets": subsets} if subsets else {}),
-    }
 
 
 def mirror_of(service: Object, endpoints: Object) -> tuple[dict[str, Any], ...]:

@@ -1,4 +1,4 @@
-"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and the controllers of Endpoints."""
+"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and mirrored Endpoints."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ _IPV6 = ip_network("fd00:10:96::/112")
 
 
 class FullObjects(Objects):
-    """Refuses addresses as the real server does, writes Endpoints beside slices, and mirrors Endpoints."""
+    """Refuses addresses as the real server does, and mirrors Endpoints."""
 
-    derive_endpoints = False
-    """Whether Services get Endpoints beside their slices."""
     families: tuple[str, ...] = ("IPv4",)
     grace: int | None = None
     """Seconds that a DELETE asks for."""
@@ -159,9 +157,7 @@ class FullObjects(Objects):
         return str(_IPV6[self._of_ipv6])
 
     def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
-        """Also those that mirror Endpoints; derives the Endpoints first."""
-        if self.derive_endpoints and (derived := endpoints.endpoints_of(service, pods)):
-            self.derive(resources.ENDPOINTS, namespace_of(service), derived)
+        """Also those that mirror Endpoints."""
         written = self.store.get(resources.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"])
         found = slices.slices_of(service, pods, self.node)
         return found + (endpoints.mirror_of(service, written) if written else ())
@@ -193,19 +189,16 @@ class FullKubernetes(EmbeddedKubernetes):
         definitions: Iterable[Mapping[str, Any]] = (),
         validate: Validate | None = None,
         tokens: Mapping[str, str] | None = None,
-        derive_endpoints: bool = False,
         families: tuple[str, ...] = ("IPv4",),
         seed: int = 0,
         revision: int = 1,
         watch_seconds: float = 1.0,
     ) -> None:
-        """`tokens` are bearer tokens with the name of their user. `derive_endpoints` writes Endpoints beside slices, as
-        old clusters know them. Two servers of one `seed` make the same uids. `revision` is where resourceVersions
-        begin: those of two real clusters do not meet."""
+        """`tokens` are bearer tokens with the name of their user. Two servers of one `seed` make the same uids.
+        `revision` is where resourceVersions begin: those of two real clusters do not meet."""
         self.access = Access(tokens=dict(tokens or {}))
         self.pages = Pages()
         objects = FullObjects(now, validate, stored, Store(seed=seed, revision=revision))
-        objects.derive_endpoints = derive_endpoints
         objects.families = families
         super().__init__(now, definitions=definitions, objects=objects, watch_seconds=watch_seconds)
 

@@ -18,7 +18,7 @@ import requests
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld, write_kubeconfig
-from tests.situations import NODE, OTHER_NODE, SELF_REGISTERED, SITUATIONS, Scene, Situation
+from tests.situations import NODE, SELF_REGISTERED, SITUATIONS, Scene, Situation
 
 _RULES = [
     {"apiGroups": ["eurekube.io"], "resources": ["eurekasyncers"], "verbs": ["get", "list"]},
@@ -74,9 +74,8 @@ def found(
     situation: Situation = request.param
     world, namespace = kubernetes_world, f"explained-{situation.number}"
     world.create_namespace(namespace)
-    for node in (NODE, OTHER_NODE):
-        with contextlib.suppress(requests.HTTPError):
-            world.create_node(node)
+    with contextlib.suppress(requests.HTTPError):
+        world.create_node(NODE)
 
     ids = [f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080" for app in ("orders", "bills") for n in (1, 2)]
 
@@ -87,7 +86,7 @@ def found(
 
     def run() -> None:
         follow()
-        ended = program.run("--drain-annotations=all")
+        ended = program.run("--drain-annotations")
         assert ended.returncode in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.stdout + ended.stderr
 
     scene = Scene(world=world, eureka_url=registry.url, namespace=namespace, run=run, owner=program.owner)
@@ -96,7 +95,6 @@ def found(
         follow()
         yield Set(situation=situation, namespace=namespace, program=program, token=_developer(world, namespace))
     finally:
-        world.request("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"eurekube.io/drain": None}}})
         requests.delete(f"{registry.url}/apps/ORDERS/{SELF_REGISTERED}", timeout=30)
         requests.delete(f"{registry.url}/apps/ORDERS/{scene.id_of()}/status", timeout=30)
         for pod in world.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:

@@ -62,7 +62,7 @@ def test_a_field_does_what_its_row_says(
     try:
         create(row, send, namespace)
         connection = ClientConnection(ConnectionSettings(kubeconfig=kubeconfig), {})
-        cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1), endpoints_source=row.source)
+        cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1))
         deadline = time.monotonic() + SECONDS
         while faults := differences_from(row, desired := look(cluster, namespace, row), namespace):
             assert time.monotonic() < deadline, faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 
 from tests.deployment.rendered import Form, documents
 from tests.deployment.rights import Right, granted, lacking
@@ -162,64 +164,67 @@ def test_a_role_in_each_namespace_is_enough(
     assert up(registry, program) == []
 
 
-OPTIONAL = {
-    "nodes": ["--drain-annotations=all"],
-    "endpoints": ["--endpoints-source=endpoints"],
-}
-"""The options that need this right, and no other missing one."""
-NEEDED = {"nodes": 0, "endpoints": 11}
-"""The exit code of a pass without the right. A missed drain does not fail a pass, so that no rollout stops."""
-
-
-@pytest.mark.parametrize("resource", OPTIONAL)
-def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
-    resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
+def test_the_right_to_list_nodes_is_named_when_missing_and_enough_when_granted(
+    program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The component in cronjob/rights grants it. Without it the pass names what was denied."""
+    """A node port needs it, and the component in cronjob/rights grants it. Without it the pass names what was
+    denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
-    make_syncer(world, namespace, app, app)
-    program.options = (*program.options, f"--namespace={namespace}", *OPTIONAL[resource])
+    make_syncer(world, namespace, app, app, mode="service", service={"address": "NodePort"})
+    program.options = (*program.options, f"--namespace={namespace}")
     with granted(world, namespaced(namespace)) as token:
         program.token = token
         done = program.run("-o", "json")
-        assert done.returncode == NEEDED[resource], done.stdout
+        assert done.returncode == 11, done.stdout
         messages = [source["message"] for source in json.loads(done.stdout)["unknown"]]
-        assert any(f'cannot list resource "{resource}"' in message for message in messages), messages
-    with granted(world, namespaced(namespace, f"rights/{resource}")) as token:
+        assert any('cannot list resource "nodes"' in message for message in messages), messages
+    with granted(world, namespaced(namespace, "rights/nodes")) as token:
         program.token = token
         assert program.good()["unknown"] == []
+
+
+PODS = Right("", "pods", "list")
+NODE = "scope-node"
 
 
 def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Without the right, the instance on a drained node stays DOWN. Others are registered, the exit code is 0, and the
+    """Without the right, the instance of a drained pod stays DOWN. Others are registered, the exit code is 0, and the
     condition says why."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
-    program.options = (*program.options, f"--namespace={namespace}", "--drain-annotations=all")
+    program.options = (*program.options, f"--namespace={namespace}", "--drain-annotations")
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    uids: dict[str, str] = {}
 
     def apply(*numbers: int) -> None:
-        ends = [
-            {"addresses": [f"10.22.0.{n}"], "conditions": {"ready": True}, "nodeName": f"drain-{n}"} for n in numbers
-        ]
+        ends = []
+        for number in numbers:
+            name = f"drained-{number}"
+            pod = {"kind": "Pod", "namespace": namespace, "name": name, "uid": uids[name]}
+            ends.append({"addresses": [f"10.22.0.{number}"], "conditions": {"ready": True}, "targetRef": pod})
         world.request("PATCH", f"{slices_of(namespace)}/{app}-1", {"endpoints": ends})
 
     def annotate(drained: str | None) -> None:
-        world.request("PATCH", "/api/v1/nodes/drain-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
+        world.request("PATCH", f"{path}/drained-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
 
     ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
 
     def statuses() -> list[str | None]:
         return [registry.status(app.upper(), id_) for id_ in ids]
 
-    for number in (1, 2):
-        world.request("POST", "/api/v1/nodes", {"metadata": {"name": f"drain-{number}"}})
+    with contextlib.suppress(requests.HTTPError):
+        world.create_node(NODE)
+    for number in (1, 2, 3):
+        name = f"drained-{number}"
+        world.create_pod(namespace, name, labels={"drained": "test"}, node=NODE, ips=[f"10.22.0.{number}"])
+        uids[name] = world.request("GET", f"{path}/{name}")["metadata"]["uid"]
     try:
         apply(1, 2)
-        with granted(world, namespaced(namespace, "rights/nodes")) as token:
+        with granted(world, namespaced(namespace)) as token:
             program.token = token
             program.good()
             registry.list_follows(app.upper(), ids[:2])
@@ -227,23 +232,23 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
             program.good()
             assert statuses() == ["DOWN", "UP", None]
             registry.list_follows(app.upper(), ids[:2])
-        with granted(world, namespaced(namespace)) as token:
+        with granted(world, lacking(namespaced(namespace), PODS)) as token:
             program.token = token
             apply(1, 2, 3)
             (unseen,) = program.good()["unknown"]
-            assert unseen["source"] == "drain annotations of Nodes"
+            assert unseen["source"] == f"drain annotations of Pods of {namespace}"
             conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"]["conditions"]
             (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
-            assert "set --drain-annotations pods" in ready["message"]
+            assert "grant it, or leave out --drain-annotations" in ready["message"]
             annotate(None)
             program.good()
             assert statuses() == ["DOWN", "UP", "UP"]
-        with granted(world, namespaced(namespace, "rights/nodes")) as token:
+        with granted(world, namespaced(namespace)) as token:
             program.token = token
             program.run_until(lambda: statuses() == ["UP", "UP", "UP"])
     finally:
-        for number in (1, 2):
-            world.request("DELETE", f"/api/v1/nodes/drain-{number}")
+        for name in uids:
+            world.delete_pod(namespace, name)
 
 
 CRD = Right("apiextensions.k8s.io", "customresourcedefinitions", "get")

@@ -22,7 +22,6 @@ from .world import write_kubeconfig
 
 _PROBE_SECONDS = 10.0
 _CONTROLLERS = (
-    "endpoints-controller",
     "endpointslice-controller",
     "endpointslice-mirroring-controller",
     "cronjob-controller",

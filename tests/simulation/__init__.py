@@ -45,7 +45,7 @@
     dead        the promises about dead pods, and about needless holds
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
-    drains      stories in which a person drains pods and nodes, and the lists that show it fail
+    drains      stories in which a person drains pods, and the list that shows it fails
     shrink      finds the smallest story that still fails
     tale        a story told with times
     defects     makes the product wrong on purpose, to show that the judge sees it. Also in mended, mistaken,

@@ -70,8 +70,6 @@ class Asked:
     """The field `metadata`."""
     pod_label: bool = False
     """Whether `metadataFrom` takes a label of the pod, for which pods are listed."""
-    zone: bool = False
-    """Whether `zone` takes that of the endpoint, for which nodes are listed."""
     port: str = ""
     """The name of the Service's port; empty for the default."""
 
@@ -90,7 +88,6 @@ class Asked:
             "readinessGate": self.readiness_gate or None,
             "metadata": {"version": self.version} if self.version else None,
             "metadataFrom": [{"key": "tier", "podLabel": "tier"}] if self.pod_label else None,
-            "zone": {"fromEndpoint": True} if self.zone else None,
             "port": self.port or None,
         }
 
@@ -120,7 +117,6 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
         readiness_gate=spec.get("readinessGate", False),
         version=spec.get("metadata", {}).get("version", ""),
         pod_label="metadataFrom" in spec,
-        zone="zone" in spec,
         port=spec.get("port", ""),
     )
 

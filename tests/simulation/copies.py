@@ -19,7 +19,6 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
@@ -87,7 +86,7 @@ class Process:
             ),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
-            drains=frozenset({Kind.POD, Kind.NODE} if installation.drains else ()),
+            pod_drains=installation.drains,
         )
 
     def run(self) -> None:

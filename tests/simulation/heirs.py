@@ -5,8 +5,8 @@ heir        while a living syncer selects the living pod of an instance, the ins
             the syncer of its mark is deleted, is gone or has the limit 0, whatever lists failed
 
 A syncer is renamed as docs/suspend.md says: the new one is made, then the old one is deleted, or its
-limit becomes 0. Only the new one reads labels or gates of pods, or zones of nodes; or the grants of
-Namespaces decide about both.
+limit becomes 0. Only the new one reads labels or gates of pods; or the grants of Namespaces decide
+about both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _NEEDS: dict[str, tuple[Asked, Call]] = {
     "labels": (Asked(pod_label=True), Call.PODS),
     "gates": (Asked(readiness_gate=True), Call.PODS),
-    "zones": (Asked(zone=True), Call.NODES),
     "grants": (PLAIN, Call.NAMESPACES),
 }
 """What the heir asks for, and the kind of call that it needs."""
@@ -97,8 +96,6 @@ def needed_by(asked: Asked, *, granted: bool) -> set[Call]:
     needed: set[Call] = set()
     if asked.pod_label or asked.readiness_gate:
         needed.add(Call.PODS)
-    if asked.zone:
-        needed.add(Call.NODES)
     if granted:
         needed.add(Call.NAMESPACES)
     return needed

@@ -296,9 +296,9 @@ class Judge:
         marked = (
             was[0].metadata.get(mark, "").split(",") if was[0].metadata.get(pod) == stands[0].metadata.get(pod) else ()
         )
-        for kind, since in self.truth.drained.get(uid, {}).items():
-            if kind in marked and since <= view.moment:
-                raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
+        since = self.truth.drained.get(uid)
+        if since is not None and "pod" in marked and since <= view.moment:
+            raise Violation("drained", f"{key} was brought up, and its pod is drained since {since:.1f} s")
 
     def _came_after_the_look(self, view: PassView, key: Key, came: float) -> bool:
         """Whether it came after the pass read it uncached, not long ago. No client can win that race, because Eureka

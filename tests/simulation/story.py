@@ -40,7 +40,7 @@ class Installation:
     """Whether it serves one team's syncers, and the second copy, run by itself, those of the others."""
 
     drains: bool = False
-    """Whether it looks for drains on pods and nodes; there are two nodes."""
+    """Whether it looks for drains on pods."""
     granted: bool = False
     """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every app."""
 

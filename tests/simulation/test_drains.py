@@ -1,17 +1,17 @@
-"""A drained instance stays DOWN in all events, also while the lists that show the drain fail."""
+"""A drained instance stays DOWN in all events, also while the list that shows the drain fails."""
 
 from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.desired import catalog
+from eurekube_sync.desired import pods
+from eurekube_sync.desired.catalog import NO_DRAIN
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.model.kubernetes import Drainable
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import left_out, make
 
 from .defect import Defect, made_wrong
-from .drains import NodeDrained, PodDrained, story
+from .drains import PodDrained, story
 from .run import run
 from .test_stories import assert_kept
 
@@ -28,9 +28,9 @@ def test_every_promise_is_kept_while_somebody_drains(first: int) -> None:
 
 
 def test_somebody_drains_in_each_story() -> None:
-    """A person drains pods and nodes, and in most stories a list that shows the drains fails."""
+    """A person drains pods, and in most stories the list that shows the drains fails."""
     stories = [story(seed) for seed in range(100)]
-    assert all(any(isinstance(event, PodDrained | NodeDrained) for event in one.events) for one in stories)
+    assert all(any(isinstance(event, PodDrained) for event in one.events) for one in stories)
     assert story(7) == story(7)
 
 
@@ -46,7 +46,7 @@ DEFECTS = {
     ),
     "nobody is drained": (
         "rest",
-        Defect(name="", patches=((catalog, "_found", lambda _those, _id: Drainable(id="", drained=False)),)),
+        Defect(name="", patches=((pods, "drain_of", lambda *_, **_perhaps: NO_DRAIN),)),
     ),
 }
 

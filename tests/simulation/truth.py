@@ -106,8 +106,8 @@ class Truth:
     abandoned_since: dict[str, float] = field(default_factory=dict)
     """Since when an abandoned syncer is being deleted, by UID."""
     pods: frozenset[str] = frozenset()
-    drained: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Since when a pod is drained by `pod` or by `node`, by the pod's UID."""
+    drained: dict[str, float] = field(default_factory=dict)
+    """Since when a pod is drained, by its UID."""
     gates: dict[str, bool] = field(default_factory=dict)
     """Whether our gate is open, by pod UID."""
     labels: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -350,16 +350,9 @@ class Truth:
                 if it_serves or "deletionTimestamp" not in pod["metadata"]:
                     yield pod["status"]["podIP"], key, wish, uid
 
-    def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, dict[str, float]]:
-        nodes = {one["metadata"]["name"] for one in self.world.objects("/api/v1/nodes") if _is_drained(one)}
-        found: dict[str, dict[str, float]] = {}
-        for pod in pods:
-            uid = pod["metadata"]["uid"]
-            by = {"pod": _is_drained(pod), "node": pod["spec"].get("nodeName") in nodes}
-            before = self.drained.get(uid, {})
-            if since := {kind: before.get(kind, now) for kind, is_so in by.items() if is_so}:
-                found[uid] = since
-        return found
+    def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, float]:
+        uids = [pod["metadata"]["uid"] for pod in pods if _is_drained(pod)]
+        return {uid: self.drained.get(uid, now) for uid in uids}
 
     def _keep_frozen(
         self,

@@ -103,8 +103,7 @@ class Kubernetes(FullKubernetes):
 
 
 class World:
-    """The servers. The `peers` replicate their clients' writes to each other. With `drains` there are two nodes, and
-    pods on both."""
+    """The servers. The `peers` replicate their clients' writes to each other. With `drains` a person drains pods."""
 
     def __init__(
         self,
@@ -132,8 +131,7 @@ class World:
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
         self._grants = {_GRANTED_APPS: "*", _GRANTED_HOSTS: "*"} if granted else {}
-        for name in ("node-1", "node-2") if drains else ("node-1",):
-            self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+        self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
         for namespace in NAMESPACES:
             self.create_namespace(namespace)
 
@@ -298,7 +296,7 @@ class World:
         gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
         manifest = {
             "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
-            "spec": {"nodeName": self._node_of(name), "containers": [{"name": "app", "image": "app"}], **gates},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}], **gates},
         }
         path = f"/api/v1/namespaces/{namespace}/pods"
         status, _ = self.kubernetes.call("POST", path, manifest)
@@ -308,9 +306,6 @@ class World:
         told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": conditions}
         self.kubernetes.call("PATCH", f"{path}/{name}/status", {"status": told})
         return free
-
-    def _node_of(self, name: str) -> str:
-        return f"node-{1 + int(name.rpartition('-')[2]) % 2}" if self.drains else "node-1"
 
     def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
         """Sets, as the kubelet or the node controller does, whether a pod's containers are ready; returns whether the

@@ -18,7 +18,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
-from eurekube_sync.model.ports import Clock, EndpointsSource, Random
+from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.wording import rfc_3339
 
@@ -50,9 +50,7 @@ _SLICES = Kind(
     Decoder(objects.SliceItem),
     remembered=True,
 )
-_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", Decoder(objects.EndpointsItem), remembered=True)
 _NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=False)
-_NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, Decoder(objects.NodeDrainItem), namespaced=False)
 _NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
@@ -69,13 +67,11 @@ class KubernetesCluster:
         tries: int = 4,
         limit: TimeLimit | None = None,
         answer_seconds: float = 60.0,
-        endpoints_source: EndpointsSource = "slices",
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         bounds = limit or TimeLimit(clock)
         self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
         self._clock = clock
-        self._endpoints_source = endpoints_source
         self._events = syncers.Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}  # version with our finalizer, by UID and listed version
         self._identity: Complete[str] | None = None
@@ -103,21 +99,13 @@ class KubernetesCluster:
         return self._calls.list_all(_SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
-        """List the EndpointSlices that belong to a Service, or in their place all Endpoints, as slices."""
-        if self._endpoints_source == "slices":
-            return self._calls.list_all(_SLICES, namespaces)
-        found = self._calls.list_all(_ENDPOINTS, namespaces)
-        by_namespace = {name: _flat(source) for name, source in found.by_namespace.items()}
-        return Listed(by_namespace=by_namespace, elsewhere=_flat(found.elsewhere))
+        return self._calls.list_all(_SLICES, namespaces)
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         return self._calls.list_all(_PODS, namespaces)
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[model.Drainable]:
         return self._calls.list_all(_POD_DRAINS, namespaces)
-
-    def list_node_drains(self) -> Source[tuple[model.Drainable, ...]]:
-        return self._calls.list_all(_NODE_DRAINS, None).of("")
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return self._calls.list_all(_WHOLE_PODS, namespaces)
@@ -277,12 +265,6 @@ def _read(call: Call, answer: Answer) -> model.SyncerObject:
 
 def _lies_in_spec(field: str) -> bool:
     return field == "spec" or field.startswith(("spec.", "spec["))
-
-
-def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:
-    if isinstance(source, Unknown):
-        return source
-    return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
 
 
 def _or_without_grants(unknown: Unknown) -> Unknown:

@@ -1,4 +1,5 @@
-"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a struct for each part."""
+"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a
+struct for each part."""
 
 from __future__ import annotations
 
@@ -24,11 +25,15 @@ from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of a kubelet's message
 _POD_DETAIL = msgspec.json.Decoder(PodDetail)  # for its type, which is built now
-_SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
+_SLEEPS = re.compile(
+    r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?"
+    r"sleep (\d+(?:\.\d+)?)s?;?",
+)
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no mapping."""
+    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no
+    mapping."""
     for key in keys:
         if value is None:
             return None
@@ -53,47 +58,85 @@ class PodItem(objects.Wire):
     status: dict[str, Any] | None = None
 
     def read(self) -> PodDetail:
-        meta, containers = self.metadata, _each(self.spec, "containers")
-        owner = next((one for one in meta.owner_references or () if one.get("controller")), None)
-        waiting = [(one, _at(one, "state", "waiting", "reason")) for one in _each(self.status, "containerStatuses")]
-        hooks = [_at(one, "lifecycle", "preStop") for one in containers]
-        grace = _at(self.spec, "terminationGracePeriodSeconds")
+        """Return the pod. Raise `no_answer.UNREADABLE` if a part is of another type."""
+        meta = self.metadata
+        containers = _each(self.spec, "containers")
+        conditions = _each(self.status, "conditions")
         found = {
             "name": meta.name,
             "uid": meta.uid,
             "labels": meta.labels or {},
-            "addresses": [one["ip"] for one in _each(self.status, "podIPs") if _at(one, "ip")],
+            "addresses": _addresses(self.status),
             "node": _at(self.spec, "nodeName") or "",
             "phase": _at(self.status, "phase") or "",
             "terminating": meta.deletion_timestamp is not None,
-            "conditions": [_condition(one) for one in _each(self.status, "conditions")],
-            "waiting": [excerpt(f"{one.get('name')}: {reason}", most=_LONGEST) for one, reason in waiting if reason],
-            "controller": f"{owner.get('kind')} {owner.get('name')}" if owner else "",
-            "containers": [_at(one, "name") for one in containers],
-            "grace": 30.0 if grace is None else grace,
-            "pre_stops": [_sleep(hook) for hook in hooks if hook],
+            "conditions": [_condition(condition) for condition in conditions],
+            "waiting": _waiting(self.status),
+            "controller": _controller(meta),
+            "containers": [_at(container, "name") for container in containers],
+            "grace": _grace(self.spec),
+            "pre_stops": _pre_stops(containers),
         }
         return msgspec.convert(found, _POD_DETAIL.type)
 
 
-def _condition(one: Any) -> Mapping[str, Any]:
-    since = _at(one, "lastTransitionTime")
-    said = {name: msgspec.convert(_at(one, name) or "", str) for name in ("reason", "message")}
+def _addresses(status: Any) -> list[Any]:
+    addresses = [_at(entry, "ip") for entry in _each(status, "podIPs")]
+    return [address for address in addresses if address]
+
+
+def _waiting(status: Any) -> list[str]:
+    """Return each container that waits, with the kubelet's reason."""
+    waiting = []
+    for container in _each(status, "containerStatuses"):
+        reason = _at(container, "state", "waiting", "reason")
+        if reason:
+            waiting.append(excerpt(f"{_at(container, 'name')}: {reason}", most=_LONGEST))
+    return waiting
+
+
+def _controller(meta: _Meta) -> str:
+    for owner in meta.owner_references or ():
+        if owner.get("controller"):
+            return f"{owner.get('kind')} {owner.get('name')}"
+    return ""
+
+
+def _grace(spec: Any) -> Any:
+    """Return the seconds that the pod has to end; 30 is the API's default, and 0 is a legal
+    value."""
+    seconds = _at(spec, "terminationGracePeriodSeconds")
+    return 30.0 if seconds is None else seconds
+
+
+def _pre_stops(containers: list[Any]) -> list[float | None]:
+    hooks = [_at(container, "lifecycle", "preStop") for container in containers]
+    return [_sleep(hook) for hook in hooks if hook]
+
+
+def _condition(condition: Any) -> Mapping[str, Any]:
+    since = _at(condition, "lastTransitionTime")
     return {
-        "type": _at(one, "type"),
-        "true": _at(one, "status") == "True",
+        "type": _at(condition, "type"),
+        "true": _at(condition, "status") == "True",
         "since": objects.seconds(msgspec.convert(since, datetime)) if since else None,
-        **{name: excerpt(text, most=_LONGEST) for name, text in said.items()},
+        "reason": _text(condition, "reason"),
+        "message": _text(condition, "message"),
     }
+
+
+def _text(condition: Any, name: str) -> str:
+    return excerpt(msgspec.convert(_at(condition, name) or "", str), most=_LONGEST)
 
 
 def _sleep(hook: Any) -> float | None:
     """Return the seconds of a `preStop` hook that only sleeps; None for any other hook."""
-    if (sleep := _at(hook, "sleep")) is not None:
+    sleep = _at(hook, "sleep")
+    if sleep is not None:
         return msgspec.convert(_at(sleep, "seconds") or 0, float)
     command = msgspec.convert(_each(hook, "exec", "command"), list[str])
-    found = _SLEEPS.fullmatch(" ".join(command).strip())
-    return float(found[1]) if found else None
+    only_sleeps = _SLEEPS.fullmatch(" ".join(command).strip())
+    return float(only_sleeps[1]) if only_sleeps else None
 
 
 class _ServiceItem(objects.Item):
@@ -101,7 +144,8 @@ class _ServiceItem(objects.Item):
 
     def read(self) -> ServiceSelector:
         selector = msgspec.convert(self.spec.get("selector"), dict[str, str] | None) or {}
-        return ServiceSelector(name=self.metadata.name, labels=self.metadata.labels or {}, selector=selector)
+        meta = self.metadata
+        return ServiceSelector(name=meta.name, labels=meta.labels or {}, selector=selector)
 
 
 def _version(body: bytes) -> str:
@@ -109,12 +153,15 @@ def _version(body: bytes) -> str:
 
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
-    versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # raises for None
-    schemas = [msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions]
-    stored = [msgspec.convert(_at(one, "storage"), bool) for one in versions]
-    if True not in stored:
+    listed = _at(msgspec.json.decode(body), "spec", "versions")
+    stored = None
+    for version in msgspec.convert(listed, list[Any]):  # raises for None
+        schema = msgspec.convert(_at(version, "schema", "openAPIV3Schema"), dict[str, Any])
+        if msgspec.convert(_at(version, "storage"), bool) and stored is None:
+            stored = schema
+    if stored is None:
         raise ValueError("it stores no version")
-    return schemas[stored.index(True)]
+    return stored
 
 
 class _Allowed(msgspec.Struct):
@@ -131,7 +178,14 @@ _SERVICES = Kind(CORE, "services", "ServiceList", msgspec.json.Decoder(_ServiceI
 
 
 class KubernetesDetails:
-    def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        random: Random,
+        limit: TimeLimit,
+    ) -> None:
         self._clock = clock
         self._calls = Calls(connection, Tries(clock, random, limit, answer_seconds=60.0, most=2))
 
@@ -143,23 +197,33 @@ class KubernetesDetails:
 
     def server(self) -> Source[str]:
         absent = unusable("the Kubernetes API does not say its version (404)")
-        return self._calls.read_object("/version", _version, "the version of the Kubernetes API", absent=absent)
+        what = "the version of the Kubernetes API"
+        return self._calls.read_object("/version", _version, what, absent=absent)
 
     def schema(self) -> Source[Mapping[str, Any]]:
-        return self._calls.read_object(DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING)
+        what = "the CustomResourceDefinition"
+        return self._calls.read_object(DEFINITION, _stored_schema, what, absent=CRD_MISSING)
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Ask by a SelfSubjectAccessReview, a POST that stores nothing."""
         resource, _, subresource = right.resource.partition("/")
-        asked = {"verb": right.verb, "group": right.group, "resource": resource, "namespace": namespace}
-        asked |= {"subresource": subresource} if subresource else {}
-        asked |= {"name": right.name} if right.name else {}
+        asked = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "namespace": namespace,
+        }
+        if subresource:
+            asked["subresource"] = subresource
+        if right.name:
+            asked["name"] = right.name
         head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         review = {**head, "spec": {"resourceAttributes": asked}}
         call = writing("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         try:
             answer = self._calls.expect(call, 200, 201)
-            return Complete(data=decoded(call, answer, _REVIEW, "a SelfSubjectAccessReview").status.allowed)
+            answered = decoded(call, answer, _REVIEW, "a SelfSubjectAccessReview")
+            return Complete(data=answered.status.allowed)
         except ClusterError as error:
             return unknown_from(error)
 

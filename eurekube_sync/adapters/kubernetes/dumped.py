@@ -17,7 +17,6 @@ _PLACES = {  # path and plural by kind; the group matters, because another one m
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
-    "Endpoints": (CORE, "endpoints"),
     "Service": (CORE, "services"),
     "Pod": (CORE, "pods"),
     "Node": (CORE, "nodes"),

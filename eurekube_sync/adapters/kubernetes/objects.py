@@ -15,7 +15,6 @@ from eurekube_sync.model import kubernetes as model
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"  # the label of an EndpointSlice that says who writes it
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints with more than 1000 addresses
 
 
 def seconds(time: datetime) -> float:
@@ -186,53 +185,6 @@ class SliceItem(Item):
         )
 
 
-class _Address(Wire):
-    ip: str
-    node_name: str | None = None
-    target_ref: _Target | None = None
-
-    def read(self, namespace: str, *, ready: bool) -> model.Endpoint:
-        pod, node = self.target_ref.pod(namespace) if self.target_ref else None, self.node_name or ""
-        return model.Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=node, zone=None)
-
-
-class _Subset(Wire):
-    addresses: list[_Address] | None = None
-    not_ready_addresses: list[_Address] | None = None
-    ports: tuple[_EndpointPort, ...] | None = None
-
-
-class EndpointsItem(Item):
-    subsets: list[_Subset] | None = None
-
-    def read(self) -> tuple[model.EndpointSlice, ...]:
-        """Return a slice for each subset and address family, or an empty one, without zones and terminating pods."""
-        meta = self.metadata
-        truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
-        groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
-        for subset in self.subsets or ():
-            by_family: dict[str, list[model.Endpoint]] = {}
-            for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
-                for address in addresses or ():
-                    family = "IPv6" if ":" in address.ip else "IPv4"
-                    by_family.setdefault(family, []).append(address.read(meta.namespace, ready=ready))
-            ports = tuple(port.read() for port in subset.ports or ())
-            groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
-        return tuple(
-            model.EndpointSlice(
-                namespace=meta.namespace,
-                name=f"{meta.name}-{number}",
-                service=meta.name,
-                address_type=family,
-                ports=ports,
-                endpoints=tuple(endpoints),
-                truncated=truncated,
-                of_endpoints=True,
-            )
-            for number, (family, ports, endpoints) in enumerate(groups or [("IPv4", (), [])])
-        )
-
-
 class _NodeAddress(Wire):
     type: str
     address: str
@@ -247,7 +199,7 @@ class NodeItem(Item):
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels, drain = self.metadata.labels or {}, drainable(self.metadata.name, self.metadata.annotations or {})
+        labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
         return model.Node(
@@ -256,15 +208,8 @@ class NodeItem(Item):
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
             external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
             zone=labels.get("topology.kubernetes.io/zone", ""),
-            drained=drain.drained,
-            ignored=drain.ignored,
             excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
         )
-
-
-class NodeDrainItem(Item):
-    def read(self) -> model.Drainable:
-        return drainable(self.metadata.name, self.metadata.annotations or {})
 
 
 class NamespaceItem(Item):

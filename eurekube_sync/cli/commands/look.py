@@ -159,7 +159,6 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
             interval=interval,
             namespace=connect.lock_namespace(installation),
             locked=installation.lock != "off",
-            source=installation.endpoints_source,
             before=pre,
         )
         found = tuple(findings)

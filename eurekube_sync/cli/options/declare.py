@@ -147,8 +147,6 @@ HELP: Mapping[str, str] = {
     "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's service account, else "
     "~/.kube/config.",
     "--context": "Context of the kubeconfig. Default: its current one.",
-    "--endpoints-source": "Where the addresses of pods are read from. endpoints is for a cluster "
-    "whose EndpointSlices cannot be read.",
     "--eureka-url": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers "
     "repeat the option, or put commas between the addresses. The preferred one comes first.",
     "--eureka-username": "User name for Eureka. The password is in a file or in EUREKUBE_SYNC_EUREKA_PASSWORD.",
@@ -166,8 +164,7 @@ HELP: Mapping[str, str] = {
     "the pod's own namespace; outside of a cluster, run takes no lock, and other commands read the Lease in the "
     "namespace eurekube-sync.",
     "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
-    "--drain-annotations": "Objects whose annotation eurekube.io/drain is read. services: Services; pods: Services and "
-    "Pods; all: Services, Pods and Nodes.",
+    "--drain-annotations": "Read the annotation eurekube.io/drain of Pods, and not only of Services.",
     "--former-owner": "An earlier name of this installation. Its instances count as ours: each is registered under "
     "its new id, then cancelled under the old one. Refused while somebody renews them. May be repeated.",
     "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner count as ours. Refused "

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 import click
 
 from eurekube_sync.cli import values
-from eurekube_sync.cli.options.declare import HELP, Section, group, option
-from eurekube_sync.desired.catalog import Kind
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import Former
@@ -70,19 +68,7 @@ former_options = group(
 )
 """The marks of an earlier installation that this one replaces."""
 
-_KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
-_drains = partial(
-    option,
-    "--drain-annotations",
-    "drains",
-    section=Section.SCOPE,
-    type=click.Choice(list(_KINDS)),
-    callback=lambda _context, _parameter, chosen: _KINDS[chosen],
-)
-drain_option = _drains(default="services")  # the command gets the kinds besides Services, named `drains`
-_same = " By default this command reads all, and run only services. To see what run sees, give the value of run."
-look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
-"""For `explain` and `status`, which by default read every kind."""
+drain_option = option("--drain-annotations", "pod_drains", section=Section.SCOPE, is_flag=True)
 
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"

@@ -33,11 +33,9 @@ call_options = (
 )
 batch_option = option("--eureka-batch", section=Section.CALLS, type=click.Choice(["auto", "on", "off"]), default="auto")
 _kubeconfig = [ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"]
-_sources = click.Choice(["slices", "endpoints"])
 kubernetes_options = (
     option("--kubeconfig", section=Section.WHERE, type=File(), envvar=_kubeconfig),
     option("--context", section=Section.WHERE, type=NAME, shell_complete=complete_contexts),
-    option("--endpoints-source", section=Section.WHERE, type=_sources, default="slices"),
 )
 from_option = option("--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True)
 

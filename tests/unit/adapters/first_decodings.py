@@ -86,7 +86,6 @@ def _cases() -> Mapping[str, Decoding]:
     clock, chance, connection = SystemClock(), random.Random(0), _Connection()
     limit = TimeLimit(clock)
     cluster = KubernetesCluster(connection, clock=clock, random=chance, limit=limit)
-    old_cluster = KubernetesCluster(connection, clock=clock, random=chance, limit=limit, endpoints_source="endpoints")
     details = KubernetesDetails(connection, clock=clock, random=chance, limit=limit)
     lock = LeaseObject(connection, LockName(namespace="b", name="a"), clock=clock, random=chance)
     event = EventRecord(
@@ -109,9 +108,7 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: syncers": lambda: cluster.list_syncers(None),
         "kubernetes: services": lambda: cluster.list_services(None),
         "kubernetes: slices": lambda: cluster.list_slices(None),
-        "kubernetes: endpoints": lambda: old_cluster.list_slices(None),
         "kubernetes: nodes": cluster.list_nodes,
-        "kubernetes: drained nodes": cluster.list_node_drains,
         "kubernetes: pods": lambda: cluster.list_pods(None),
         "kubernetes: drained pods": lambda: cluster.list_pod_drains(None),
         "kubernetes: readiness": lambda: cluster.list_readiness(["b"]),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable, RegistryUnusable
@@ -178,7 +177,7 @@ def test_a_pod_of_a_drained_service_does_not_wait() -> None:
 def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
     """While pods cannot be listed, the drained pod stays DOWN. Its gate opens as for a drained pod."""
     world = Rollout()
-    world.drains = frozenset({Kind.POD})
+    world.pod_drains = True
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
     world.pods(1, 2)
     world.run()

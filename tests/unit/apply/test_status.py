@@ -471,14 +471,13 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
     )
 
 
-@pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])
-def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
+def test_an_address_that_is_awaited_is_a_condition() -> None:
     """Ready and Synced report it, and registered instances are renewed."""
-    waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
+    waiting = Incomplete(reason="AddressPending", message="Service rating waits")
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating")
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     found = status(of, *BOTH)
-    assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "AddressPending")
     assert message(found) == "Service rating waits; registered instances are renewed"
     assert (found.ready, found.desired, found.registered, found.app_name) == ("2/2", 2, 2, "RATING")
     later = status(Desired(claims={REF: replace(claim, syncer=syncer(status=found))}, wanted_by={}, syncers=of.syncers),

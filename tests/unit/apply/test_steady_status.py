@@ -12,7 +12,6 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus, Port
@@ -142,7 +141,7 @@ def drained(world: FakeWorld) -> None:
 
 
 def drains_unread(world: FakeWorld) -> None:
-    world.drains = frozenset({Kind.POD})
+    world.pod_drains = True
     world.cluster.unknown["pods", NS] = DENIED
 
 

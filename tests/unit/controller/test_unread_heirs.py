@@ -11,9 +11,8 @@ import pytest
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import EndpointPort, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
-from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, instance, key, piece, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -25,7 +24,6 @@ BOTH = {key(1), key(2)}
 NEEDS: dict[str, dict[str, Any]] = {
     "pods": {"metadataFrom": [{"key": "version", "podLabel": "version"}]},
     "readiness": {"readinessGate": True},
-    "nodes": {"zone": {"fromEndpoint": True}},
 }
 """What only the heir asks for, by the list that it then needs."""
 
@@ -37,15 +35,10 @@ def setting(**spec: Any) -> FakeWorld:
     world.sightings = Sightings()
     for number, name in enumerate(("x", "y"), 50):
         add_app(world, name, number)
-    world.cluster.apply(service(), piece(pod(1), pod(2)), syncer(created=1000))
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer(created=1000))
     world.cluster.apply(syncer("heir", created=2000, **spec))
     passes(world)
     return world
-
-
-def pod(number: int) -> Endpoint:
-    """A ready pod, of which only its Node says in which zone it is."""
-    return replace(endpoint(number), zone=None)
 
 
 def passes(world: FakeWorld, number: int = 2) -> None:
@@ -57,15 +50,11 @@ def passes(world: FakeWorld, number: int = 2) -> None:
 
 def unreadable(world: FakeWorld, what: str) -> None:
     """A list of the namespace answers 403."""
-    if what == "nodes":
-        world.cluster.nodes = DENIED
-    else:
-        world.cluster.unknown[what, NS] = DENIED
+    world.cluster.unknown[what, NS] = DENIED
 
 
 def readable(world: FakeWorld) -> None:
     """All lists succeed again."""
-    world.cluster.nodes = Complete(data=())
     world.cluster.unknown.clear()
 
 
@@ -164,7 +153,7 @@ def test_an_heir_in_a_namespace_whose_syncers_could_not_be_listed(
 @pytest.mark.parametrize("leave", WAYS)
 def test_a_dead_pod_goes_although_the_heir_cannot_be_read(leave: Callable[[FakeWorld], None]) -> None:
     """The namespace's pods are listed for it, although no syncer needs them."""
-    world = setting(**NEEDS["nodes"])
+    world = setting(**NEEDS["pods"])
     world.cluster.nodes = DENIED
     leave(world)
     world.cluster.ended.add("uid-of-rating-2")
@@ -178,7 +167,7 @@ def test_a_pod_whose_address_another_pod_has_goes_although_the_heir_cannot_be_re
     deleted(world)
     unreadable(world, "pods")
     world.cluster.apply(service("new", labels={"app": "new"}))
-    world.cluster.apply(piece(pod(1)), piece(endpoint(2, pod="another"), service="new"))
+    world.cluster.apply(piece(endpoint(1)), piece(endpoint(2, pod="another"), service="new"))
     passes(world, 3)
     assert up(world) == {key(1)}
 
@@ -188,7 +177,7 @@ def test_a_syncer_that_is_served_scales_down_although_another_cannot_be_read(wha
     """No Service has the pod any more, so an heir could not find it either."""
     world = setting(**NEEDS[what])
     unreadable(world, what)
-    world.cluster.apply(piece(pod(1)))
+    world.cluster.apply(piece(endpoint(1)))
     passes(world)
     assert up(world) == {key(1)}
 
@@ -233,8 +222,8 @@ def test_a_pod_that_an_heir_knows_too_little_of_waits_for_it(
     both = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443))
     world.cluster.apply(service("rating", *both))
     ports = (*piece().ports, EndpointPort(name="https", port=8443))
-    world.cluster.apply(replace(piece(pod(1), name="first"), ports=ports))
-    world.cluster.apply(piece(pod(2)))
+    world.cluster.apply(replace(piece(endpoint(1), name="first"), ports=ports))
+    world.cluster.apply(piece(endpoint(2)))
     world.cluster.apply(syncer(port="http"))
     passes(world)
     leave(world)
@@ -248,16 +237,17 @@ def test_a_pod_that_an_heir_knows_too_little_of_waits_for_it(
 
 @pytest.mark.parametrize("leave", [deleted, without_finalizer, limit_0, moved])
 def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld], None]) -> None:
-    """Nothing proves that it is gone, so the pods are not listed for it."""
-    world = setting(**NEEDS["nodes"])
-    bare = (replace(endpoint(number, pod=None), zone=None) for number in (1, 2))
-    world.cluster.apply(piece(*bare))
+    """Nothing proves that it is gone, so the pods are not listed for it. The heir cannot be read because of another
+    pod, which was never ready."""
+    world = setting(**NEEDS["readiness"])
+    bare = (endpoint(number, pod=None) for number in (1, 2))
+    world.cluster.apply(piece(*bare, endpoint(3, ready=False)))
     for one in BOTH:
         del world.registry.held[one]  # its mark names a pod
     passes(world)
     assert up(world) == BOTH
     leave(world)
-    unreadable(world, "nodes")
+    unreadable(world, "readiness")
     passes(world, 3)
     assert up(world) >= BOTH
     assert "list_pods" not in world.wire.verbs()
@@ -265,16 +255,20 @@ def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld]
 
 def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
     """Its address is in no slice, and the heir may register it all the same."""
-    world = setting(**NEEDS["nodes"])
+    world = setting(**NEEDS["pods"])
     rest: dict[str, Any] = {"mode": "service", "service": {"address": "ClusterIP"}, "appName": "rest"}
     labels = {"app": "rest"}
-    world.cluster.apply(service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(pod(7), service="first"))
-    world.cluster.apply(service("second", labels=labels, cluster_ips=("10.0.0.72",)), piece(pod(8), service="second"))
+    world.cluster.apply(
+        service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(endpoint(7), service="first")
+    )
+    world.cluster.apply(
+        service("second", labels=labels, cluster_ips=("10.0.0.72",)), piece(endpoint(8), service="second")
+    )
     world.cluster.apply(syncer("rest", selector=labels, **rest))
     passes(world)
     both = {one for one in world.registry.held if one.app == "REST"}
     assert len(both) == 2
-    unreadable(world, "nodes")
+    unreadable(world, "pods")
     world.cluster.apply(syncer("rest", selector={"service": "first"}, **rest))
     passes(world, 3)
     assert {one for one in world.registry.held if one.app == "REST"} == both

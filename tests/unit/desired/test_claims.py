@@ -16,14 +16,13 @@ from eurekube_sync.model.kubernetes import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
-    Node,
     Pod,
     Service,
     ServicePort,
     SyncerObject,
     SyncerRef,
 )
-from eurekube_sync.model.sources import Complete, Listed, Source
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.plan.make import make_plan
 from tests.unit.worlds.build import (
     DENIED,
@@ -433,17 +432,6 @@ def test_a_deletion_does_not_wait_for_pods() -> None:
     assert found.keys == {key(1), key(2)}
 
 
-def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode() -> None:
-    """One ready endpoint is enough. That none is ready in the truncated object proves nothing."""
-    up = (replace(piece(endpoint()), truncated=True),)
-    assert standing(claim({"mode": "service"}, slices=up)) == {"10.96.0.1:80": "UP"}
-    down = (replace(piece(endpoint(ready=False)), truncated=True),)
-    found = claim({"mode": "service"}, slices=down)
-    assert isinstance(found, Serving)
-    assert (found.wanted, found.of(Leaving)) == ({}, {})
-    assert [(one.reason, one.unknown) for one in found.incomplete] == [("EndpointsTruncated", True)]
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -541,15 +529,3 @@ def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
     found = claim({"mode": "service"}, (service(type="Quantum"),))
     assert isinstance(found, NotServed)
     assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)
-
-
-def test_zones_that_endpoints_do_not_name_are_their_nodes_zones() -> None:
-    """An endpoint without a known node has no zone. Without the list of Nodes the syncer is not served."""
-    spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
-    bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
-    nodes: Source[tuple[Node, ...]] = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))
-    seen = view([syncer(**spec)], [service()], bare)
-    found = claim_all(replace(seen, nodes=nodes), NAMING, Scope()).claims[REF]
-    assert isinstance(found, Serving)
-    assert [w.instance.metadata.get("zone") for w in found.wanted.values()] == ["a", "dc1", None]
-    assert reason(claim_all(replace(seen, nodes=DENIED), NAMING, Scope()).claims[REF]) == "SourceUnknown"

@@ -12,7 +12,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.catalog import DRAINED, Kind, drainable
+from eurekube_sync.desired.catalog import DRAINED, Kind
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
@@ -91,42 +91,34 @@ def test_a_drained_address_of_a_service_is_down() -> None:
     assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == ["DOWN"]
 
 
-ALL = frozenset({Kind.POD, Kind.NODE})
 FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 PORTS = (ServicePort(name="http", port=80, target=8080), ServicePort(name="admin", port=81, target=9090))
-CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
 
 
-def on_nodes(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
-    """The first pod is on `node-a`, and the others are on `node-b`."""
-    ends = [endpoint(number, ready=number in ready) for number in numbers or (1, 2)]
-    return piece(*[replace(end, node="node-a" if number == 0 else "node-b") for number, end in enumerate(ends)])
+def slice_of(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
+    """The slice with these pods."""
+    return piece(*[endpoint(number, ready=number in ready) for number in numbers or (1, 2)])
 
 
-def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
-    """Two pods on different nodes, in sync."""
+def two_pods(**spec: Any) -> FakeWorld:
+    """Two pods in sync, whose drain annotations are read."""
     world = setting(**spec)
-    world.drains = drains
-    world.cluster.apply(on_nodes())
+    world.pod_drains = True
     drain(world)
     world.run()
     return world
 
 
-def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...] = ()) -> None:
-    """Put the annotation on these objects and on no others. All lists can be read."""
+def drain(world: FakeWorld, *numbers: int) -> None:
+    """Put the annotation on these pods and on no others. Their list can be read."""
     world.cluster.unknown.clear()
-    refs = [end.pod for end in map(endpoint, pods) if end.pod]
+    refs = [end.pod for end in map(endpoint, numbers) if end.pod]
     world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
-    world.cluster.nodes = Complete(data=tuple(Node(name=name, drained=name in nodes) for name in ("node-a", "node-b")))
 
 
-def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
-    """Make the list of this kind fail."""
-    if kind is Kind.POD:
-        world.cluster.unknown["pods", NS] = source
-    else:
-        world.cluster.nodes = source
+def blind(world: FakeWorld, source: Unknown = DENIED) -> None:
+    """Make the list of pods fail."""
+    world.cluster.unknown["pods", NS] = source
 
 
 def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
@@ -144,14 +136,13 @@ def code(report: PassReport) -> ExitCode:
     return of_report(report, fail_on_held=True, detailed=False)
 
 
-@pytest.mark.parametrize(("kind", "drained_by"), CASES)
-def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_by: dict[str, Any]) -> None:
-    """Other instances stay UP. When the annotation is gone, the instances are UP again, without the mark."""
-    world = on_two_nodes()
-    drain(world, **drained_by)
+def test_a_drained_pod_takes_its_own_instance_down() -> None:
+    """The other instance stays UP. When the annotation is gone, the instance is UP again, without the mark."""
+    world = two_pods()
+    drain(world, 1)
     plan = world.run().plan
-    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, kind.value)]
-    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), kind.value)
+    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, "pod")]
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
@@ -162,27 +153,23 @@ def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_
     assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
 
 
-def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
-    """A bare address has no Pod. A Node that is in no list is not drained."""
-    world = on_two_nodes()
-    drain(world, pods=(1,), nodes=("node-a",))
-    bare = replace(endpoint(5, pod=None), node="")
-    world.cluster.apply(piece(endpoint(2), replace(endpoint(3), node="node-c"), bare))
+def test_an_address_without_a_pod_is_not_drained() -> None:
+    """A bare address has no Pod."""
+    world = two_pods()
+    drain(world, 1)
+    world.cluster.apply(piece(endpoint(2), endpoint(3), endpoint(5, pod=None)))
     world.run()
     assert {status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")} == {"UP"}
 
 
 @pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
-@pytest.mark.parametrize(("kind", "drained_by"), CASES)
-def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
-    kind: Kind, drained_by: dict[str, Any], source: Unknown
-) -> None:
+def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(source: Unknown) -> None:
     """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion does not wait."""
-    world = on_two_nodes()
-    drain(world, **drained_by)
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    blind(world, kind, source)
-    world.cluster.apply(on_nodes(1, 2, 3))
+    blind(world, source)
+    world.cluster.apply(slice_of(1, 2, 3))
     report = world.run()
     assert up_and_down(world) == ("DOWN", "UP")
     assert world.statuses()["RATING 10.0.0.3:8080"] == "UP"
@@ -196,95 +183,74 @@ def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_ser
     assert up_and_down(world) == (None, None)
 
 
-@pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
-def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
+def test_a_missing_right_is_reported_once_and_is_no_failure() -> None:
     """The report has one sentence. The syncers' conditions have the same text in every pass."""
-    world = on_two_nodes()
-    blind(world, kind)
+    world = two_pods()
+    blind(world)
     report = world.run()
-    instead = "services" if kind is Kind.POD else "pods"
-    told = f"{DENIED.message}: grant it, or set --drain-annotations {instead}"
-    where = f"Pods of {NS}" if kind is Kind.POD else "Nodes"
+    told = f"{DENIED.message}: grant it, or leave out --drain-annotations"
     assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
-        f"drain annotations of {where}: {told}"
+        f"drain annotations of Pods of {NS}: {told}"
     ]
     assert code(report) is ExitCode.OK
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not read: {told}")
+    assert ready.message.endswith(f"drain annotations of Pods are not read: {told}")
     world.run()
     assert f"write_status {REF}" not in world.wire.calls
 
 
 def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
     """The list can be read another time, so no syncer's condition mentions it."""
-    world = on_two_nodes()
-    blind(world, Kind.NODE, FAILED)
+    world = two_pods()
+    blind(world, FAILED)
     report = world.run()
     assert code(report) is ExitCode.KUBERNETES_UNREAD
     assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
-        "drain annotations of Nodes: no answer"
+        f"drain annotations of Pods of {NS}: no answer"
     ]
     assert f"write_status {REF}" not in world.wire.calls
 
 
-def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
-    """Pods are listed for their metadata, and Nodes for node ports. A failed list is reported once."""
-    world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
-    drain(world, pods=(1,))
+def test_pods_listed_for_another_reason_are_not_listed_twice() -> None:
+    """Pods are listed for their metadata. A failed list is reported once."""
+    world = two_pods(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
+    drain(world, 1)
     world.run()
     assert up_and_down(world) == ("DOWN", "UP")
-    assert {"list_pods", "list_node_drains"} <= set(world.wire.verbs())
+    assert "list_pods" in world.wire.verbs()
     assert "list_pod_drains" not in world.wire.verbs()
-    world.cluster.apply(syncer("ports", selector={"app": "rating"}, mode="service", service={"address": "NodePort"}))
-    drain(world, nodes=("node-a",))
-    world.run()
-    assert up_and_down(world) == ("DOWN", "UP")
-    assert "list_node_drains" not in world.wire.verbs()
-    world.cluster.unknown["pods", NS] = FAILED
-    world.cluster.nodes = DENIED
-    assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}", "Nodes"]
+    blind(world, FAILED)
+    assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}"]
 
 
-def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
-    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain would be lost. Only
-    the other node's instance goes, and when a pod is ready again it comes back, and the drained one stays DOWN."""
-    world = on_two_nodes()
-    address, labels = {"address": "NodePort"}, {"app": "ports"}
-    world.cluster.apply(
-        syncer("ports", selector=labels, mode="service", notReady="Cancel", service=address),
-        service(
-            "ports", ServicePort(name="http", port=80, target=8080, node_port=30080), labels=labels, type="NodePort"
-        ),
-        piece(endpoint(7), service="ports"),
-    )
+def test_a_drained_service_of_mode_service_without_a_ready_endpoint_stays_down() -> None:
+    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain would be lost."""
+    world = setting()
+    labels = {"app": "other"}
+    address = {"address": "ClusterIP"}
+    world.cluster.apply(syncer("other", selector=labels, mode="service", notReady="Cancel", service=address))
 
-    def node_ports(*, drained: bool, ready: bool, node_a: bool = True) -> dict[str, str]:
-        world.cluster.nodes = Complete(
-            data=(
-                Node(name="node-a", internal=("10.1.0.1",), drained=drained, ready=node_a),
-                Node(name="node-b", internal=("10.1.0.2",)),
-            )
-        )
-        world.cluster.apply(piece(endpoint(7, ready=ready), service="ports"))
+    def other(*, is_drained: bool, ready: bool) -> list[str]:
+        plain = service("other", labels=labels)
+        world.cluster.apply(drained(plain) if is_drained else plain)
+        world.cluster.apply(piece(endpoint(99, ready=ready), service="other"))
         for _ in range(2):
             world.later(30)
             world.run()
-        return {name.split()[1]: status for name, status in world.statuses().items() if name.startswith("PORTS")}
+        return [status for name, status in world.statuses().items() if name.startswith("OTHER")]
 
-    a, b = "10.1.0.1:30080", "10.1.0.2:30080"
-    assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
-    assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
-    assert node_ports(drained=True, ready=False) == {a: "DOWN"}
-    assert node_ports(drained=True, ready=True, node_a=False) == {a: "DOWN", b: "UP"}
-    assert node_ports(drained=True, ready=True) == {a: "DOWN", b: "UP"}
-    assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
+    assert other(is_drained=False, ready=True) == ["UP"]
+    assert other(is_drained=True, ready=True) == ["DOWN"]
+    assert other(is_drained=True, ready=False) == ["DOWN"]
+    assert other(is_drained=False, ready=False) == []
+    assert other(is_drained=False, ready=True) == ["UP"]
 
 
 def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
     """The Service has a ready endpoint, so that is not the reason."""
-    world = on_two_nodes()
+    world = two_pods()
     address, labels = {"address": "NodePort"}, {"app": "ports"}
     port = ServicePort(name="http", port=80, target=8080, node_port=30080)
     world.cluster.apply(
@@ -300,49 +266,47 @@ def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
     assert (update.instance.ip_addr, update.why) == ("10.1.0.1", "node node-a is not ready")
 
 
-def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:
+def test_a_pod_that_was_only_not_ready_comes_up_although_the_list_fails() -> None:
     """The missing right keeps drained pods DOWN, and nothing else."""
-    world = on_two_nodes()
-    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world = two_pods()
+    world.cluster.apply(slice_of(1, 2, ready=(2,)))
     world.run()
     assert up_and_down(world) == ("DOWN", "UP")
-    blind(world, Kind.POD)
-    blind(world, Kind.NODE)
-    world.cluster.apply(on_nodes())
+    blind(world)
+    world.cluster.apply(slice_of())
     world.run()
     assert up_and_down(world) == ("UP", "UP")
 
 
 def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
     """The mark names the pod that had the annotation."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    blind(world, Kind.POD)
-    other = replace(endpoint(1), node="node-a", pod=PodRef("rating-9", "uid-9"))
-    world.cluster.apply(piece(other, replace(endpoint(2), node="node-b")))
+    blind(world)
+    other = replace(endpoint(1), pod=PodRef("rating-9", "uid-9"))
+    world.cluster.apply(piece(other, endpoint(2)))
     world.run()
     assert up_and_down(world) == ("UP", "UP")
 
 
 @pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
-@pytest.mark.parametrize(("kind", "drained_by"), CASES)
 @pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
 def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
-    kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
+    spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
     """The name or the port changes while drains cannot be read. The instance with the pod's mark stays, and every pass
     says so; the other pod moves. Later passes that can read drains continue or end the drain."""
-    world = on_two_nodes(notReady="Cancel")
+    world = two_pods(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
-    drain(world, **drained_by)
+    drain(world, 1)
     world.run()
-    blind(world, kind)
+    blind(world)
     world.cluster.apply(syncer(notReady="Cancel", **spec))
     number = 9090 if "port" in spec else 8080
 
     def pods(*ready: int) -> None:
-        both = on_nodes(1, 2, ready=ready)
+        both = slice_of(1, 2, ready=ready)
         if "port" in spec:
             both = replace(both, ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)))
         world.cluster.apply(both)
@@ -354,7 +318,7 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
             world.run()
             mine = {name: status for name, status in world.statuses().items() if "10.0.0." in name and "99" not in name}
             assert mine == {A: "DOWN", f"{becomes} 10.0.0.2:{number}": "UP"}
-            assert mark(world) == kind.value
+            assert mark(world) == "pod"
     assert world.run().plan.changes == ()
     drain(world)
     world.run()
@@ -363,10 +327,10 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
 
 def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
     """This includes a syncer that is created meanwhile. An UP instance of another syncer stays UP."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    blind(world, Kind.POD)
+    blind(world)
     world.cluster.apply(syncer("later", appName="later"))
     world.run()
     assert world.statuses().get("LATER 10.0.0.1:8080") is None
@@ -376,15 +340,15 @@ def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
     assert world.statuses()["LATER 10.0.0.1:8080"] == "UP"
     other = changed(world.registry.held[key(1)], status=InstanceStatus.DOWN)
     world.registry.held[key(1)] = changed(other, metadata={**other.metadata, DRAINED: "pod"})
-    blind(world, Kind.POD)
+    blind(world)
     assert world.run().plan.removals == ()
 
 
 def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewhere_says() -> None:
     """There is no proof for its removal. A mark alone turns no UP instance DOWN."""
-    world = on_two_nodes()
+    world = two_pods()
     world.cluster.apply(syncer("later", appName="later"))
-    drain(world, pods=(1,))
+    drain(world, 1)
     world.run()
     standing = world.registry.held[key(1)]
     world.registry.held[key(1)] = changed(
@@ -393,17 +357,17 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
     world.registry.held[key(1, app="later")] = changed(
         standing, key=key(1, app="later"), metadata={**standing.metadata, SYNCER: f"{NS}/later"}
     )
-    blind(world, Kind.POD)
+    blind(world)
     assert world.run().plan.removals == ()
 
 
 def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
     """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered again."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    blind(world, Kind.POD)
-    world.cluster.apply(on_nodes(2))
+    blind(world)
+    world.cluster.apply(slice_of(2))
     world.run()
     assert up_and_down(world) == (None, "UP")
     world.registry.held.clear()
@@ -414,138 +378,110 @@ def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
 def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
     """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while drains cannot be
     read."""
-    world = on_two_nodes(notReady="Cancel")
-    drain(world, pods=(1,))
+    world = two_pods(notReady="Cancel")
+    drain(world, 1)
     world.run()
-    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.cluster.apply(slice_of(1, 2, ready=(2,)))
     assert world.run().plan.changes == ()
-    blind(world, Kind.POD)
+    blind(world)
     report = world.run()
     assert (report.plan.changes, up_and_down(world)) == ((), ("DOWN", "UP"))
-    world.cluster.apply(on_nodes())
+    world.cluster.apply(slice_of())
     world.run()
     assert up_and_down(world) == ("DOWN", "UP")
     drain(world)
-    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.cluster.apply(slice_of(1, 2, ready=(2,)))
     world.run()
     assert up_and_down(world) == (None, "UP")
 
 
 def test_a_drain_by_two_ends_with_the_later() -> None:
-    """While one of the drains cannot be read, the end of the other one turns no instance UP."""
-    world = on_two_nodes()
-    drain(world, pods=(1,), nodes=("node-a",))
+    """While the pods cannot be read, the end of the Service's drain turns no instance UP."""
+    world = two_pods()
+    drain(world, 1)
+    world.cluster.apply(drained(service()))
     world.run()
-    assert mark(world) == "pod,node"
-    blind(world, Kind.POD)
+    assert mark(world) == "service,pod"
+    blind(world)
     assert world.run().plan.changes == ()
-    drain(world)
-    blind(world, Kind.POD)
+    world.cluster.apply(service())
     world.run()
     assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
-    drain(world, nodes=("node-a",))
-    blind(world, Kind.POD)
+    world.cluster.apply(drained(service()))
     world.run()
-    assert mark(world) == "pod,node"
-    drain(world, nodes=("node-a",))
+    assert mark(world) == "service,pod"
+    drain(world)
     world.run()
-    assert mark(world) == "node"
-
-
-def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
-    """Its pods are in the slices a while longer."""
-    world = on_two_nodes()
-    drain(world, nodes=("node-a",))
-    world.run()
-    world.cluster.nodes = Complete(data=(Node(name="node-b"),))
-    world.run()
-    assert up_and_down(world) == ("DOWN", "UP")
+    assert mark(world) == "service"
 
 
 def test_nothing_is_turned_down_for_a_mark_alone() -> None:
     """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it should be DOWN."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    world = two_pods()
+    drain(world, 1)
     world.run()
     key = next(key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1")
     world.registry.held[key] = changed(world.registry.held[key], status=InstanceStatus.UP)
-    blind(world, Kind.POD)
+    blind(world)
     assert world.run().plan.removals == ()
     assert up_and_down(world) == ("UP", "UP")
 
 
 def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
     """The mark is lost with it. A missing right must not keep an app away after a restart of Eureka."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    blind(world, Kind.POD)
+    blind(world)
     world.registry.held.clear()
     world.run()
     assert up_and_down(world) == ("UP", "UP")
 
 
-def test_all_that_drains_a_pod_is_marked() -> None:
-    """Otherwise the end of one drain would turn an instance UP that is drained by another, whose list fails."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
-    world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
-    world.run()
-    assert mark(world) == "service,pod"
-    world.cluster.apply(service())
-    blind(world, Kind.POD)
-    world.run()
-    assert up_and_down(world)[0] == "DOWN"
-
-
-@pytest.mark.parametrize("how", ["service", "pods", "nodes"])
+@pytest.mark.parametrize("how", ["service", "pods"])
 def test_a_person_drains_the_only_app(how: str) -> None:
-    """It is all that we own, and a person asked for it, so nothing is held. An unready app waits."""
+    """It is all that we own, and a person asked for it, so nothing is held."""
     world = FakeWorld()
-    world.drains = ALL
-    world.cluster.apply(service(), on_nodes(), syncer())
-    drain(world)
+    world.pod_drains = True
+    world.cluster.apply(service(), slice_of(), syncer())
     world.run()
-    match how:
-        case "service":
-            world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
-        case "pods":
-            drain(world, pods=(1, 2))
-        case _:
-            drain(world, nodes=("node-a", "node-b"))
+    if how == "service":
+        world.cluster.apply(drained(service()))
+    else:
+        drain(world, 1, 2)
     assert world.run().held is None
     assert up_and_down(world) == ("DOWN", "DOWN")
 
 
 def test_the_brake_takes_a_drain_as_evidence() -> None:
     """A drain is exempt from the share of all instances, which an unready pod is not."""
-    world = on_two_nodes()
+    world = two_pods()
     world.brake = BrakeLimits(loss_percent=10, loss_floor=0)
-    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.cluster.apply(slice_of(1, 2, ready=(2,)))
     assert world.run().held is not None
     assert up_and_down(world) == ("UP", "UP")
-    drain(world, nodes=("node-a",))
+    drain(world, 1)
     assert world.run().held is None
     assert up_and_down(world) == ("DOWN", "UP")
 
 
 def test_a_limit_counts_what_is_up() -> None:
     """A pod is drained, and another pod gets its place."""
-    world = on_two_nodes(limit=1)
+    world = two_pods(limit=1)
     (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
-    drain(world, pods=(first,))
+    drain(world, first)
     world.run()
     assert up_and_down(world) == (("DOWN", "UP") if first == 1 else ("UP", "DOWN"))
 
 
 def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
     """The annotation is read all the same: a drained instance is not registered again after Eureka lost its leases."""
-    world = on_two_nodes()
+    world = two_pods()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
-    drain(world, pods=(1,))
+    drain(world, 1)
     world.run()
     world.cluster.apply(syncer(suspend=True))
-    drain(world, pods=(2,))
+    drain(world, 2)
     assert world.run().plan.changes == ()
     assert up_and_down(world) == ("DOWN", "UP")
     world.registry.held.clear()
@@ -558,10 +494,10 @@ def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
 
 def test_create_only_follows_a_drain() -> None:
     """That policy allows changes between UP and DOWN, and of our marks with them."""
-    world = on_two_nodes(policy="CreateOnly")
-    drain(world, pods=(1,))
+    world = two_pods(policy="CreateOnly")
+    drain(world, 1)
     world.run()
-    blind(world, Kind.POD)
+    blind(world)
     world.run()
     assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
     drain(world)
@@ -570,38 +506,34 @@ def test_create_only_follows_a_drain() -> None:
 
 
 def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
-    """The annotations of Pods and Nodes are not read, and the instances that they drained turn UP."""
-    world = on_two_nodes()
-    drain(world, pods=(1,))
+    """The annotations of Pods are not read, and the instances that they drained turn UP."""
+    world = two_pods()
+    drain(world, 1)
     world.run()
-    world.drains = frozenset()
+    world.pod_drains = False
     world.run()
     assert up_and_down(world) == ("UP", "UP")
-    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+    assert "list_pod_drains" not in world.wire.verbs()
 
 
 def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
     """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods are no instances."""
-    world = on_two_nodes()
+    world = two_pods()
     world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
     world.cluster.delete(REF)
     world.run()
-    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+    assert "list_pod_drains" not in world.wire.verbs()
 
 
 def say(world: FakeWorld, kind: Kind, value: str) -> None:
-    """Put this annotation on the Service, the first pod or its node."""
-    annotations = {DRAIN_ANNOTATION: value}
+    """Put this annotation on the Service or the first pod."""
     match kind:
         case Kind.SERVICE:
-            world.cluster.apply(replace(service(), annotations=annotations))
+            world.cluster.apply(drained(service(), value))
         case Kind.POD:
             ref = endpoint(1).pod
             assert ref is not None
-            world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations=annotations),)
-        case Kind.NODE:
-            first = Node(name="node-a", ignored=drainable("node-a", annotations).ignored)
-            world.cluster.nodes = Complete(data=(first, Node(name="node-b")))
+            world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations={DRAIN_ANNOTATION: value}),)
         case _:
             assert_never(kind)
 
@@ -609,13 +541,13 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
     """Condition and report name the object and the valid value. The annotation drains nothing."""
-    world = on_two_nodes()
+    world = two_pods()
     say(world, kind, "yes")
     report = world.run()
     assert up_and_down(world) == ("UP", "UP")
-    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1", Kind.NODE: "node node-a"}[kind]
+    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1"}[kind]
     told = f"{where}: annotation eurekube.io/drain: 'yes' is ignored: write \"true\""
-    assert f"syncer {REF}: warning: {told}" in sentences(report)
+    assert f"syncer {REF}: Warning: {told}" in sentences(report)
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None

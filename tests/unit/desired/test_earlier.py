@@ -62,7 +62,7 @@ def test_the_same_objects_give_the_same_verdicts() -> None:
         lambda: of_the_article(services=listed([SERVICE, service("second")])),
         lambda: of_the_article(slices=listed([replace(SLICE)])),
         lambda: of_the_article(slices=listed([SLICE, piece(endpoint(3), name="more")])),
-        lambda: of_the_article(node_drains=DENIED),
+        lambda: of_the_article(pod_drains=nowhere(DENIED)),
     ],
 )
 def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:

@@ -374,36 +374,6 @@ def test_a_service_without_a_selector_has_the_slices_that_people_write(family: s
     assert synced(found).reason == "InSync"
 
 
-def endpoints(*numbers: int, service: str = "blue") -> EndpointSlice:
-    """Endpoints in the form of slices; see `cluster.projection.slices_of_endpoints`."""
-    of = (replace(endpoint(number), zone=None) for number in numbers)
-    return replace(piece(*of, service=service, name=f"{service}-0"), of_endpoints=True)
-
-
-def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
-    """A Service without pods still has an Endpoints object, without subsets."""
-    found = two_services(endpoints(1, 2), endpoints(3, 4, service="green"))
-    lives(found, 1, 2, 3, 4)
-    without(found, "green")
-    found.run()
-    assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
-    assert synced(found).reason == "NoEndpointSlices"
-    found.cluster.apply(endpoints(service="green"))
-    found.run()
-    assert ours(found) == dict.fromkeys((A, B), "UP")
-
-
-@pytest.mark.parametrize("mode", ["pod", "service"])
-@pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
-def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | None, told: bool) -> None:
-    """They do not show the pods' addresses of the other family. They still show whether a Service serves."""
-    found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
-    assert (synced(found).reason == "InSync") is (told or mode == "service")
-    found.cluster.apply(endpoints(service="rating"))
-    found.run()
-    assert (synced(found).reason != "NoEndpointSlices") is (told or mode == "service")
-
-
 class TestModeService:
     """Each Service is an instance, which is UP while an endpoint behind it is ready."""
 

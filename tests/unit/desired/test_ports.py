@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.desired.claims import Claim, Kept, Leaving, NotServed, Serving
+from eurekube_sync.desired.endpoints import slices_in_use
 from eurekube_sync.desired.resolve import EarlierClaims, claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import (
@@ -143,6 +144,15 @@ def test_a_slice_with_none_of_the_services_ports_is_ignored(extra: EndpointSlice
     assert "is ignored, as kube-proxy ignores it" in ready(found).message
     writer = "managed by mesh" if extra.managed_by else "without the label managed-by"
     assert writer in ready(found).message
+
+
+def test_an_empty_slice_of_another_writer_does_not_hide_the_clusters_own() -> None:
+    """It shows no port of the Service, and the slice of the cluster beside it does."""
+    plain = service()
+    empty = replace(stray(), name="a-first", endpoints=())
+    own = piece(endpoint(1), name="z-last")
+    used, strays = slices_in_use(plain, [empty, stray(), own])
+    assert (list(used), list(strays)) == ([empty, own], [stray()])
 
 
 def test_the_order_of_slices_does_not_matter() -> None:

@@ -37,7 +37,6 @@ PROMISES = {
         "A list that fails",
         "A 410",
         "A page that fails",
-        "Truncated",
         "missing CRD",
         "CRD is being deleted",
         "before the CRD was installed",

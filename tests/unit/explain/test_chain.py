@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.desired.catalog import DRAINED, Kind
+from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
@@ -406,7 +406,7 @@ def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
 def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
     """The list of Pods fails, and the mark says that a pod was drained. It is unknown which annotation to remove."""
     asked = _registered(*numbers)
-    asked.fake.drains = frozenset({Kind.POD})
+    asked.fake.pod_drains = True
     for one, held in list(asked.fake.registry.held.items()):
         marked = {**held.instance.metadata, DRAINED: "pod"}
         drained = replace(held.instance, status=InstanceStatus.DOWN, metadata=marked)

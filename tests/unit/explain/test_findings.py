@@ -164,15 +164,15 @@ def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:
 def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     """The right is missing in the served namespaces, in the whole cluster, or in the namespace of the lock."""
     cluster = Cluster()
-    needed = of_a_pass(lock="ops", gates=True, nodes=True, source="slices")
+    needed = of_a_pass(lock="ops", gates=True, nodes=True)
     assert not wrong(rights(needed, ["shop"], cluster))
     cluster.denied = {("patch", "pods/status", "shop"), ("list", "nodes", ""), ("create", "leases", "ops")}
     found = wrong(rights(needed, ["shop"], cluster))
     assert [one.text for one in found] == [
         "the right to patch pods/status is not granted in shop: where it is missing, pods with the readiness gate are "
         "never ready",
-        "the right to list nodes is not granted for the whole cluster: where it is missing, node ports and drained "
-        "nodes are not found",
+        "the right to list nodes is not granted for the whole cluster: where it is missing, no instance of a node "
+        "port is found",
         "the right to create leases.coordination.k8s.io is not granted in ops: where it is missing, no copy gets the "
         "lock",
     ]
@@ -185,9 +185,9 @@ def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], w
     """The chart asks for grants. If Namespaces cannot be read, every syncer is unknown."""
     cluster = Cluster()
     cluster.denied = {(grants, "namespaces", where)}
-    needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices")
+    needed = of_a_pass(lock=None, gates=False, nodes=False)
     assert not wrong(rights(needed, names, cluster))
-    needed = of_a_pass(lock=None, gates=False, nodes=False, source="slices", grants=grants)
+    needed = of_a_pass(lock=None, gates=False, nodes=False, grants=grants)
     found = wrong(rights(needed, names, cluster))
     assert [(one.check, one.grade) for one in found] == [(Check.RIGHTS, Grade.FAILED)]
     assert "where it is missing, grants are unknown, so nothing new is registered" in found[0].text

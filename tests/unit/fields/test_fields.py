@@ -48,7 +48,7 @@ class Half:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_a_field_does_what_its_row_says(row: Row) -> None:
     """The row has objects and the resulting instances. Eureka returns each instance as it was sent."""
-    server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
+    server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"))
 
     def send(method: str, path: str, body: Any) -> Any:
         status, answer = server.call(method, path, body)
@@ -57,9 +57,7 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
 
     send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     create(row, send, NAMESPACE)
-    cluster = KubernetesCluster(
-        InProcessConnection(server.handle), clock=Clock(), random=Half(), endpoints_source=row.source
-    )
+    cluster = KubernetesCluster(InProcessConnection(server.handle), clock=Clock(), random=Half())
     desired = look(cluster, NAMESPACE, row)
     assert differences_from(row, desired, NAMESPACE) == []
     eureka = FullEureka(lambda: NOW)

@@ -8,7 +8,6 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
@@ -215,7 +214,7 @@ def test_a_process_that_starts_then_registers_nothing_again() -> None:
 def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_again(spec: dict[str, Any]) -> None:
     """A pod that is drained, or may be, does not come back under any name."""
     world = daemon()
-    world.drains = frozenset({Kind.POD})
+    world.pod_drains = True
     drained = Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"})
     world.cluster.pods[NS] = (drained,)
     passes(world)
@@ -235,7 +234,7 @@ def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_aga
 
 def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_read() -> None:
     world = daemon()
-    world.drains = frozenset({Kind.POD})
+    world.pod_drains = True
     world.cluster.apply(piece(*(endpoint(n) for n in range(1, PODS + 2))))
     warms_up(world)
     passes(world)

@@ -608,7 +608,7 @@ def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
 
 @pytest.mark.parametrize("absent", [True, False])
 def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absent: bool) -> None:
-    """An address is awaited, or Endpoints are truncated. The instance of a terminating endpoint is still cancelled."""
+    """An address is awaited. The instance of a terminating endpoint is still cancelled."""
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,

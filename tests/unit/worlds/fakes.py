@@ -18,7 +18,7 @@ from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.desired.catalog import Kind, drainable
+from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import Schedule, TimeLimit
@@ -64,7 +64,6 @@ _READS = frozenset(
         "list_pods",
         "list_readiness",
         "list_pod_drains",
-        "list_node_drains",
         "list_nodes",
         "namespace_exists",
     }
@@ -453,14 +452,6 @@ class Cluster:
             elsewhere=drains(listed.elsewhere),
         )
 
-    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
-        nodes = self.wire.send("list_node_drains", lambda: self.nodes, lambda: _FAILED)
-        if isinstance(nodes, Unknown):
-            return nodes
-        return Complete(
-            data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes.data)
-        )
-
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:
             return Listed(
@@ -629,7 +620,7 @@ class FakeWorld:
         self.owner = OWNER
         self.former = NO_FORMER
         self.scope = Scope()
-        self.drains: frozenset[Kind] = frozenset()
+        self.pod_drains = False
         self.brake = BrakeLimits()
         self.renewals = RenewalLedger(period=0, slack=0)
         """By default every lease is due in every pass."""
@@ -681,7 +672,7 @@ class FakeWorld:
     def settings(self) -> PassSettings:
         """The settings of its passes."""
         return PassSettings(
-            owner=self.owner, former=self.former, scope=self.scope, drains=self.drains, brake=self.brake
+            owner=self.owner, former=self.former, scope=self.scope, pod_drains=self.pod_drains, brake=self.brake
         )
 
     def later(self, seconds: float) -> None:

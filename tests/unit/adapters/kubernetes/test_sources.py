@@ -1,4 +1,4 @@
-"""Nodes, Namespaces, Pods and Endpoints, as the Kubernetes adapter reads them."""
+"""Nodes, Namespaces and Pods, as the Kubernetes adapter reads them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ import msgspec
 import pytest
 
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Namespace, Node, Pod, PodRef
+from eurekube_sync.model.kubernetes import Namespace, Node, Pod
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.unit.adapters.kubernetes.world import Half, World
+from tests.unit.adapters.kubernetes.world import World
 
 
 @pytest.fixture
 def world() -> World:
     """An API server and our client of it."""
     return World()
-
-
-def old_cluster(world: World) -> KubernetesCluster:
-    """A client that reads Endpoints."""
-    return KubernetesCluster(world.connection, clock=world.clock, random=Half(), endpoints_source="endpoints")
 
 
 def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
@@ -134,59 +128,6 @@ def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
         item.read()
 
 
-def test_node_drains_are_unknown_if_nodes_may_not_be_listed(world: World) -> None:
-    """Unknown differs from a list without drained nodes."""
-    world.server.deny("nodes", "list")
-    found = world.cluster.list_node_drains()
-    assert isinstance(found, Unknown)
-    assert found.cause is Cause.DENIED
-
-
-def write(world: World, subsets: list[Any], **annotations: str) -> None:
-    """Create Endpoints `rating` in the namespace `shop`."""
-    metadata = {"name": "rating", "annotations": annotations}
-    world.make("/api/v1/namespaces/shop/endpoints", {"metadata": metadata, "subsets": subsets})
-
-
-def test_endpoints_become_slices(world: World) -> None:
-    """Each subset gives a slice for each address family. An endpoint has its pod's name, UID and node. Its zone is
-    unknown."""
-    target = {"kind": "Pod", "name": "rating-1", "uid": "u"}
-    write(
-        world,
-        [
-            {
-                "addresses": [{"ip": "10.0.0.1", "nodeName": "n", "targetRef": target}, {"ip": "fd00::1"}],
-                "notReadyAddresses": [{"ip": "10.0.0.2"}],
-                "ports": [{"name": "http", "port": 8080}],
-            },
-            {"addresses": [{"ip": "10.0.0.3", "targetRef": {**target, "namespace": "bank"}}]},
-        ],
-    )
-    for namespaces in (None, ["shop"]):
-        found = old_cluster(world).list_slices(namespaces).of("shop")
-        assert isinstance(found, Complete)
-        assert [(one.name, one.service, one.address_type, one.truncated) for one in found.data] == [
-            ("rating-0", "rating", "IPv4", False),
-            ("rating-1", "rating", "IPv6", False),
-            ("rating-2", "rating", "IPv4", False),
-        ]
-        assert found.data[0].ports == (EndpointPort(name="http", port=8080),)
-        assert found.data[0].endpoints == (
-            Endpoint(address="10.0.0.1", pod=PodRef("rating-1", "u"), node="n", zone=None),
-            Endpoint(address="10.0.0.2", ready=False, serving=False, zone=None),
-        )
-        assert found.data[2].endpoints == (Endpoint(address="10.0.0.3", zone=None),)
-
-
-def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
-    """The object exists and shows that there are no endpoints. A missing object would show nothing."""
-    write(world, [])
-    found = old_cluster(world).list_slices(["shop"]).of("shop")
-    assert isinstance(found, Complete)
-    assert [(one.service, one.endpoints, one.of_endpoints) for one in found.data] == [("rating", (), True)]
-
-
 @pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
 def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, selects: bool) -> None:
     """Kubernetes makes no slices for a Service without a selector."""
@@ -195,19 +136,3 @@ def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, s
     found = world.cluster.list_services(["shop"]).of("shop")
     assert isinstance(found, Complete)
     assert [one.selects for one in found.data] == [selects]
-
-
-@pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
-@pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
-def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
-    """The mark counts without addresses, too. Older controllers wrote `warning` for a long list that is complete."""
-    write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
-    found = old_cluster(world).list_slices(["shop"]).of("shop")
-    assert isinstance(found, Complete)
-    assert any(one.truncated for one in found.data) is truncated
-
-
-@pytest.mark.parametrize("namespaces", [None, ["shop"]])
-def test_endpoints_that_may_not_be_listed_are_unknown(world: World, namespaces: list[str] | None) -> None:
-    world.server.deny("endpoints", "list")
-    assert isinstance(old_cluster(world).list_slices(namespaces).of("shop"), Unknown)
