@@ -12,7 +12,7 @@ from eurekube_sync.apply.lost import LAST_INSTANCE_LOST, Lost
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import Held, Hold, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
-from eurekube_sync.desired.conduct import Policy
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, InstanceStatus
@@ -258,7 +258,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect(False, _UNCLEAR, f"{_sample(unclear, 'problem')}; registered instances are renewed")
         case Serving() if registry.data.outdated is not None:
             return Aspect(None, LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again")
-        case Serving() if differences := _differences(claim, tally):
+        case Serving() if differences := _differences(claim, tally, registry.data.scope):
             return Aspect(False, _DIFFERS, "; ".join(differences))
         case Serving():
             return Aspect(True, "InSync", "Eureka holds what the cluster says")
@@ -266,7 +266,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             assert_never(claim)
 
 
-def _differences(claim: Serving, tally: Tally) -> list[str]:
+def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
     """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
     count."""
     registered, wanted = tally.registered, {key: one.instance.status for key, one in claim.wanted.items()}
@@ -276,7 +276,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
     wrong = sum(registered.get(key) not in (status, *others) for key, status in wanted.items())
     left = [status for key, status in registered.items() if key not in wanted]
     left_out = sum(status is InstanceStatus.OUT_OF_SERVICE for status in left)
-    policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
+    policy = "" if scope.policy is Policy.SYNC else f" (--policy {scope.policy})"
     found = [
         (lacking, "not registered yet"),
         (wrong, "registered with the wrong status"),

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -79,7 +78,7 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
         # registry looks the same, until it is older than any list can be.
         unrenewed = now - one.renewed
         ended = bool(one.last_renewal) and unrenewed > max(one.instance.lease.duration, LIST_LAG + _LATELY)
-        if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
+        if not (moved or ended) and observed.silent(one) <= _LATELY:
             theirs.setdefault(one.metadata[OWNER], []).append(one)
     wanted: dict[Socket, SyncerRef] = {}
     for key, ref in desired.wanted_by.items() if theirs else ():
