@@ -18,7 +18,7 @@ from eurekube_sync.apply.tally import PassResult, Tally
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, NotServed, OverLimit, Serving
-from eurekube_sync.desired.conduct import Policy
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
@@ -177,12 +177,12 @@ def _of_differences(claim: Claim, tally: Tally, registry: Complete[Observed] | U
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:
         yield _problem(Reason.LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again", unknown=True)
-    differences = _differences(claim, tally)
+    differences = _differences(claim, tally, registry.data.scope)
     if differences:
         yield _problem(Reason.DIFFERS, "; ".join(differences))
 
 
-def _differences(claim: Serving, tally: Tally) -> list[str]:
+def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
     """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
     count."""
     lacking = wrong = put_out = 0
@@ -199,7 +199,7 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
         if key not in claim.wanted:
             left_out += status is InstanceStatus.OUT_OF_SERVICE
             unwanted += status is not InstanceStatus.OUT_OF_SERVICE
-    policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
+    policy = "" if scope.policy is Policy.SYNC else f" (--policy {scope.policy})"
     counts = (
         (lacking, "not registered yet"),
         (wrong, "registered with the wrong status"),

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
-from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
@@ -311,8 +310,6 @@ class Applier:
         # The renewal makes the lease last twice its duration (Lease.renew), and proves that the instance is registered.
         self._registry.register(instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp)
         self._renewals.note(instance.key, self._deadline.begun)
-        if GONE in instance.metadata:
-            self._renewals.drop(instance.key)  # its policy lets it expire
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
 

@@ -11,12 +11,11 @@ from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import EarlierStatuses, Recoveries, abandoned_event, events_of, statuses, worth_writing
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Deleting, Desired
-from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace
 from eurekube_sync.model.actions import Cancel, Outcomes, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Workers
@@ -163,7 +162,9 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
     """Return why the finalizer has to stay, as a sentence; None if it may be removed. Then no server lists an instance
     of the syncer, every id that it could have registered answered a DELETE, and the deletion is older than the server's
     cache, which could hide a late registration. A server that could not be listed counts until its instances have
-    expired."""
+    expired. Where the instances stay, nothing is waited for."""
+    if claim.instances_stay:
+        return None
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
@@ -179,11 +180,8 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         return "Eureka's cached list still shows instances of this syncer"
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
-        begun = "the deletion began"
-        if _left_to_expire(claim.syncer, observed):
-            begun += f", and until {result.cache:g} s after the syncer's last instance turned DOWN"
         old = f"{result.cache:g} s"
-        return f"Eureka's lists may be {old} old, so the finalizer stays until {old} after {begun}"
+        return f"Eureka's lists may be {old} old, so the finalizer stays until {old} after the deletion began"
     if result.unseen and age < result.expires_after:
         end = f"{result.expires_after:g} s after the deletion began"
         may = f"may still hold an instance, which expires at the latest {end}"
@@ -222,30 +220,19 @@ def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
-    """Return the seconds from the deletion, or the syncer's last instance that was left to expire, to the request for
-    the list. A pass may have paused since the request, and other servers may still show that instance UP."""
+    """Return the seconds from the deletion to the request for the list. A pass may have paused since the request."""
     assert syncer.deleted is not None  # a `Deleting` claim has a deletion time
-    changed = (one.last_dirty_timestamp / 1000 for one in _left_to_expire(syncer, observed))
-    return observed.asked - max((syncer.deleted, *changed))
-
-
-def _left_to_expire(syncer: SyncerObject, observed: Observed) -> list[ObservedInstance]:
-    registered = (observed.ours[key] for key in observed.keys_by_syncer.get(syncer.ref, ()))
-    return [one for one in registered if is_gone(one)]
+    return observed.asked - syncer.deleted
 
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
     outcome, registered = outcomes.by_key.get(key), observed.ours.get(key)
-    if registered and is_gone(registered):
-        return True  # its policy allows no cancel: it is DOWN, and expires
     marked = registered is not None and syncer_of(registered) == claim.syncer.ref
     if marked and (outcome is None or isinstance(outcome.action, Renew)):
         return False  # also if another syncer claims it that is suspended, or whose own change is held
     if outcome is None:
-        # Nothing was due: another syncer's endpoint that was never ready, another owner's instance, or a policy under
-        # which unlisted instances are not cancelled.
-        absent = claim.policy is not Policy.SYNC and registered is None
-        return key not in observed.unread and (wanted or key in observed.others or absent)
+        # Nothing was due: another syncer's endpoint that was never ready, or another owner's instance.
+        return key not in observed.unread and (wanted or key in observed.others)
     if isinstance(outcome.action, Cancel):
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:

@@ -24,7 +24,7 @@ from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model import eureka, kubernetes
 from eurekube_sync.model.errors import ConfigurationError
@@ -42,7 +42,7 @@ FORMAT = "eurekube.io/record/v1"  # of a record
 
 _MODELS = (
     *(one for module in (kubernetes, eureka) for one in vars(module).values() if isinstance(one, type)),
-    *(Brake, BrakeLimits, PlanId, SavedDryRun, Kind, Scope, Expression, Ownership),
+    *(Brake, BrakeLimits, PlanId, SavedDryRun, Kind, Policy, Scope, Expression, Ownership),
     *(Cause, Complete, Listed, Unknown, Observed, Unread),
 )
 _CLASSES: Mapping[str, type] = {

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from eurekube_sync.desired.catalog import Kind, PodSocket
-from eurekube_sync.desired.conduct import Conduct, Policy
+from eurekube_sync.desired.conduct import Conduct
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ServedPort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
@@ -251,7 +251,7 @@ class Deleting:
     proof: Proof  # that the CRD is not being deleted, so that a person deleted the syncer
     keys: frozenset[InstanceKey] = frozenset()
     """The keys of its endpoints, registered or not; empty after our finalizer was removed."""
-    policy: Policy = Policy.SYNC
+    instances_stay: bool = False  # by `--policy upsert-only`, so that there is nothing to wait for
     gated: frozenset[str] = frozenset()  # UIDs of the pods whose readiness gate waits for this syncer
 
 

@@ -1,7 +1,6 @@
-"""How a syncer wants its instances handled: limit, policy, suspend, duplicates and readiness gate.
+"""How a syncer wants its instances handled: limit, suspend, duplicates and readiness gate.
 
-The marks in an instance have the limit under which it was registered, and the policy that holds after its syncer's
-deletion.
+A mark in an instance has the limit under which it was registered.
 """
 
 from __future__ import annotations
@@ -14,12 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from eurekube_sync.model.errors import Faults
-from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.values import dataclass
 
 LIMIT = "eurekube.limit"  # the limit when the instance was last registered
-POLICY = "eurekube.policy"  # the policy, unless it is Sync
-GONE = "eurekube.gone"  # `true` if it was turned DOWN instead of cancelled. It is not renewed, and expires.
 
 _MOST = 100_000
 
@@ -35,14 +31,6 @@ class Measure(StrEnum):
 
 _FORMS = {int: (Measure.COUNT, _MOST), str: (Measure.PODS, 100), dict: (Measure.SHARE, 100)}
 """By the type of `spec.limit`, the unit and the highest value."""
-
-
-class Policy(StrEnum):
-    """Which changes of registered instances are allowed."""
-
-    SYNC = "Sync"  # all
-    UPSERT_ONLY = "UpsertOnly"  # all but cancels
-    CREATE_ONLY = "CreateOnly"  # only from UP to DOWN and back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +69,6 @@ class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     """The fields of a spec that say how its instances are handled."""
 
     limit: Limit | None = None
-    policy: Policy = Policy.SYNC
     suspend: bool = False
     on_duplicate: Literal["Skip", "Warn"] = "Skip"  # whether a pod that registers itself is registered twice
     readiness_gate: bool = False
@@ -94,8 +81,7 @@ class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     @property
     def marks(self) -> Mapping[str, str]:
         """The marks that are written into each instance."""
-        marks = {LIMIT: str(self.limit)} if self.limit else {}
-        return marks if self.policy is Policy.SYNC else {**marks, POLICY: self.policy.value}
+        return {LIMIT: str(self.limit)} if self.limit else {}
 
 
 def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
@@ -116,14 +102,3 @@ def read_mark(mark: str) -> Limit | None:
     found = re.search("[0-9]{1,6}", mark)
     value = int(found[0]) if found else 0
     return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
-
-
-def policy_of(marked: Mapping[str, Any], name: str = POLICY) -> Policy:
-    """Return the policy in an instance's marks or in a raw spec. An unknown one counts as UpsertOnly."""
-    named = marked.get(name, Policy.SYNC)
-    return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
-
-
-def is_gone(instance: ObservedInstance) -> bool:
-    """Whether the instance was turned DOWN instead of cancelled, and is to expire."""
-    return GONE in instance.metadata and instance.status is not InstanceStatus.UP

@@ -28,12 +28,11 @@ from eurekube_sync.desired.claims import (
     Wanted,
     every,
 )
-from eurekube_sync.desired.conduct import policy_of
 from eurekube_sync.desired.heirs import Heirs
 from eurekube_sync.desired.instance import Builder, Naming, Registered
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
-from eurekube_sync.desired.scope import Scope, refusal
+from eurekube_sync.desired.scope import Policy, Scope, refusal
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
@@ -126,7 +125,7 @@ def _claim(
     catalog = catalogs.of(namespace) if scope.may_select(syncer) else None
     try:
         if syncer.deleted is not None:
-            return _delete(syncer, catalog, view.crd_live, naming, earlier)
+            return _delete(syncer, catalog, view.crd_live, naming, scope, earlier)
         if catalog is None:
             return NotServed(
                 syncer=syncer,
@@ -167,6 +166,7 @@ def _delete(
     catalog: Complete[Catalog] | Unknown | None,
     crd_live: Source[bool],
     naming: Naming,
+    scope: Scope,
     earlier: EarlierClaims,
 ) -> Deleting | NotServed:
     """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises SourceUnknown."""
@@ -181,7 +181,7 @@ def _delete(
         syncer=syncer,
         proof=crd_live.proof,
         keys=frozenset(verdicts if CLEANUP_FINALIZER in syncer.finalizers else ()),
-        policy=policy_of(syncer.spec, "policy"),
+        instances_stay=scope.policy is Policy.UPSERT_ONLY,
         gated=pods if syncer.spec.get("readinessGate") is True else frozenset(),
     )
 

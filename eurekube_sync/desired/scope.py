@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
+from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
@@ -28,9 +29,16 @@ from eurekube_sync.model.wording import one_or_more, some_of
 ANY = "*"
 
 
+class Policy(StrEnum):
+    """What an installation may do."""
+
+    SYNC = "sync"  # register, update and cancel
+    UPSERT_ONLY = "upsert-only"  # register and update
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The syncers that an installation serves; by default every syncer without a class."""
+    """The syncers that an installation serves, and what it may do; by default all to every syncer without a class."""
 
     namespaces: frozenset[str] | None = None  # None: all
     selector: tuple[Expression, ...] = ()  # on the labels of the syncers
@@ -38,6 +46,7 @@ class Scope:
     allowed: frozenset[tuple[str, str]] = frozenset()
     """Pairs of a syncer's namespace and another one where it may select Services; `*` is any."""
     granted_only: bool = False  # a syncer is served only if its Namespace grants what it registers
+    policy: Policy = Policy.SYNC
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Listed syncers that are outside of this scope, by label or class."""
 
@@ -50,6 +59,7 @@ class Scope:
         found += [(option, str(value)) for option, value in named if value]
         found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
         found += [("--require-app-grant",)] if self.granted_only else []
+        found += [("--policy", self.policy.value)] if self.policy is not Policy.SYNC else []
         return tuple(chain.from_iterable(found))
 
     def covers(self, syncer: SyncerRef) -> bool:

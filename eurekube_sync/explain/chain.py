@@ -11,7 +11,6 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
-from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
 from eurekube_sync.explain.registry import Held, held_by_eureka, last_pass_link, registry_links, up_in
@@ -129,7 +128,7 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
 
 
 def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Link]:
-    """Show limits, drains, suspension, policy, rivals, duplicates and owners. With `missing`, Eureka lacks a ready
+    """Show limits, drains, suspension, rivals, duplicates and owners. With `missing`, Eureka lacks a ready
     instance, so a suspension is a broken link."""
     claim = subject.claim
     if isinstance(claim, Serving):
@@ -139,11 +138,6 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
             text = "the syncer is suspended: its instances are renewed, and not changed (docs/suspend.md)"
             cause, fix = "its syncer is suspended", f"set spec.suspend to false: {subject.kubectl('edit')}"
             yield breaks(Part.SUSPEND, "Suspended", text, cause=cause, fix=fix, if_=missing)
-        if claim.conduct.policy is not Policy.SYNC:
-            text = f"policy {claim.conduct.policy}: a run cancels nothing"
-            if claim.conduct.policy is Policy.CREATE_ONLY:
-                text += " and changes little but UP and DOWN (docs/suspend.md)"
-            yield Link(Part.POLICY, Mark.NOTE, text)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)

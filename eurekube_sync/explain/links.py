@@ -29,7 +29,6 @@ class Part(StrEnum):
     LIMIT = "limit"
     DRAIN = "drain"
     SUSPEND = "suspend"
-    POLICY = "policy"
     RIVALS = "rivals"  # other syncers with the same address
     DUPLICATE = "duplicate"  # the pod registers itself
     BRAKE = "brake"

@@ -192,7 +192,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
     broken, now = found.broken, _ready(status)
     # Of a registered syncer, show for example that it is suspended.
-    notable = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
+    notable = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
     why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), "")
     reason = now.reason if now else "InSync"
     if broken:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.conduct import LIMIT, is_gone
+from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcomes, Result
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance
@@ -48,7 +48,7 @@ class Observed:
     """Never changed: foreign instances, and ours of another scope or with an unreadable mark."""
     clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner name
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
-    """How many instances of each syncer the list showed, before any uncached read, without those left to expire."""
+    """How many instances of each syncer the list showed, before any uncached read."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)  # keys whose uncached read failed
     asked: float  # Unix seconds of the request for the list; the server's cache may have made the list earlier
     outdated: float | None = None
@@ -195,7 +195,7 @@ def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) 
     for instance in ours:
         syncer = syncer_of(instance)
         assert syncer is not None  # `is_ours` has read it
-        found[syncer] += not is_gone(instance)
+        found[syncer] += 1
     return found
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -79,7 +78,7 @@ def _at_work(observed: Observed, now: float) -> Mapping[str, Sequence[ObservedIn
     at_work: dict[str, list[ObservedInstance]] = {}
     for instance in _of_others(observed):
         from_another_class = instance.metadata.get(CLASS) != observed.scope.syncer_class
-        if from_another_class or is_gone(instance) or observed.silent(instance) > LATELY:
+        if from_another_class or observed.silent(instance) > LATELY:
             continue
         if not _has_ended(instance, now):
             at_work.setdefault(instance.metadata[OWNER], []).append(instance)

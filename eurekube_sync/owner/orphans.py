@@ -15,7 +15,6 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Update
 from eurekube_sync.model.errors import OwnerClash, Refused, Stopped
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
@@ -29,7 +28,6 @@ class Fate(StrEnum):
     HOLD = "Hold"
     RENEW = "Renew"
     UPDATE = "Update"
-    EXPIRE = "Expire"
 
 
 _IN_WORDS = {
@@ -37,7 +35,6 @@ _IN_WORDS = {
     Fate.HOLD: "held",
     Fate.RENEW: "renewed",
     Fate.UPDATE: "to be changed",
-    Fate.EXPIRE: "left to expire",
 }
 
 
@@ -103,18 +100,14 @@ def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[O
             release = f"To release the held removals of all syncers: {command}"
             fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}. {release}"
         else:
-            fate, what = _fate(actions.get(one.key), syncer)
+            fate, what = _fate(actions[one.key])
         yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")
 
 
-def _fate(action: Action | None, gone: SyncerRef) -> tuple[Fate, str]:
+def _fate(action: Action) -> tuple[Fate, str]:
     match action:
-        case None:  # an earlier pass did all that its policy allows
-            return Fate.EXPIRE, "it is DOWN and left to expire"
         case Cancel():
             return Fate.CANCEL, "the next `run` cancels it"
-        case Update() if action.syncer == gone:  # its policy never cancels
-            return Fate.UPDATE, "the next `run` turns it DOWN and leaves it to expire"
         case Update():
             return Fate.UPDATE, f"the next `run` gives it to syncer {action.syncer}"
         case _:

@@ -17,7 +17,6 @@ from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Result
@@ -103,16 +102,11 @@ class Purge:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warns of instances that `run` would never cancel, because of their policy, and of a `run` that still runs."""
-        cautions = []
-        if kept := sum(policy_of(instance.metadata) is not Policy.SYNC for instance in self.instances):
-            have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
-            them = one_or_more(kept, "it", "them")
-            cautions.append(f"{kept} of them {have}: a purge cancels {them}, `run` never does")
-        if self.renewed_ago is not None and self.renewed_ago < _LATELY:
-            ago = f"they were renewed {self.renewed_ago:.0f} s ago"
-            cautions.append(f"{ago}: a `run` that still runs would register them again; stop it first")
-        return tuple(cautions)
+        """Warns of a `run` that still runs."""
+        if self.renewed_ago is None or self.renewed_ago >= _LATELY:
+            return ()
+        ago = f"they were renewed {self.renewed_ago:.0f} s ago"
+        return (f"{ago}: a `run` that still runs would register them again; stop it first",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +216,7 @@ def _owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Sc
 
 def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
     """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are being deleted."""
-    purged = [Purged(instance=instance, why=_why_purged(instance)) for instance in found.instances]
+    purged = [Purged(instance=instance, why="a purge cancels all that is ours") for instance in found.instances]
     if not dry_run:
         purged = _cancel(world, purged, found.ownership)
     after = [*found.cautions, *_came_meanwhile(found)]
@@ -233,11 +227,6 @@ def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
     where = "this cluster" if world.cluster is not None else f"cluster {found.ownership.cluster}"
     nothing = nothing_of(found.ownership, found.listed, where=where) or f"no instance belongs to {found.whose}"
     return PurgeReport(of=found, dry_run=dry_run, purged=purged, nothing=nothing, after=after, errors=errors)
-
-
-def _why_purged(instance: ObservedInstance) -> str:
-    why, policy = "a purge cancels all that is ours", policy_of(instance.metadata)
-    return why if policy is Policy.SYNC else f"{why}, despite policy {policy}"
 
 
 def _came_meanwhile(found: Purge) -> list[str]:

@@ -1,4 +1,4 @@
-"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> claims and plan.
+"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> without_cancels -> claims and plan.
 
 Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka cannot be read,
 `plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The brake comes later, because it weighs
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
-from eurekube_sync.desired.conduct import is_gone
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -18,7 +18,7 @@ from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
 from eurekube_sync.plan.former import not_to_move
-from eurekube_sync.plan.left_alone import left_alone
+from eurekube_sync.plan.left_alone import left_alone, without_cancels
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import EarlierPlan, for_ours, renewal
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
@@ -45,8 +45,9 @@ def draft(
 def plan_for(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> Plan:
-    """Return the plan without the changes that the instances' syncers forbid."""
-    return left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
+    """Return the plan without the changes that the instances' syncers or the policy forbid."""
+    plan = left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
+    return without_cancels(plan) if observed.scope.policy is Policy.UPSERT_ONLY else plan
 
 
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
@@ -89,8 +90,8 @@ def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
 
 
 def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
-    """Renew these instances, except those that a policy leaves to expire."""
-    return sorted_plan(renewal(instance, why) for instance in instances if not is_gone(instance))
+    """Renew these instances."""
+    return sorted_plan(renewal(instance, why) for instance in instances)
 
 
 def _of_registered(

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from eurekube_sync.desired.catalog import DRAINED, same
 from eurekube_sync.desired.claims import Deleting, Desired, Leaving, NotServed, OverLimit, Serving, Taken, Wanted
-from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
+from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
@@ -178,7 +178,7 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     fields = _fields(instance)
     pairs = [(name, was, fields[name]) for name, was in _fields(there).items()]
     dropped = our_keys(there.metadata) - our_keys(instance.metadata)
-    keys = {*instance.metadata, *dropped, CLASS, LIMIT, POLICY, GONE, DRAINED}
+    keys = {*instance.metadata, *dropped, CLASS, LIMIT, DRAINED}
     pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
     if not overridden(observed, instance.status):
         pairs.append(("status", there.status.value, instance.status.value))

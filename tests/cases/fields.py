@@ -16,7 +16,6 @@ from typing import Any
 import yaml
 
 from eurekube_sync.desired.claims import Claim, Desired, Leaving, NotServed, Serving, Taken
-from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
@@ -60,7 +59,7 @@ class Row:
     instances: list[Json]
     leaving: list[str]
     eureka: list[str]
-    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer, also with a policy; `dc-1` for one of the data
+    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer; `dc-1` for one of the data
     centre's, and `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
     plan: Mapping[str, list[str]] | None
     """What a pass would do, and what the brake holds; None where the row does not ask."""
@@ -220,7 +219,7 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
 def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
     for number, text in enumerate(row.eureka):
         syncer, _, rest = text.partition(" ")
-        place, status, policy = (*rest.split(" "), "", "", "")[:3]
+        place, status = (*rest.split(" "), "", "")[:2]
         address, _, port = (place or f"192.0.2.{number}:8080").rpartition(":")
         ours = not syncer.startswith("dc")
         id_ = instance_id(owner="fields", namespace=namespace, app="rating", address=address, port=int(port))
@@ -236,7 +235,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
                 secure_vip_address="",
                 status=InstanceStatus(status or "UP"),
                 lease=LeaseTimes(0, 0),
-                metadata={**marks, **({POLICY: policy} if policy else {})} if ours else {},
+                metadata=marks if ours else {},
             )
         )
 

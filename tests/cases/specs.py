@@ -62,7 +62,6 @@ _VALID = st.fixed_dictionaries(
         "notReady": st.sampled_from(["Down", "Cancel"]),
         "terminating": st.sampled_from(["Cancel", "KeepWhileServing"]),
         "limit": st.one_of(st.integers(0, 1000), _PERCENT, st.fixed_dictionaries({"share": _PERCENT})),
-        "policy": st.sampled_from(["Sync", "UpsertOnly", "CreateOnly"]),
         "suspend": st.booleans(),
         "readinessGate": st.booleans(),
     },

@@ -20,7 +20,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "long-name": ({**PLAIN, "appName": "x" * 129}, "InvalidName"),
     "bad-key": ({**PLAIN, "appName": "a", "metadata": {"two words": "x"}}, "InvalidMetadata"),
     "expression": ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "InvalidSpec"),
-    "policy": ({**PLAIN, "appName": "c", "policy": "Never"}, "InvalidSpec"),
+    "duplicate": ({**PLAIN, "appName": "c", "onDuplicate": "Never"}, "InvalidSpec"),
     "gate": ({**PLAIN, "appName": "d", "readinessGate": "yes"}, "InvalidSpec"),
     "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NamespaceNotAllowed"),
     "nonsense": ({"selector": "rating"}, "InvalidSpec"),
@@ -48,18 +48,18 @@ def test_broken_syncers_block_no_other(program: Program) -> None:
     assert (again.eureka, set(again.kubernetes)) == ({"GET": 1, "PUT": 2}, {"GET"})
 
 
-@pytest.mark.parametrize("name", ["long-host", "no-match", "long-name", "policy", "nonsense"])
+@pytest.mark.parametrize("name", ["long-host", "no-match", "long-name", "duplicate", "nonsense"])
 def test_a_syncer_that_becomes_broken_keeps_its_instances(settled: Program, name: str) -> None:
     """A person edits a valid syncer into a broken one. Its instances are renewed."""
     spec, reason = BROKEN[name]
-    patch = {"spec": {"port": None, "policy": None, "appName": None, "hostName": None, **spec}}
+    patch = {"spec": {"port": None, "onDuplicate": None, "appName": None, "hostName": None, **spec}}
     with settled.playground.kubernetes.older_definition():
         settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
     ended = settled.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert reason in ended.sentence
     assert settled.conditions("rating")["Ready"] == ("False", reason)
-    back = {"spec": {"selector": None, "port": None, "appName": None, "hostName": None, "policy": None}}
+    back = {"spec": {"selector": None, "port": None, "appName": None, "hostName": None, "onDuplicate": None}}
     with settled.playground.kubernetes.older_definition():
         settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": PLAIN})

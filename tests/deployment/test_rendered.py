@@ -185,6 +185,13 @@ def test_without_grants_no_right_to_namespaces_is_asked_for(namespaces: list[str
     assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["namespaces"]] == [["kube-system"]]
 
 
+@pytest.mark.parametrize(("policy", "set_to"), [("sync", None), ("upsert-only", "upsert-only")])
+def test_what_run_may_do_is_a_value_of_the_chart(policy: str, set_to: str | None) -> None:
+    """The default is the program's own."""
+    (settings,) = of_kind(documents(Form(values={"policy": policy}).templated()), "ConfigMap")
+    assert settings["data"].get("EUREKUBE_SYNC_POLICY") == set_to
+
+
 def test_the_policy_of_the_chart_is_the_one_that_is_applied_alone() -> None:
     """kustomize would give it the namespace of the installation."""
     alone = output(kubernetes() / "kubectl", "kustomize", CRONJOB / "admission")
@@ -213,6 +220,7 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"owner": "My_Cluster"}, "/owner"),
         ({"eurekaUrl": "eureka:8761"}, "/eurekaUrl"),
         ({"mode": "deamon"}, "/mode"),
+        ({"policy": "UpsertOnly"}, "/policy"),
         ({"ower": "a"}, "'ower'"),
         ({"image": {"repo": "a"}}, "'repo'"),
         ({"settings": {"LOG_FORMAT": "json"}}, "'LOG_FORMAT'"),

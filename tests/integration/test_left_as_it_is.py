@@ -1,5 +1,5 @@
-"""`policy` and `suspend` on real servers: which instances stay after their syncer and for how long, and what a
-suspension changes."""
+"""`--policy upsert-only` and `suspend` on real servers: which instances stay after their endpoints and their syncer,
+and what a suspension changes."""
 
 from __future__ import annotations
 
@@ -38,32 +38,29 @@ def is_gone(world: KubernetesWorld) -> bool:
     return not world.request("GET", SYNCERS)["items"]
 
 
-@pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
-def test_a_policy_holds_past_its_deleted_syncer(
-    policy: str, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+def test_upsert_only_removes_nothing_and_a_deletion_does_not_wait(
+    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The finalizer is removed without a cancel. The instances are DOWN, marked, and not renewed."""
-    world = kubernetes_world
-    ids = ids_of(program, give_endpoints(world, COUNT))
-    create(world, policy=policy)
-    program.good()
+    """An instance without an endpoint is renewed. The instances of a deleted syncer are, too. The second pass under
+    `sync` cancels them."""
+    world, upserting = kubernetes_world, "--policy=upsert-only"
+    addresses = give_endpoints(world, COUNT)
+    create(world)
+    program.good(upserting)
+    registry.list_follows("SHOP", ids_of(program, addresses))
+    set_endpoints(world, addresses[:1])
+    program.good(upserting)
+    assert set(program.eureka.methods()) == {"GET", "PUT"}
+    assert up_ids(program, registry, addresses) == COUNT
+
     world.request("DELETE", SYNCER)
-    cancels = 0
-
-    def let_go() -> bool:
-        nonlocal cancels
-        cancels += program.eureka.methods()["DELETE"]
-        return is_gone(world)
-
-    program.run_until(let_go)
-    assert cancels == 0
-    for id_ in ids:
-        found = registry.instance("SHOP", id_)
-        assert found is not None
-        assert (found["status"], found["metadata"]["eurekube.policy"]) == ("DOWN", policy)
-        assert found["metadata"]["eurekube.gone"] == "true"
-    program.run_until(lambda: program.eureka.methods()["PUT"] == 0)
-    assert program.eureka.methods()["DELETE"] == 0
+    program.good(upserting)
+    assert is_gone(world)
+    program.good(upserting)
+    assert program.eureka.methods() == {"GET": 1, "PUT": COUNT}
+    assert up_ids(program, registry, addresses) == COUNT
+    assert program.run("--passes=2", "--interval=25s").returncode == 0
+    assert [registry.status("SHOP", id_) for id_ in ids_of(program, addresses)] == [None] * COUNT
 
 
 def test_a_suspended_syncer_changes_nothing(

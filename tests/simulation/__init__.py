@@ -13,7 +13,7 @@
     address     where the address of Kubernetes leads
     elsewhere   stories in which that is another cluster for a while
     addresses   outside addresses of a Service, and stories in which they change
-    hours       long stories: instances that a policy never cancels expire, Eureka cannot be read for minutes
+    hours       long stories: Eureka cannot be read for minutes
     suspensions stories in which Eureka loses instances of a suspended syncer, which should come back
     overrides   stories in which a person puts instances out of service
     refusals    stories in which Eureka refuses registrations while pods change

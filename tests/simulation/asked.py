@@ -9,10 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-SYNC = "Sync"
-UPSERT_ONLY = "UpsertOnly"
-CREATE_ONLY = "CreateOnly"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -62,7 +58,6 @@ class Asked:
     not_ready: str = "Down"
     terminating: str = "Cancel"
     limit: Limit | None = None
-    policy: str = SYNC
     suspend: bool = False
     on_duplicate: str = "Skip"
     readiness_gate: bool = False
@@ -82,7 +77,6 @@ class Asked:
             "notReady": _said(self.not_ready, "Down"),
             "terminating": _said(self.terminating, "Cancel"),
             "limit": self.limit.written if self.limit else None,
-            "policy": _said(self.policy, SYNC),
             "suspend": self.suspend or None,
             "onDuplicate": _said(self.on_duplicate, "Skip"),
             "readinessGate": self.readiness_gate or None,
@@ -111,7 +105,6 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
         not_ready=spec.get("notReady", "Down"),
         terminating=spec.get("terminating", "Cancel"),
         limit=limit_of(spec.get("limit")),
-        policy=spec.get("policy", SYNC),
         suspend=spec.get("suspend", False),
         on_duplicate=spec.get("onDuplicate", "Skip"),
         readiness_gate=spec.get("readinessGate", False),

@@ -15,7 +15,7 @@ from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
-from .hours import with_a_long_silence, with_an_expiry
+from .hours import with_a_long_silence
 from .machines import with_machines
 from .neighbours import with_neighbours
 from .overrides import with_overrides
@@ -48,9 +48,14 @@ _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"
 it."""
 
 
+def _without_removals(base: Story) -> Story:
+    """Makes the installation one that cancels nothing."""
+    return replace(base, installation=replace(base.installation, upsert_only=True))
+
+
 _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.06, "another cluster", with_another_cluster),
-    (0.07, "an expiry", with_an_expiry),
+    (0.07, "without removals", _without_removals),
     (0.08, "a long silence", with_a_long_silence),
     (0.10, "addresses", with_addresses),
     (0.12, "a lost suspension", with_a_lost_suspension),

@@ -1,7 +1,6 @@
 """The promises about what a syncer asks to be done and left undone, at every call.
 
-policy      an instance that its policy never cancels is not cancelled, and has a mark of the policy for the time when
-            its syncer is gone; CreateOnly changes nothing but UP, DOWN and our own marks
+policy      an installation that cancels nothing takes no instance of ours out
 suspended   while a syncer is suspended its instances stay as they are, and it gets no more than it had
 open gate   a readiness gate that is open stays open
 gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod gets no instance on
@@ -15,12 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tests.embedded.instances import InstanceInfo, Listed
 
-from .asked import CREATE_ONLY, SYNC
 from .truth import Ref, SyncerTruth, Truth
-from .view import OUT, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
+from .view import OUT, PassView, State, Violation, change, is_up, named, status_of, syncer_of
 from .world import Key
 
-POLICY = "eurekube.policy"
 _UNREADABLE = 290.0
 """Seconds for which Eureka must be unreadable before a gate opens for that reason."""
 _LONGEST = 305.0
@@ -31,12 +28,17 @@ class Conduct:
     """Sees every change that a pass makes to our instances and to the gates of pods."""
 
     def __init__(
-        self, truth: Truth, ours: Callable[[State], Iterator[Key]], serves_itself: Callable[[Key], bool]
+        self,
+        truth: Truth,
+        ours: Callable[[State], Iterator[Key]],
+        serves_itself: Callable[[Key], bool],
+        *,
+        cancels: bool,
     ) -> None:
         self._truth = truth
+        self._cancels = cancels
         self._ours = ours
         self._serves_itself = serves_itself
-        self._ended: dict[Ref, float] = {}
         self._alive: dict[Ref, SyncerTruth] = {}
         self._most: dict[str, int] = {}
         self._deleting: set[tuple[str, str]] = set()
@@ -52,7 +54,6 @@ class Conduct:
         alive = {ref: one for ref, one in self._truth.syncers.items() if not one.deleting}
         for ref, was in self._alive.items():
             if ref not in alive or alive[ref].uid != was.uid:
-                self._ended[ref] = now
                 self._deleted[ref[0], was.app] = now  # without a finalizer it is gone at once
         self._alive = alive
         self._unreadable_since = {
@@ -80,12 +81,10 @@ class Conduct:
         if was is not None:
             syncer = self._living(syncer_of(was[0]))
             self._judge_suspended(view, key, syncer, was, stands)
-            if stands is None:
-                self._judge_cancel(view, key, syncer, was[0])
+            if stands is None and not self._cancels:
+                raise Violation("policy", f"{key} was cancelled, and the installation cancels nothing")
         if stands is not None:
             syncer = self._living(syncer_of(stands[0]))
-            if syncer is not None and syncer.since["policy"] <= view.specs:
-                self._judge_written(view, key, syncer, was, stands[0])
             if was is None and syncer is not None and self._is_suspended(view, syncer):
                 count = len(list(self._up_of(syncer.ref, state)))
                 if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(view, key, stands):
@@ -105,7 +104,7 @@ class Conduct:
         if syncer is None or was is None:
             return False
         suspended = syncer.asked.suspend or syncer.since["suspend"] > view.specs
-        same = _marks(was[0]) == _marks(stands[0]) and _content(was[0]) == _content(stands[0])
+        same = was[0].metadata == stands[0].metadata and _content(was[0]) == _content(stands[0])
         return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
@@ -120,28 +119,6 @@ class Conduct:
 
     def _is_suspended(self, view: PassView, syncer: SyncerTruth) -> bool:
         return syncer.asked.suspend and syncer.since["suspend"] <= view.specs
-
-    def _judge_cancel(self, view: PassView, key: Key, syncer: SyncerTruth | None, was: InstanceInfo) -> None:
-        ref, mark = syncer_of(was), was.metadata.get(POLICY, "")
-        if syncer is not None:
-            if syncer.asked.policy != SYNC and syncer.since["policy"] <= view.specs:
-                raise Violation("policy", f"{key} was cancelled, and the policy is {syncer.asked.policy}")
-        elif mark and self._ended.get(ref, 0.0) <= view.specs and not self._truth.is_claimed_by_sync(key):
-            raise Violation("policy", f"{key} was cancelled, and its syncer is gone, and its mark says {mark}")
-
-    def _judge_written(
-        self, view: PassView, key: Key, syncer: SyncerTruth, was: Listed | None, now: InstanceInfo
-    ) -> None:
-        policy = syncer.asked.policy
-        if policy == SYNC or self._truth.rivals(syncer):
-            return
-        self.reached[f"a write under {policy}"] += 1
-        if now.metadata.get(POLICY, "") != policy and not syncer.asked.suspend:
-            raise Violation("policy", f"{key} was written for {named(syncer.ref)} without the mark of {policy}")
-        if policy != CREATE_ONLY or was is None or pod_of(was[0]) != pod_of(now):
-            return
-        if _content(was[0]) != _content(now):
-            raise Violation("policy", f"{key} was changed beside its status, and the policy is {policy}")
 
     # --- Gates -------------------------------------------------------------------------------------------------------
 
@@ -202,12 +179,6 @@ class Conduct:
 
     def _up_of(self, ref: Ref, state: State) -> Iterator[Key]:
         return (key for key in self._ours(state) if syncer_of(state[key][0]) == ref and is_up(state[key]))
-
-
-def _marks(instance: InstanceInfo) -> dict[str, str]:
-    """All metadata but the mark of the policy, which is of now even if the instance was UP before the policy was
-    set."""
-    return {key: value for key, value in instance.metadata.items() if key != POLICY}
 
 
 def _content(instance: InstanceInfo) -> tuple[object, ...]:

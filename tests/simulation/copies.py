@@ -19,7 +19,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
@@ -83,6 +83,7 @@ class Process:
                 namespaces=frozenset(NAMESPACES) if installation.scoped else None,
                 selector=team,
                 granted_only=installation.granted,
+                policy=Policy.UPSERT_ONLY if installation.upsert_only else Policy.SYNC,
             ),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,

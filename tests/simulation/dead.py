@@ -1,7 +1,8 @@
 """The promises about dead pods, at the end of every pass of the program.
 
-dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live; this also
-            holds while other removals are held, and for instances that an abandoned deletion left
+dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live, or the
+            installation cancels nothing; this also holds while other removals are held, and for instances that an
+            abandoned deletion left
 address     if another pod of the same namespace has the address and port of a dead one, the dead one is UP there under
             its app for at most one good pass, whatever is held; else as long as any dead pod
 held app    a removal that a test of the whole pass holds is of an app that loses instances in this pass
@@ -122,8 +123,9 @@ class Dead:
             return
         holds = report.held.holds if report.held else ()
         reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.removals}
-        self._judge_dead(view, reasons)
-        self._judge_addresses(view)
+        if not self._judge.story.installation.upsert_only:
+            self._judge_dead(view, reasons)
+            self._judge_addresses(view)
         self._judge_hostages(view, reasons)
 
     def is_good(self, view: PassView) -> bool:

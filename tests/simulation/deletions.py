@@ -1,6 +1,7 @@
 """The promises about deletions, and the finalizers that wait for them.
 
-finalizer   it is removed only when no instance of its syncer is left, and no other finalizer is removed at all
+finalizer   it is removed only when no instance of its syncer is left, or the installation cancels nothing, and no other
+            finalizer is removed at all
 abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
             cluster uses our owner's name
 """
@@ -10,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .asked import SYNC
 from .clashes import Clashes
-from .conduct import POLICY
-from .leases import may_lapse
 from .truth import FINALIZER, Ref, SyncerTruth
 from .view import PassView, Violation, named, syncer_of
 
@@ -48,7 +46,7 @@ class Deletions:
                 raise Violation("finalizer", f"{named(ref)} lost our finalizer, and nobody deletes it")
             if FINALIZER in lost and was.abandoned:
                 self._judge.reached["a deletion abandoned"] += 1
-            elif FINALIZER in lost:
+            elif FINALIZER in lost and not self._judge.story.installation.upsert_only:
                 self._judge_nothing_left(ref)
 
     def refused(self, view: PassView) -> bool:
@@ -66,9 +64,7 @@ class Deletions:
                     continue
                 if key in self._judge.too_late:
                     continue  # it is an orphan, which a later pass takes out
-                # What a person has put out of service and in again is UP, and the cached list does not show it yet.
-                left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.overrides.ever(key)
-                if syncer_of(state[key][0]) == ref and not may_lapse(state[key]) and not left:
+                if syncer_of(state[key][0]) == ref:
                     raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
 
     def judge_pass(self, view: PassView) -> None:

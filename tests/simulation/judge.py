@@ -75,7 +75,7 @@ class Judge:
         assert status == 200
         self.cluster: str = namespace["metadata"]["uid"]
         self.limits = Limits(self.truth, self.ours_of)
-        self.conduct = Conduct(self.truth, self.ours_of, self.serves_itself)
+        self.conduct = Conduct(self.truth, self.ours_of, self.serves_itself, cancels=not story.installation.upsert_only)
         self.releases = Releases()
         self.losses = Losses(self)
         self.reached: Counter[str] = self.conduct.reached
@@ -226,9 +226,7 @@ class Judge:
             self.conduct.left(key, now.get(key))
         self._note_ups(peer, before, now)
         self.overrides.judge_states(list(self.ours_of(now)), now)
-        if call is Call.RENEW:
-            self.leases.judge_renewals(view, before, now)
-        elif not excused:
+        if call is not Call.RENEW and not excused:
             self.losses.judge(view, before, now)
         if changed:
             self.steady.changed(self.world.clock.time)

@@ -2,7 +2,6 @@
 
 lease       no lease of ours expires while the program runs and Eureka answers
 renewed     a pass in which nothing went wrong renews every lease in time
-expires     an instance that a policy never cancels is DOWN and not renewed, so that it expires
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.embedded.instances import Listed
 
-from .asked import SYNC
-from .clock import EPOCH
-from .conduct import POLICY
-from .view import PassView, State, Violation, is_up, syncer_of
+from .view import PassView, Violation
 from .world import Key
 
 if TYPE_CHECKING:
@@ -22,11 +18,6 @@ if TYPE_CHECKING:
 
 _CACHE = 30.0
 """Seconds that Eureka's list may be old."""
-_SEEN = 60.0
-"""Seconds after which every list shows a write, and a pass with an older list is over."""
-_GONE = "eurekube.gone"
-"""The mark of an instance that was turned DOWN instead of cancelled."""
-_EVICTION = 60.0
 
 
 class Leases:
@@ -41,38 +32,8 @@ class Leases:
         ran_out = expiry(was) - clock.now() + clock.time
         wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
         left_over = not wanted and self._is_gone_elsewhere(key, peer)
-        left = is_left(was)
-        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left and not left_over:
+        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left_over:
             raise Violation("lease", f"the lease of {key} ran out at {ran_out:.0f} s")
-        if ran_out < clock.time and left:
-            self._judge.reached["an instance that a policy left to expire"] += 1
-
-    def judge_renewals(self, view: PassView, before: State, now: State) -> None:
-        """Judges a call of this pass that renews."""
-        for key, listed in now.items():
-            if not is_left(listed) or key not in before or not self._judge.ours(listed):
-                continue
-            seen = written(listed) + _SEEN < view.begun and not self._may_be_suspended(view, listed)
-            if self._judge.truth.is_claimed_by_sync(key):
-                continue  # while it cannot be read, it is renewed as it is
-            if seen and view.eureka is not None and renewed(listed) > renewed(before[key]):
-                raise Violation("expires", f"{key} was renewed, and is to expire since {written(listed):.0f} s")
-
-    def _may_be_suspended(self, view: PassView, listed: Listed) -> bool:
-        syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
-        return syncer is not None and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
-
-    def judge_rest(self, view: PassView) -> None:
-        """Judges the end of a story: an instance left to expire long ago is gone, or its lease is over."""
-        clock = self._judge.world.clock
-        for state in self._judge.known:
-            for key in self._judge.ours_of(state):
-                listed = state[key]
-                if not is_left(listed) or self._may_be_suspended(view, listed):
-                    continue
-                latest = written(listed) + _SEEN + 2 * duration(listed) + _EVICTION
-                if latest < clock.time and expiry(listed) > clock.now():
-                    raise Violation("expires", f"{key} stands, and was to expire by {latest:.0f} s")
 
     def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
         """Whether another server no longer holds it: an instance that a late renewal of another server brought back is
@@ -94,23 +55,8 @@ class Leases:
             # A process that begins after another registered it does not find it in the cached list yet.
             age = clock.now() - min(listed[1].registered for listed in there) / 1000
             cached = _CACHE if age <= allowed + _CACHE else 0.0
-            if gap > allowed + cached and not all(map(is_left, there)):
+            if gap > allowed + cached:
                 raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
-
-
-def may_lapse(listed: Listed) -> bool:
-    """Whether it may be left to expire: its policy cancels nothing, and it is DOWN."""
-    return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
-
-
-def is_left(listed: Listed) -> bool:
-    """Whether it was turned DOWN instead of cancelled."""
-    return _GONE in listed[0].metadata and may_lapse(listed)
-
-
-def written(listed: Listed) -> float:
-    """The second of the story at which it was last registered."""
-    return listed[1].registered / 1000 - EPOCH
 
 
 def duration(listed: Listed) -> float:

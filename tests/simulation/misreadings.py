@@ -20,7 +20,7 @@ from eurekube_sync.controller import steps
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.claims import Claim, Desired, OverLimit, Serving
-from eurekube_sync.desired.conduct import POLICY, Limit
+from eurekube_sync.desired.conduct import Limit
 from eurekube_sync.desired.services import _Behind, places
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
 from eurekube_sync.model.actions import Cancel
@@ -52,13 +52,8 @@ def _by_any_host_name(unreached: Callable[..., Any]) -> Callable[..., Any]:
     return lambda its, wanted: unreached(replace(its, host_name=wanted.host_name), wanted)
 
 
-def _unmarked(left_to_expire: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(*arguments: Any) -> Any:
-        action = left_to_expire(*arguments)
-        kept = {key: value for key, value in action.instance.metadata.items() if key != POLICY}
-        return replace(action, instance=replace(action.instance, metadata=kept))
-
-    return wrong
+def _as_if_they_went(waits_for: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda claim, result: waits_for(replace(claim, instances_stay=False), result)
 
 
 def _first_alone(found_at: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,19 +148,14 @@ def misreadings() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
         Defect(
-            name="a policy cancels all the same",
-            about="policies",
-            patches=((left_alone, "_left_to_expire", _as_planned),),
+            name="upsert-only cancels all the same",
+            about="without removals",
+            patches=((make, "without_cancels", _as_planned),),
         ),
         Defect(
-            name="what a policy leaves to expire is not marked",
-            about="policies",
-            patches=((left_alone, "_left_to_expire", _unmarked(left_alone._left_to_expire)),),
-        ),
-        Defect(
-            name="CreateOnly changes what differs",
-            about="policies",
-            patches=((left_alone, "_created_only", lambda action, *_: action),),
+            name="upsert-only waits for the end of what stays",
+            about="without removals",
+            patches=((settle, "waits_for", _as_if_they_went(settle.waits_for)),),
         ),
         Defect(
             name="a suspended syncer is changed",
@@ -285,11 +275,6 @@ def misreadings() -> tuple[Defect, ...]:
             name="a gate waits for Eureka a minute",
             about="a long silence",
             patches=((gates, "_LONGEST_UNKNOWN", 60),),
-        ),
-        Defect(
-            name="what is to expire is renewed for ever",
-            about="an expiry",
-            patches=((make, "is_gone", lambda instance: False),),
         ),
         Defect(name="an annotation releases for ever", about="held", patches=((approval, "LONGEST", 10**9),)),
         Defect(

@@ -4,7 +4,7 @@ not.
 rest        every instance that should be UP is UP, no unwanted instance is registered, and no finalizer stays without
             need
 limit       as many of a limited syncer are UP as its limit asks for, and no more
-policy      an instance that its policy never cancels is DOWN and stays, and none of these is UP without a reason
+policy      of an installation that cancels nothing, no deletion waits
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
 reported    each held removal is reported by the condition of its syncer, or of the one that claims the instance now
 approved    a removal that an annotation releases is not held
@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING
 
 from tests.embedded.instances import Listed
 
-from .asked import SYNC
-from .conduct import POLICY
-from .leases import is_left
 from .truth import FINALIZER, Ref, Since, SyncerTruth
 from .view import OUT, PassView, State, Violation, is_up, named, status_of, syncer_of
 from .world import Key
@@ -37,6 +34,7 @@ class Rest:
         self._judge = judge
         self._truth = judge.truth
         self._view = view
+        self._upsert_only = judge.story.installation.upsert_only
 
     def all(self) -> None:
         """Judges everything once; raises Violation."""
@@ -51,9 +49,11 @@ class Rest:
                     self._expect_limit(syncer, state)
         for ref, syncer in sorted(self._truth.syncers.items()):
             left = any(syncer_of(listed[0]) == ref for state in self._judge.known for listed in state.values())
-            if syncer.deleting and FINALIZER in syncer.finalizers and not left:
+            waits = syncer.deleting and FINALIZER in syncer.finalizers
+            if waits and not left:
                 raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
-        self._judge.leases.judge_rest(self._view)
+            if waits and self._upsert_only:
+                raise Violation("policy", f"{named(ref)} keeps our finalizer, and none of its instances will go")
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._judge.twins.judge_rest()
         self._judge.tenants.judge_rest()
@@ -74,8 +74,6 @@ class Rest:
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if not self._judge.ours(listed):
             self._expect_condition(key, "Conflict")
-        elif self._gave_way(key, listed, state, wanted):
-            return  # a change would begin a new lease, so it would not expire in time
         elif not is_up(listed) and not self._is_out(key, listed):
             self._judge.tenants.judge_loss(key)
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
@@ -84,16 +82,10 @@ class Rest:
                 "rest", f"{key} stands as it should not: VIP {listed[0].vip_address}, {syncer_of(listed[0])}"
             )
         version = listed[0].metadata.get("version", "")
-        changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
+        changes = syncer is not None and not self._truth.rivals(syncer)
         changes = changes and key not in self._judge.held  # what is held is renewed as it is
         if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:
             raise Violation("rest", f"{key} stands with version {version!r}")
-
-    def _gave_way(self, key: Key, listed: Listed, state: State, wanted: Since) -> bool:
-        """Whether it is left to expire beside the pod's own instance, by the policy of the syncer that claims it. Its
-        mark may name a syncer that was deleted since."""
-        never_cancels = self._truth.syncers[wanted.holder].asked.policy != SYNC
-        return never_cancels and is_left(listed) and self._judge.twins.stands_beside(key, state) is not None
 
     def _is_out(self, key: Key, listed: Listed) -> bool:
         return status_of(listed) == OUT and key in self._judge.overrides.out
@@ -105,10 +97,13 @@ class Rest:
             return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return
+        if self._upsert_only and key not in self._truth.down:
+            self._judge.reached["an instance that nothing wants, and that stays"] += 1
+            return
         if key in self._truth.eligible:  # within a limit; see there
             claimed = self._truth.syncers[self._truth.eligible[key].holder].asked
             claims_nothing = claimed.limit is not None and claimed.limit.value == 0
-            if claims_nothing and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
+            if claims_nothing and not held and status_of(listed) != OUT:
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
         # The last ones stay while a stranger keeps their successor from being registered.
@@ -122,7 +117,7 @@ class Rest:
             return
         reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
         frozen = syncer is not None and not syncer.served and reason in _FROZEN
-        if not held and not frozen and status_of(listed) != OUT and not waits and not _lapses(listed, syncer):
+        if not held and not frozen and status_of(listed) != OUT and not waits:
             raise Violation("rest", f"{key} stands as {status_of(listed)}, nothing wants it, and nothing says why")
 
     def _expect_condition(self, key: Key, type_: str) -> None:
@@ -145,7 +140,8 @@ class Rest:
         ]
         if len(ups) + len(out) < least and not conflict:
             raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit lets {least} in")
-        if len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(syncer):
+        more = len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(syncer)
+        if more and not self._upsert_only:
             raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit is {syncer.asked.limit}")
 
     def _expect_told(self) -> None:
@@ -193,11 +189,3 @@ class Rest:
             for known in self._judge.known
             for key, listed in known.items()
         )
-
-
-def _lapses(listed: Listed, syncer: SyncerTruth | None) -> bool:
-    """Whether its policy leaves it DOWN until it expires."""
-    marked = listed[0].metadata.get(POLICY, SYNC) != SYNC
-    living = syncer is not None and not syncer.deleting and syncer.served
-    policy = syncer.asked.policy if syncer is not None else SYNC
-    return not is_up(listed) and (policy != SYNC if living else marked)

@@ -15,7 +15,6 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.deadline import TimeLimit
 
-from .asked import SYNC
 from .clock import MachineClock, VirtualClock
 from .copies import PERIOD, Process
 from .events import Event
@@ -279,22 +278,13 @@ class Stage:
         elif rest.alike is None:
             rest.alike = view.begun
         if rest.judged:
-            written = [one for one in view.writes if not self._tells_what_expired(one)]
-            if written:
-                raise Violation("quiet", f"a pass at rest wrote: {written[0]}")
+            if view.writes:
+                raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
             rest.done = True
             self._machine.stopped = True
         elif view.begun >= later + min(rest.first + _SWEPT_AFTER, inf if rest.alike is None else rest.alike):
             Rest(self.judge, view).all()
             rest.judged = True
-
-    def _tells_what_expired(self, write: str) -> bool:
-        """Whether it is the status of a syncer that cancels nothing: an instance that it leaves may expire at any
-        time."""
-        return any(
-            syncer.asked.policy != SYNC and write.endswith(f"/{ref[0]}/eurekasyncers/{ref[1]}/status")
-            for ref, syncer in self.judge.truth.syncers.items()
-        )
 
     def _waits_for_a_sweep(self) -> bool:
         """Whether only one of several servers has an instance of ours. A fourth of the stories with several servers

@@ -41,6 +41,8 @@ class Installation:
 
     drains: bool = False
     """Whether it looks for drains on pods."""
+    upsert_only: bool = False
+    """Whether it cancels nothing."""
     granted: bool = False
     """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every app."""
 
@@ -50,6 +52,7 @@ class Installation:
         scope += ", beside another for the other team's syncers" if self.halves else ""
         scope += ", looking for drains" if self.drains else ""
         scope += ", with grants of Namespaces" if self.granted else ""
+        scope += ", which cancels nothing" if self.upsert_only else ""
         servers = "one Eureka" if self.peers == 1 else f"{self.peers} Eureka peers"
         return f"{self.mode} each {self.interval:g} s{scope}, {servers}, leases of {self.lease} s"
 

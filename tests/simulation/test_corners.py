@@ -14,7 +14,7 @@ from eurekube_sync.plan import left_out
 
 from . import decisions as d
 from . import events as e
-from .asked import CREATE_ONLY, UPSERT_ONLY, Asked, Limit
+from .asked import Asked, Limit
 from .defect import made_wrong
 from .defects import defects
 from .elsewhere import AddressLeadsElsewhere, Twin
@@ -39,13 +39,6 @@ def _out_of_service_first(contenders: Any, key: Any, limit: Any, observed: Any) 
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
-UPSERTING = Asked(policy=UPSERT_ONLY)
-LEAVING_ONE_TO_EXPIRE = (
-    *setting("rating", "cart"),
-    e.SyncerApplied(at=0, name="rating", app="rating", asked=UPSERTING),
-    e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
-)
-"""The pass at 50 s turns ours DOWN: then the pod's own instance has been renewed."""
 
 
 def unready_by_the_same_lists(*, interval: float) -> Story:
@@ -285,11 +278,11 @@ CORNERS: dict[str, Story] = {
         ),
         ends=90,
     ),
-    "Eureka loses what a suspended syncer has, which asks for another policy since, while its CRD is deleted": replace(
+    "Eureka loses what a suspended syncer has, which asks for another version since, while its CRD is deleted": replace(
         plain(
             (
                 *setting("rating"),
-                e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(policy=UPSERT_ONLY, suspend=True)),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(version="2", suspend=True)),
                 e.CrdDeleted(at=13, lasts=20, empty_for=10),
                 e.EurekaRestarts(at=26),
             )
@@ -314,49 +307,8 @@ CORNERS: dict[str, Story] = {
         ),
         Trouble(at=19, until=30, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
     ),
-    "what a policy left to expire is wanted again, and cannot be read": replace(
-        plain(
-            (
-                *setting("rating"),
-                e.SyncerApplied(at=5, name="rating", app="rating", asked=Asked(policy=CREATE_ONLY)),
-                e.SyncerDeleted(at=25, name="rating", app="rating"),
-                e.SyncerApplied(at=125, name="rating", app="rating"),
-            ),
-            Trouble(at=124, until=155, calls=frozenset({Call.READ}), kind=Kind.FORBIDDEN),
-        ),
-        ends=190,
-    ),
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
-    ),
-    "new metadata comes in the pass in which an instance gives way and is left to expire": replace(
-        plain(
-            (
-                *LEAVING_ONE_TO_EXPIRE,
-                e.SyncerApplied(at=45, name="rating", app="rating", asked=replace(UPSERTING, version="2")),
-            )
-        ),
-        ends=90,
-    ),
-    "a successor that cancels nothing claims what gave way and is left to expire": replace(
-        plain(
-            (
-                *LEAVING_ONE_TO_EXPIRE,
-                e.SyncerApplied(at=65, name="rating-next", app="rating", asked=UPSERTING),
-                e.SyncerDeleted(at=75, name="rating", app="rating"),
-            )
-        ),
-        ends=150,
-    ),
-    "a successor that cancels claims what gave way and is left to expire": replace(
-        plain(
-            (
-                *LEAVING_ONE_TO_EXPIRE,
-                e.SyncerApplied(at=65, name="rating-next", app="rating"),
-                e.SyncerDeleted(at=75, name="rating", app="rating"),
-            )
-        ),
-        ends=150,
     ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (

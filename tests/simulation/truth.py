@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .addresses import reached_at
-from .asked import SYNC, Asked, asked_by
+from .asked import Asked, asked_by
 from .serving import Way, is_behind, ready_behind, serves, tells_its_port, way_of, wished
 from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_apart, is_machine, is_shelf, is_true
 
@@ -213,11 +213,6 @@ class Truth:
         """Whether another pod has the address of a key."""
         address = key.id.split(":")[3]
         return uid is not None and any(at == address and other != uid for other, at in self.addresses.items())
-
-    def is_claimed_by_sync(self, key: Key) -> bool:
-        """Whether a syncer claims it that lets nothing expire, such as one that was created again."""
-        claim = self.eligible.get(key)
-        return claim is not None and self.syncers[claim.holder].asked.policy == SYNC
 
     def keys_of(self, uid: str) -> list[Key]:
         """The keys under which a pod may be registered."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from . import decisions as d
 from . import events as e
-from .asked import CREATE_ONLY, PLAIN, SYNC, UPSERT_ONLY, Asked, Limit
+from .asked import PLAIN, Asked, Limit
 from .rollout import Rollout
 from .story import QUIET
 from .world import APPS, NAMESPACES
@@ -34,8 +34,6 @@ def _with(chance: random.Random, asked: Asked) -> Asked:
     match chance.choice(_FIELDS):
         case "limit":
             return replace(asked, limit=random_limit(chance))
-        case "policy":
-            return replace(asked, policy=chance.choice((UPSERT_ONLY, CREATE_ONLY, SYNC)))
         case "suspend":
             return replace(asked, suspend=True)
         case "not_ready":
@@ -50,7 +48,7 @@ def _with(chance: random.Random, asked: Asked) -> Asked:
 
 
 _FIELDS = (
-    *("limit", "limit", "limit", "policy", "policy", "suspend", "suspend"),
+    *("limit", "limit", "limit", "suspend", "suspend"),
     *("not_ready", "terminating", "on_duplicate", "mode", "version"),
 )
 
@@ -127,23 +125,6 @@ def _suspended(here: Stretch) -> list[e.Event]:
         found.append(e.EurekaRestarts(at=round(at + lasts / 2, 1)))
     if here.chance.random() < 0.6:
         found.append(e.SyncerApplied(at=round(at + lasts, 1), name=app, app=app))
-    return found
-
-
-def _policies(here: Stretch) -> list[e.Event]:
-    """A syncer that cancels nothing, pods that go, and then perhaps the syncer itself."""
-    app, at = here.app(), here.time(before=30)
-    asked = Asked(policy=here.chance.choice((UPSERT_ONLY, CREATE_ONLY)))
-    found: list[e.Event] = [e.SyncerApplied(at=here.chance.choice((0.5, at)), name=app, app=app, asked=asked)]
-    found += here.some(app, at, 20)
-    later = here.time()
-    after = here.chance.random()
-    if after < 0.4:
-        found.append(e.SyncerDeleted(at=later, name=app, app=app))
-    elif after < 0.7:
-        found.append(e.SyncerApplied(at=later, name=app, app=app, asked=replace(asked, version="2")))
-    elif after < 0.8:
-        found.append(e.SyncerApplied(at=later, name=app, app=app))
     return found
 
 
@@ -261,7 +242,6 @@ def _services(here: Stretch) -> list[e.Event]:
 THEMES: Mapping[str, Callable[[Stretch], list[e.Event]]] = {
     "limits": _limits,
     "suspended": _suspended,
-    "policies": _policies,
     "held": _held,
     "namespaces": _namespaces,
     "gates": _gates,
@@ -271,7 +251,7 @@ THEMES: Mapping[str, Callable[[Stretch], list[e.Event]]] = {
     "services": _services,
 }
 """The subjects of stories, by name."""
-WEIGHTED = (*THEMES, "limits", "limits", "suspended", "policies", "held", "held", "gates")
+WEIGHTED = (*THEMES, "limits", "limits", "suspended", "held", "held", "gates")
 """How often random stories are about each."""
 
 

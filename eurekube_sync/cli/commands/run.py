@@ -35,8 +35,10 @@ from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.kubernetes import GoodPass
+from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
 
@@ -80,6 +82,8 @@ def run_command(
     schedule = _schedule(installation, passes, form, **fails)
     if installation.owner in installation.former.owners:
         raise click.UsageError(f"--former-owner {installation.owner} is the present --owner: give the earlier name")
+    if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
+        raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     installation = _of_files(installation, dumps, passes) if dumps else installation

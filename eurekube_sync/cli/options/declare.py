@@ -173,6 +173,8 @@ HELP: Mapping[str, str] = {
     "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any. May be repeated.",
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
+    "--policy": "What run may do. sync: register, update and cancel instances. upsert-only: register and update; what "
+    "nothing wants any more is renewed and stays.",
     "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
     "dry run saved with -o json; it releases those of its removals that are still planned.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",

@@ -11,7 +11,7 @@ import click
 
 from eurekube_sync.cli import values
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import Former
 
@@ -55,6 +55,13 @@ scope_options = group(
     option("--syncer-class", type=values.SYNCER_CLASS),
     option("--allow-namespace", "allowed", type=values.NAMESPACE_PAIRS, multiple=True, callback=_joined),
     option("--require-app-grant", "granted_only", is_flag=True),
+    option(
+        "--policy",
+        section=Section.BRAKE,
+        type=click.Choice([policy.value for policy in Policy]),
+        default=Policy.SYNC.value,
+        callback=lambda _context, _parameter, chosen: Policy(chosen),
+    ),
     section=Section.SCOPE,
 )
 """All options of a `Scope`."""

@@ -210,7 +210,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-_FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~", Fate.EXPIRE: "="}
+_FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~"}
 
 
 def orphans_table(orphans: Orphans) -> RenderableType:

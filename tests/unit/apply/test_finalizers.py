@@ -9,17 +9,15 @@ import pytest
 from eurekube_sync.apply.kubernetes import look_elsewhere, waits_for
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
-from eurekube_sync.desired.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan.value import Plan
 from tests.unit.worlds.build import (
     DENIED,
-    DOWN,
     PROOF,
     REF,
     UP,
@@ -237,33 +235,11 @@ def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
     assert waits(registry=fresh(changed(OURS, metadata={}))) is None
 
 
-@pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
-def test_the_finalizer_is_removed_when_the_policy_leaves_a_down_instance_to_expire(
-    status: InstanceStatus, goes: bool
-) -> None:
-    """An instance that is marked as gone and is DOWN is not cancelled. One that is UP still has to be turned DOWN."""
-    left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
-    assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
-
-
-def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up() -> None:
-    """A paused pass may turn the instance DOWN long after the deletion (story 1400295)."""
-    marks = {GONE: "true", POLICY: "CreateOnly"}
-    left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
-    claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
-    assert waits(registry=fresh(left), claim=claim, now=DELETED + 85) == (
-        "Eureka's lists may be 45 s old, so the finalizer stays until 45 s after the deletion began, and until 45 s "
-        "after the syncer's last instance turned DOWN"
-    )
-    assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
-
-
-def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_registered() -> None:
-    """The policy cancels no unseen instance. An instance with another syncer's mark delays the deletion, too."""
-    kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
-    assert waits(claim=kept) is None
-    assert waits(claim=CLAIM) is not None
-    assert waits(claim=kept, registry=fresh(THEIRS)) is not None
+def test_nothing_is_waited_for_where_the_instances_stay() -> None:
+    """Under `--policy upsert-only` no DELETE will come, and Eureka need not be read."""
+    stay = replace(CLAIM, instances_stay=True)
+    assert waits(claim=stay, registry=fresh(OURS), now=DELETED + 1) is None
+    assert waits(claim=stay, registry=DENIED) is None
 
 
 def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:

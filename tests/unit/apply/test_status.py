@@ -300,11 +300,6 @@ def test_held_removals_are_not_in_sync() -> None:
         ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance is registered with the wrong status"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance is set OUT_OF_SERVICE by hand"),
         ((*BOTH, stored(instance(3))), {}, "1 instance is registered and no longer wanted"),
-        (
-            (*BOTH, stored(instance(3))),
-            {"policy": "UpsertOnly"},
-            "1 instance is registered and no longer wanted (policy UpsertOnly)",
-        ),
     ],
 )
 def test_in_sync_is_said_of_what_is_equal_alone(

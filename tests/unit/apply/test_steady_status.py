@@ -12,6 +12,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus, Port
@@ -101,6 +102,10 @@ def ambiguous(world: FakeWorld) -> None:
 def out_of_service(world: FakeWorld) -> None:
     for number in (5, 2):
         world.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
+
+
+def upsert_only(world: FakeWorld) -> None:
+    world.scope = Scope(policy=Policy.UPSERT_ONLY)
 
 
 def in_turn(*steps: Step) -> Step:
@@ -199,7 +204,7 @@ SITUATIONS: dict[str, Step] = {
     "drained": in_turn(another, drained),
     "drains cannot be read": drains_unread,
     "out of service by hand": out_of_service,
-    "a policy that cancels nothing": in_turn(respec(policy="UpsertOnly"), lambda world: pods(world, 1, 2, 3)),
+    "a policy that cancels nothing": in_turn(upsert_only, lambda world: pods(world, 1, 2, 3)),
     "a gate that may not be opened": gate_denied,
     "a deletion that another finalizer keeps": deleted,
     "a deletion while Eureka cannot be read": deleted_unread,

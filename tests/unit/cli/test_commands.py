@@ -84,6 +84,15 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     assert "give --dry-run with it" in result.output
 
 
+@pytest.mark.parametrize("former", ["--former-owner", "--former-cluster"])
+def test_a_move_is_refused_where_nothing_is_cancelled(former: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each instance would be registered twice, without end. The policy may come from its variable."""
+    monkeypatch.setenv("EUREKUBE_SYNC_POLICY", "upsert-only")
+    result = said("run", *WHERE, former, "old")
+    assert result.exit_code == ExitCode.USAGE
+    assert "--policy upsert-only cancels no former id: move with --policy sync" in result.output
+
+
 @pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]])
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -7,7 +7,7 @@ import pytest
 
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import parse_selector
 
 SCOPES = {
@@ -17,6 +17,7 @@ SCOPES = {
     "labels": Scope(selector=parse_selector("team=a,tier in (x, y),!old")),
     "other namespaces": Scope(allowed=frozenset({("shop", "*"), ("pay", "bank")})),
     "grants": Scope(granted_only=True),
+    "policy": Scope(policy=Policy.UPSERT_ONLY),
     "all of them": Scope(
         namespaces=frozenset({"shop"}),
         selector=parse_selector("!old"),

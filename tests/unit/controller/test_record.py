@@ -16,6 +16,7 @@ from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record, decisions, from_data, replayed, to_data
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
@@ -84,6 +85,17 @@ def test_the_record_of_a_pass_over_some_labels_keeps_which() -> None:
         {"@": "Expression", "": {"key": "team", "operator": "NotIn", "values": {"{": ["blue", "red"]}}},
         {"@": "Expression", "": {"key": "team", "operator": "DoesNotExist"}},
     ]
+
+
+def test_the_record_of_a_pass_keeps_the_policy() -> None:
+    """Planned again under another one, the pass would cancel."""
+    world = FakeWorld()
+    world.scope = Scope(policy=Policy.UPSERT_ONLY)
+    world.cluster.apply(service(), syncer(), piece(endpoint(1), endpoint(2)))
+    world.run()
+    world.cluster.apply(piece(endpoint(1)))
+    data = recorded(world.run())
+    assert planned_again(data) == []
 
 
 def test_a_pass_that_cannot_read_eureka_has_a_record_too() -> None:

@@ -1,4 +1,4 @@
-"""Limits and policies: how many places a limit gives, and how their marks are read."""
+"""Limits: how many places a limit gives, and how their marks are read."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from typing import Any
 import pytest
 
 from eurekube_sync.desired.conduct import (
-    GONE,
     LIMIT,
-    POLICY,
     Conduct,
     Limit,
-    Measure,
-    Policy,
-    is_gone,
-    policy_of,
     read_mark,
 )
 from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.errors import InvalidSyncer
-from tests.unit.worlds.build import DOWN, UP, instance, stored, syncer
+from tests.unit.worlds.build import syncer
 
 
 def limit(value: Any) -> Limit:
@@ -102,50 +96,3 @@ def test_a_text_that_we_would_not_write_is_no_mark(mark: str) -> None:
 def test_only_a_lowered_percentage_may_remove_an_instance(value: Any, mark: str, lowered: bool) -> None:
     """A percentage of something else, or no earlier limit, counts as lowered. A plain number always may."""
     assert limit(value).lowered_since(mark) is lowered
-
-
-def test_the_policy_is_a_mark_unless_it_is_sync() -> None:
-    """A syncer with the default policy writes no mark."""
-    assert Conduct().marks == {}
-    assert Conduct(policy=Policy.CREATE_ONLY).marks == {POLICY: "CreateOnly"}
-    assert Conduct(limit=Limit(measure=Measure.PODS, value=5), policy=Policy.UPSERT_ONLY).marks == {
-        LIMIT: "5%",
-        POLICY: "UpsertOnly",
-    }
-
-
-@pytest.mark.parametrize(
-    ("mark", "policy"),
-    [
-        (None, Policy.SYNC),
-        ("Sync", Policy.SYNC),
-        ("UpsertOnly", Policy.UPSERT_ONLY),
-        ("CreateOnly", Policy.CREATE_ONLY),
-        ("Future", Policy.UPSERT_ONLY),
-    ],
-)
-def test_the_policy_is_read_from_the_mark(mark: str | None, policy: Policy) -> None:
-    """A policy that this version does not know cancels nothing."""
-    assert policy_of({} if mark is None else {POLICY: mark}) is policy
-
-
-@pytest.mark.parametrize(
-    ("spec", "policy"),
-    [
-        ({}, Policy.SYNC),
-        ({"policy": "CreateOnly"}, Policy.CREATE_ONLY),
-        ({"policy": "Future"}, Policy.UPSERT_ONLY),
-        ({"policy": ["Sync"]}, Policy.UPSERT_ONLY),
-    ],
-)
-def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
-    """As for a mark, a policy that this version does not know cancels nothing."""
-    assert policy_of(spec, "policy") is policy
-
-
-def test_an_instance_turned_down_by_policy_is_gone_unless_up_again() -> None:
-    """It is not renewed."""
-    marked = {**instance().metadata, GONE: "true"}
-    assert is_gone(stored(instance(), status=DOWN, metadata=marked))
-    assert not is_gone(stored(instance(), status=UP, metadata=marked))
-    assert not is_gone(stored(instance(), status=DOWN))

@@ -492,19 +492,6 @@ def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
     assert up_and_down(world) == (None, "UP"), "what was DOWN is not among what this process saw UP"
 
 
-def test_create_only_follows_a_drain() -> None:
-    """That policy allows changes between UP and DOWN, and of our marks with them."""
-    world = two_pods(policy="CreateOnly")
-    drain(world, 1)
-    world.run()
-    blind(world)
-    world.run()
-    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
-    drain(world)
-    world.run()
-    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
-
-
 def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
     """The annotations of Pods are not read, and the instances that they drained turn UP."""
     world = two_pods()

@@ -303,7 +303,6 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
     assert world.statuses() == {"RATING 10.0.0.3:8080": "UP", "RATING 10.0.0.4:8080": "UP"}
 
 
-@pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize(
     ("before", "hosts"),
     [
@@ -314,14 +313,12 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
         ({"hostName": "ip.evil.example.com"}, ""),
     ],
 )
-def test_a_name_that_is_no_longer_granted_is_not_kept(
-    conduct: dict[str, Any], before: dict[str, Any], hosts: str
-) -> None:
+def test_a_name_that_is_no_longer_granted_is_not_kept(before: dict[str, Any], hosts: str) -> None:
     """The syncer uses its own names again, and asks for no change of registered instances."""
     world = world_of({ALLOWED_APPS: "rating,payment", ALLOWED_HOSTS: "*.example.com"}, **before)
     world.run()
     world.cluster.annotations[NS] = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: hosts}
-    world.cluster.apply(syncer(**conduct))
+    world.cluster.apply(syncer(suspend=True))
     for _ in range(2):
         world.run()
         found = [one.instance for one in world.registry.held.values()]
@@ -330,17 +327,16 @@ def test_a_name_that_is_no_longer_granted_is_not_kept(
         ]
 
 
-@pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
 @pytest.mark.parametrize("vip", ["payment", "rating,payment"])
-def test_a_name_that_is_still_granted_is_kept(vip: str, conduct: dict[str, Any], scope: Scope) -> None:
+def test_a_name_that_is_still_granted_is_kept(vip: str, scope: Scope) -> None:
     """Without required grants every name is kept."""
     world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress=vip)
     world.scope = scope
     world.run()
     if scope is not GRANTED:
         world.cluster.annotations[NS] = {}
-    world.cluster.apply(syncer(**conduct))
+    world.cluster.apply(syncer(suspend=True))
     world.run()
     assert {one.instance.vip_address for one in world.registry.held.values()} == {vip}
 

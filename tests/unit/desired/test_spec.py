@@ -118,9 +118,9 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
             'spec.selector.matchExpressions[0].operator must be DoesNotExist, Exists, In or NotIn, not "Is"',
         ),
         (
-            {"mode": 1, "suspend": 1, "policy": "Never", "weight": 1, "paths": 7},
+            {"mode": 1, "suspend": 1, "onDuplicate": "Never", "weight": 1, "paths": 7},
             "spec.mode must be a string, not 1: put it in quotes; spec.suspend must be true or false, not 1; "
-            'spec.policy must be CreateOnly, Sync or UpsertOnly, not "Never"; and 2 more faults',
+            'spec.onDuplicate must be Skip or Warn, not "Never"; and 2 more faults',
         ),
     ],
     ids=str,
@@ -194,7 +194,7 @@ def test_every_spec_that_cannot_be_read_is_reported_in_our_words(spec: Any) -> N
         {"hostName": "ip"},
         {"mode": "service", "service": {}},
         {"mode": "service", "readinessGate": False},
-        {"policy": "Sync"},
+        {"onDuplicate": "Skip"},
         {"suspend": False},
         {"readinessGate": False},
         {"limit": None},

@@ -80,9 +80,8 @@ PROMISES = {
         "never exit 0",
         "not exit 0",
     ),
-    "Policies, suspension, limits and gates": (
-        "cancel nothing",
-        "is not renewed",
+    "Policy, suspension, limits and gates": (
+        "nothing is cancelled",
         "suspended",
         "comes back when",
         "in a later one",

@@ -11,7 +11,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.chain import code_of
-from eurekube_sync.explain.links import Mark, Outcome, Part
+from eurekube_sync.explain.links import Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -167,13 +167,6 @@ def test_a_limit_of_zero_and_a_suspension_are_named() -> None:
     """Each has a reason of its own."""
     assert broken(_registered(1, limit=0).why()).reason == "LimitZero"
     assert broken(_registered(1, suspend=True).why()).reason == "Suspended"
-
-
-def test_a_policy_is_a_note() -> None:
-    """It prevents no registration."""
-    found = _registered(1, policy="UpsertOnly").why()
-    assert found.outcome is Outcome.REGISTERED
-    assert [link.mark for link in found.links if link.part is Part.POLICY] == [Mark.NOTE]
 
 
 def test_an_older_syncer_is_named_with_the_next_question() -> None:

@@ -13,7 +13,7 @@ from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pod
 from eurekube_sync.observe.eureka import LastSeen
-from tests.unit.plan.test_held_back_by_policy import lose_all, standing
+from tests.unit.plan.test_left_alone import lose_all, standing
 from tests.unit.worlds.build import DENIED, DOWN, NS, UP, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -9,14 +9,11 @@ import pytest
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.one_pass import Memory, PassSettings, World
-from eurekube_sync.desired.conduct import GONE as LEFT
-from eurekube_sync.desired.conduct import POLICY
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import OwnerClash, Refused, RegistryDenied, SourceUnknown, Stopped
-from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
@@ -140,27 +137,13 @@ def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
     assert found.found[0].why.endswith("the next `run` gives it to syncer rating/rating")
 
 
-def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
-    """The next pass turns it DOWN, and no other syncer takes it over."""
+def test_an_orphan_stays_where_nothing_is_cancelled() -> None:
+    """The command is given the options of `run`."""
     world = settled()
-    left = stored(instance(8, ref=GONE))
-    world.registry.put(changed(left, metadata={**left.instance.metadata, POLICY: "UpsertOnly"}))
-    found = look(world)
-    assert told(found) == [("10.0.0.8", Fate.UPDATE)]
-    assert found.found[0].why == "there is no syncer rating/gone; the next `run` turns it DOWN and leaves it to expire"
-    assert found.summary == "1 orphan: 1 to be changed"
-
-
-def test_an_orphan_that_was_left_to_expire_stays_in_the_list() -> None:
-    """Passes do nothing with it until its lease ends."""
-    world = settled()
-    left = stored(instance(8, status=InstanceStatus.DOWN, ref=GONE))
-    marks = {POLICY: "UpsertOnly", LEFT: "true"}
-    world.registry.put(changed(left, metadata={**left.instance.metadata, **marks}))
-    found = look(world)
-    assert told(found) == [("10.0.0.8", Fate.EXPIRE)]
-    assert found.found[0].why == "there is no syncer rating/gone; it is DOWN and left to expire"
-    assert found.summary == "1 orphan: 1 left to expire"
+    world.registry.put(stored(instance(8, ref=GONE)))
+    found = look(world, Scope(policy=Policy.UPSERT_ONLY))
+    assert told(found) == [("10.0.0.8", Fate.RENEW)]
+    assert found.found[0].why.endswith("not cancelled, because of --policy upsert-only")
 
 
 def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:

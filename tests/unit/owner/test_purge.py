@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
-from eurekube_sync.desired.conduct import POLICY, Policy
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import (
@@ -247,35 +246,6 @@ def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(troubl
             assert purged(world).code is ExitCode.OK, (number, when)
             assert (set(world.registry.held), world.cluster.syncers) == ({foreign().key}, {}), (number, when)
             assert not broken, (number, when)
-
-
-def policied(*policies: Policy | None) -> FakeWorld:
-    """An instance of each policy, renewed long ago."""
-    world = base()
-    for number, policy in enumerate(policies, start=1):
-        one = stored(instance(number))
-        mark = {POLICY: policy.value} if policy else {}
-        world.registry.put(changed(one, metadata={**one.metadata, **mark}))
-    world.later(600)
-    return world
-
-
-def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep() -> None:
-    """A person ordered it. The question, the dry run and the report have the number."""
-    world = policied(None, Policy.UPSERT_ONLY, Policy.UPSERT_ONLY, Policy.CREATE_ONLY)
-    said = "3 of them have policy UpsertOnly or CreateOnly: a purge cancels them, `run` never does"
-    planned = purged(world, alone=True, dry_run=True)
-    assert planned.sentences == (said,)
-    plain = "a purge cancels all that is ours"
-    despite = [f"{plain}, despite policy {policy}" for policy in ("UpsertOnly", "UpsertOnly", "CreateOnly")]
-    assert [one.why for one in planned.purged] == [plain, *despite]
-    found = look_before_purge(purge_world(world), owner=OWNER, cluster=None, scope=Scope())
-    assert found.cautions == (said,)
-    report = purge(purge_world(world, alone=True), found, dry_run=False)
-    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "4 cancelled", (said,))
-    assert set(world.registry.held) == {foreign().key}
-    one = purged(policied(Policy.CREATE_ONLY), alone=True).sentences
-    assert one == ("1 of them has policy UpsertOnly or CreateOnly: a purge cancels it, `run` never does",)
 
 
 def test_a_purge_says_that_a_run_would_register_them_again() -> None:

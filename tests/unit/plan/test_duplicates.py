@@ -12,14 +12,13 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.plan.duplicates import lacks
-from tests.unit.plan.test_held_back_by_policy import condition, itself, setting, standing
+from tests.unit.plan.test_left_alone import condition, itself, setting, standing
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,
@@ -463,45 +462,6 @@ def test_with_warn_both_stay_registered() -> None:
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, key(2): UP, ITS_OWN: UP}
     assert "registers itself as rating-1:rating as well, and gets twice the calls" in condition(world, "Ready").message
-
-
-@pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
-def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
-    """Callers have the pod's own instance. When that is gone, they have ours."""
-    world = setting(policy=policy)
-    bare = always_served(world, "10.0.0.1")
-    appears(world, 1)
-    report = world.run()
-    assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
-    assert world.registry.held[key(1)].metadata[GONE]
-    assert not any(call.startswith("cancel") for call in world.wire.calls)
-    assert report.held is None
-    half_a_minute(world, 1)
-    assert world.wire.writes() == []
-    assert bare == []
-    world.wire.then = lambda: None
-    del world.registry.held[ITS_OWN]
-    half_a_minute(world)
-    assert standing(world) == {key(1): UP, key(2): UP}
-
-
-@pytest.mark.parametrize("later", [False, True])
-def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metadata(later: bool) -> None:
-    """A change would start a new lease. When the pod's own instance is gone, ours is registered with the new
-    metadata."""
-    world = setting(policy="UpsertOnly")
-    appears(world, 1)
-    if later:
-        world.run()
-    world.cluster.apply(syncer(policy="UpsertOnly", metadata={"version": "2"}))
-    world.run()
-    half_a_minute(world, 1, times=2)
-    versions = [world.registry.held[key(number)].metadata.get("version") for number in (1, 2)]
-    assert (standing(world)[key(1)], versions) == (DOWN, [None, "2"])
-    del world.registry.held[ITS_OWN]
-    half_a_minute(world)
-    assert standing(world)[key(1)] is UP
-    assert world.registry.held[key(1)].metadata["version"] == "2"
 
 
 def test_a_suspended_syncer_keeps_both() -> None:

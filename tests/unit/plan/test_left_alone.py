@@ -1,4 +1,4 @@
-"""`policy`, `suspend` and `onDuplicate`: what they keep a pass from doing, through whole passes."""
+"""`--policy upsert-only`, `suspend` and `onDuplicate`: what they keep a pass from doing, through whole passes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
-from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
-from eurekube_sync.desired.scope import Scope
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.model.actions import Change, Renew, Update
+from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
-from eurekube_sync.model.kubernetes import Condition, PodRef
-from eurekube_sync.model.ownership import OWNER, POD
+from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef
+from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.observe.eureka import LastSeen, Unread
 from eurekube_sync.plan.left_alone import lost
 from tests.unit.worlds.build import (
@@ -27,6 +27,7 @@ from tests.unit.worlds.build import (
     NS,
     OUT,
     REF,
+    TERMINATING,
     UP,
     changed,
     desired,
@@ -41,8 +42,6 @@ from tests.unit.worlds.build import (
     syncer,
 )
 from tests.unit.worlds.fakes import FakeWorld, When
-
-NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 
 
 def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
@@ -96,321 +95,169 @@ def lose_all(world: FakeWorld) -> None:
     world.registry.held.clear()
 
 
-# --- policy --------------------------------------------------------------------------------------------------------
+# --- --policy upsert-only ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_the_instance_of_a_gone_endpoint_is_down_not_renewed_and_expires(policy: str) -> None:
-    """It is never cancelled. When the endpoint is back, it is registered as before."""
-    world = setting(policy=policy)
+UPSERT_ONLY = Scope(policy=Policy.UPSERT_ONLY)
+
+
+def upserting(*, pods: int = 2, **spec: Any) -> FakeWorld:
+    """As `setting`, of an installation that removes nothing."""
+    world = setting(pods=pods, **spec)
+    world.scope = UPSERT_ONLY
+    return world
+
+
+def cancels(world: FakeWorld) -> list[str]:
+    """All cancels of this world, in every pass."""
+    return [call for call in world.wire.calls if call.startswith("cancel")]
+
+
+def test_an_instance_without_an_endpoint_stays_as_it_is_and_is_renewed() -> None:
+    """It costs no read. The first pass under `sync` cancels it: nothing in Eureka remembers the policy."""
+    world = upserting()
     world.cluster.apply(piece(endpoint(1)))
-    report = world.run()
-    assert standing(world) == {key(1): UP, key(2): DOWN}
-    assert any("policy" in action.why for action in report.plan.changes)
-    for _ in range(9):
+    for _ in range(15):
         minutes(world, 1)
-        assert f"renew {key(1)}" in world.wire.calls
-        assert f"renew {key(2)}" not in world.wire.calls
-    assert standing(world) == {key(1): UP, key(2): DOWN}
-    minutes(world, 3)
+        assert f"renew {key(2)}" in world.wire.calls
+        assert f"read {key(2)}" not in world.wire.calls
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert cancels(world) == []
+    world.scope = Scope()
+    world.run()
     assert standing(world) == {key(1): UP}
-    assert not any(call.startswith("cancel") for call in world.wire.calls)
-    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+
+
+@pytest.mark.parametrize(
+    ("there", "spec"),
+    [
+        (piece(endpoint(1), endpoint(2, terminating=True, ready=False)), {}),
+        (piece(endpoint(1), endpoint(2, ready=False)), {"notReady": "Cancel"}),
+        (piece(endpoint(1), endpoint(2)), {"limit": 1}),
+        (piece(endpoint(1), endpoint(2)), {"limit": 0}),
+        (piece(endpoint(1), endpoint(2)), {"appName": "fresh"}),
+        (piece(endpoint(1), endpoint(2), port=9090), {}),
+        (piece(), {}),
+    ],
+    ids=["terminating", "notReady", "limit", "limit 0", "another name", "another port", "none left"],
+)
+def test_no_reason_removes_an_instance(there: EndpointSlice, spec: dict[str, Any]) -> None:
+    """The pass plans no removal, so none is held or waits for a second look."""
+    world = upserting()
+    world.brake = BrakeLimits()
+    world.cluster.apply(there, syncer(**spec))
+    report = world.run()
+    assert {key(1): UP, key(2): UP}.items() <= standing(world).items()
+    assert (report.plan.removals, report.held, cancels(world)) == ((), None, [])
+
+
+def test_not_even_an_address_that_another_pod_has_removes_an_instance() -> None:
+    """Under `sync`, nothing holds such an instance."""
+    world = upserting()
+    world.cluster.apply(piece(endpoint(1)), piece(endpoint(2, pod="another"), endpoint(99), service="other"))
     world.run()
     assert standing(world) == {key(1): UP, key(2): UP}
-    assert mark(world, 2, GONE) is None
-
-
-def test_the_report_shows_what_changes_where_a_cancel_becomes_down() -> None:
-    """The marks change, and the status too if it was UP. The mark of the policy is a change only if it is new."""
-    gone = Change(field=f"metadata.{GONE}", was="", becomes="true")
-    down = Change(field="status", was="UP", becomes="DOWN")
-    marked = Change(field=f"metadata.{POLICY}", was="", becomes="UpsertOnly")
-    world = setting(policy="UpsertOnly", pods=3)
-    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
+    world.scope = Scope()
     world.run()
+    assert standing(world) == {key(1): UP}
+
+
+def test_a_pod_that_registers_itself_takes_nothing_away() -> None:
+    """Ours stays beside it."""
+    world = upserting()
+    world.registry.put(itself(1))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, itself(1).key: UP}
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+
+
+def test_all_else_is_done() -> None:
+    """A new pod is registered. An endpoint that is not ready turns DOWN and UP again. The spec is followed."""
+    world = upserting()
+    world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN, key(3): UP}
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)), syncer(metadata={"version": "2"}))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+    assert mark(world, 2, "version") == "2"
+
+
+def test_the_brake_still_holds_what_turns_down() -> None:
+    """An instance of an endpoint that is not ready is wanted, and its change is a removal."""
+    world = upserting(pods=12)
+    world.brake = BrakeLimits()
+    world.cluster.apply(piece(*(endpoint(number, ready=False) for number in range(1, 13))))
+    report = world.run()
+    assert report.held is not None
+    assert set(standing(world).values()) == {UP}
+
+
+def test_a_lost_instance_that_nothing_wants_does_not_come_back() -> None:
+    """Its pod may be gone."""
+    world = upserting()
     world.cluster.apply(piece(endpoint(1)))
-    changes = {one.key: one.changes for one in world.run().plan.of(Update)}
-    assert changes == {key(2): (gone, down), key(3): (gone,)}
-    world = setting()
-    world.cluster.apply(syncer(policy="UpsertOnly"), piece(endpoint(1)))
-    changes = {one.key: one.changes for one in world.run().plan.of(Update)}
-    assert changes == {key(1): (marked,), key(2): (gone, marked, down)}
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
-    """The mark of its end is removed."""
-    world = setting(policy=policy)
-    world.cluster.apply(piece(endpoint(1)))
     world.run()
-    assert mark(world, 2, GONE) == "true"
-    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    lose_all(world)
     world.run()
-    assert (standing(world)[key(2)], mark(world, 2, GONE)) == (UP, None)
-    assert world.run().plan.changes == ()
+    assert standing(world) == {key(1): UP}
 
 
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-@pytest.mark.parametrize(
-    "why",
-    [
-        {"endpoints": (endpoint(1), endpoint(2, terminating=True, ready=False))},
-        {"endpoints": (endpoint(1), endpoint(2, ready=False)), "notReady": "Cancel"},
-        {"endpoints": (endpoint(1), endpoint(2)), "limit": 1},
-    ],
-    ids=["terminating", "notReady: Cancel", "limit"],
-)
-def test_under_such_a_policy_no_reason_cancels_an_instance(policy: str, why: dict[str, Any]) -> None:
-    """The instance is turned DOWN instead, whatever else the spec says."""
-    endpoints = why.pop("endpoints") if "endpoints" in why else ()
-    world = setting(policy=policy)
-    world.cluster.apply(piece(*endpoints), syncer(policy=policy, **why))
-    why["endpoints"] = endpoints
-    world.run()
-    assert sorted(standing(world).values()) == [DOWN, UP]
-    assert world.run().plan.changes == ()
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_the_policy_holds_when_the_syncer_is_deleted(policy: str) -> None:
-    """Its instances are DOWN and expire. The finalizer waits only for the list."""
-    world = setting(policy=policy)
-    assert mark(world, 1, POLICY) == policy
+def test_the_deletion_of_a_syncer_ends_in_the_first_pass_and_its_instances_stay() -> None:
+    """There is nothing to wait for. They are renewed as orphans, until a person removes them."""
+    world = upserting()
     world.cluster.delete(REF)
     world.run()
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-    assert REF in world.cluster.syncers
-    world.later(46)
-    world.run()
     assert REF not in world.cluster.syncers
-    minutes(world, 8)
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-    minutes(world, 4)
+    minutes(world, 15)
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert cancels(world) == []
+    world.scope = Scope()
+    minutes(world, 2)
     assert standing(world) == {}
 
 
-def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_policy_cancels_nothing() -> None:
-    """An instance that was never registered needs no cancel. One of others under our id stays."""
-    world = FakeWorld()
-    world.cluster.apply(
-        service(), piece(endpoint(1, ready=False)), syncer(policy="UpsertOnly", finalizers=(CLEANUP_FINALIZER,))
-    )
+def test_a_deletion_waits_neither_for_eureka_nor_for_the_services() -> None:
+    """Nothing in Eureka would change."""
+    world = upserting()
     world.cluster.delete(REF)
-    world.later(46)
-    world.run()
-    assert REF not in world.cluster.syncers
-    assert not any(call.startswith("cancel") for call in world.wire.calls)
-
-
-def test_the_policy_holds_for_an_orphan() -> None:
-    """Its syncer was deleted without its finalizer."""
-    world = setting(policy="UpsertOnly")
-    del world.cluster.syncers[REF]
-    world.run()
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-    assert world.run().plan.changes == ()
-
-
-def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
-    """Its spec is broken now, and the marks of its instances count."""
-    world = setting(policy="UpsertOnly")
-    world.cluster.apply(syncer(selector={}))
-    world.cluster.delete(REF)
-    world.run()
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_new_policy_holds_for_older_instances_after_its_syncer_is_gone(policy: str) -> None:
-    """An instance that is left to expire gets the new mark by then."""
-    world = setting()
-    world.cluster.apply(syncer(policy=policy), piece(endpoint(1)))
-    world.run()
-    assert (standing(world), mark(world, 2, POLICY)) == ({key(1): UP, key(2): DOWN}, policy)
-    del world.cluster.syncers[REF]
-    world.run()
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_new_policy_holds_for_older_instances_of_a_syncer_not_served(policy: str) -> None:
-    """No pass marks such instances, so the spec decides."""
-    world = setting()
-    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
-    world.cluster.apply(syncer(policy=policy, port="grpc"), piece(endpoint(1)))
-    world.run()
-    assert standing(world) == {key(1): UP, key(2): DOWN}
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_a_new_policy_holds_for_older_instances_of_a_deleted_syncer(policy: str) -> None:
-    """The policy was changed and the syncer deleted between two passes."""
-    world = setting()
-    world.cluster.apply(syncer(policy=policy))
-    world.cluster.delete(REF)
-    world.run()
-    assert standing(world) == {key(1): DOWN, key(2): DOWN}
-
-
-def test_of_two_policies_that_cancel_nothing_the_spec_s_is_marked() -> None:
-    """The mark in the instance is older."""
-    world = setting(policy="CreateOnly")
-    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
-    world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"), piece(endpoint(1)))
-    world.run()
-    assert (standing(world)[key(2)], mark(world, 2, POLICY)) == (DOWN, "UpsertOnly")
-
-
-def test_a_policy_of_a_later_version_cancels_nothing() -> None:
-    """For this version the syncer is invalid."""
-    world = setting()
-    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
-    world.cluster.apply(syncer(policy="Hoard"), piece(endpoint(1)))
-    world.run()
-    assert standing(world) == {key(1): UP, key(2): DOWN}
-
-
-def test_back_to_sync_cancels_what_was_left_to_expire() -> None:
-    """The mark of the policy is removed from the instances that stay."""
-    world = setting(policy="UpsertOnly")
-    world.cluster.apply(piece(endpoint(1)))
-    world.run()
-    world.cluster.apply(syncer())
-    world.run()
-    assert standing(world) == {key(1): UP}
-    assert mark(world, 1, POLICY) is None
-
-
-@pytest.mark.parametrize("policy", NEVER_CANCELLING)
-def test_an_instance_that_a_person_put_out_of_service_stays_so(policy: str) -> None:
-    """Eureka trusts DOWN before an override, and does not forget the override."""
-    world = setting(policy=policy)
-    world.registry.override(key(2), OUT)
-    world.cluster.apply(piece(endpoint(1)))
-    world.run()
-    assert standing(world)[key(2)] is DOWN
-    world.cluster.apply(piece(endpoint(1), endpoint(2)))
-    world.run()
-    assert standing(world)[key(2)] is OUT
-
-
-def test_an_expiring_instance_is_not_renewed_while_the_clusters_uid_is_unknown() -> None:
-    """Its mark is readable without the cluster."""
-    world = setting(policy="UpsertOnly")
-    world.cluster.apply(piece(endpoint(1)))
-    world.run()
-    world.later(60)
-    world.cluster.uid = DENIED
-    world.run()
-    assert f"renew {key(2)}" not in world.wire.calls
-    assert f"renew {key(1)}" in world.wire.calls
-
-
-def test_an_expiring_instance_is_not_renewed_while_eureka_cannot_be_read() -> None:
-    """A daemon renews what it knows to be registered, and this instance is not part of it."""
-    world = setting(policy="UpsertOnly")
-    world.renewals = RenewalLedger(period=30, slack=5)
-    world.run()
-    world.cluster.apply(piece(endpoint(1)))
-    world.run()
-    world.later(60)
     world.registry.unreadable = DENIED
     world.run()
-    assert f"renew {key(2)}" not in world.wire.calls
-    assert f"renew {key(1)}" in world.wire.calls
+    assert REF not in world.cluster.syncers
 
 
-def test_an_expiring_instance_is_not_renewed_for_a_syncer_not_served() -> None:
-    """A broken spec brings no endpoint back."""
-    world = setting(policy="UpsertOnly")
+def test_what_a_deleted_syncer_could_have_registered_is_not_cancelled() -> None:
+    """Under `sync`, a DELETE makes sure of each id of its endpoints."""
+    world = FakeWorld()
+    world.scope = UPSERT_ONLY
+    world.cluster.apply(service(), piece(endpoint(1, ready=False)), syncer(finalizers=(CLEANUP_FINALIZER,)))
+    world.cluster.delete(REF)
+    world.run()
+    assert REF not in world.cluster.syncers
+    assert cancels(world) == []
+
+
+def test_while_the_crd_is_being_deleted_the_finalizer_stays() -> None:
+    """No person has deleted the syncer, and the finalizer keeps its spec."""
+    world = upserting()
+    world.cluster.delete(REF)
+    world.cluster.crd = TERMINATING
+    world.run()
+    assert REF in world.cluster.syncers
+
+
+def test_the_condition_says_what_stays_and_the_exit_code_is_zero() -> None:
+    """Eureka differs from the cluster, as the operator wants it."""
+    world = upserting()
     world.cluster.apply(piece(endpoint(1)))
-    world.run()
-    world.later(60)
-    world.cluster.pods[NS] = (PodRef("rating-2", "uid-of-rating-2"),)
-    world.cluster.apply(syncer(policy="UpsertOnly", hostName="nodeName"))
-    world.run()
-    assert f"renew {key(2)}" not in world.wire.calls
-    assert f"renew {key(1)}" in world.wire.calls
-
-
-def test_upsert_only_changes_what_differs() -> None:
-    """Only cancels are left out."""
-    world = setting(policy="UpsertOnly")
-    world.cluster.apply(syncer(policy="UpsertOnly", metadata={"version": "2"}))
-    world.run()
-    assert mark(world, 1, "version") == "2"
-
-
-def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
-    """Neither a new spec nor a person's change leads to an update."""
-    world = setting(policy="CreateOnly", metadata={"version": "1"})
-    by_hand = world.registry.held[key(1)]
-    world.registry.put(changed(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
-    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}, vipAddress="another"))
-    assert world.run().plan.changes == ()
-    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2), endpoint(3)))
-    world.run()
-    assert standing(world) == {key(1): DOWN, key(2): UP, key(3): UP}
-    kept = world.registry.held[key(1)]
-    assert (kept.instance.host_name, kept.instance.vip_address) == ("by-hand", "rating")
-    assert (kept.metadata["version"], kept.metadata["added"]) == ("1", "x")
-    assert world.registry.held[key(3)].metadata["version"] == "2"
-    assert world.run().plan.changes == ()
-
-
-def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> None:
-    """A pod becomes unready while its spec changes, and only the status changes. An instance with ignored differences
-    is renewed as it is. After a 404 an UP one is registered again."""
-    world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
-    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
-    world.run()
-    world.cluster.apply(
-        syncer(policy="CreateOnly", metadata={"version": "2"}),
-        piece(endpoint(1), endpoint(2, ready=False), endpoint(3, ready=False)),
-    )
-    plan = world.run().plan
-    assert [(one.key, one.changes) for one in plan.of(Update)] == [
-        (key(2), (Change(field="status", was="UP", becomes="DOWN"),))
-    ]
-    renewals = {one.key: one for one in plan.of(Renew)}
-    up, down = renewals[key(1)], renewals[key(3)]
-    assert (up.syncer, up.status, up.if_gone and up.if_gone.metadata["version"]) == (REF, UP, "2")
-    assert (down.syncer, down.status, down.if_gone) == (REF, DOWN, None)
-
-
-def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresses() -> None:
-    """A lost lease, and a new pod at an old address, are registrations."""
-    world = setting(policy="CreateOnly", metadata={"version": "1"})
-    world.cluster.apply(
-        syncer(policy="CreateOnly", metadata={"version": "2"}), piece(endpoint(1), endpoint(2, pod="new"))
-    )
-    world.run()
-    assert mark(world, 1, "version") == "1"
-    assert (mark(world, 2, "version"), mark(world, 2, POD)) == ("2", "new/uid-of-new")
-    world.registry.held.clear()
-    world.run()
-    assert standing(world) == {key(1): UP, key(2): UP}
-
-
-def test_a_renewal_that_meets_no_lease_registers_the_create_only_instance_again() -> None:
-    """It is registered although it differs from the present spec, and although the list still shows it."""
-    world = setting(policy="CreateOnly", metadata={"version": "1"})
-    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
-    lose_all(world)
-    world.run()
-    assert standing(world) == {key(1): UP, key(2): UP}
-
-
-def test_a_not_ready_instance_under_create_only_is_not_registered_again() -> None:
-    """A not-ready endpoint is never registered."""
-    world = setting(policy="CreateOnly", metadata={"version": "1"})
-    world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
-    world.run()
-    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
     report = world.run()
-    assert report.plan.changes == ()
-    assert standing(world)[key(2)] is DOWN
+    synced, ready = condition(world, "Synced"), condition(world, "Ready")
+    told = "1 instance is registered and no longer wanted (--policy upsert-only)"
+    assert (synced.status, synced.reason, synced.message) == ("False", "Differs", told)
+    assert (ready.status, ready.message) == ("True", f"1 of 1 UP as RATING; {told}")
+    assert of_report(report, fail_on_held=True, detailed=True) is ExitCode.OK
+    (kept,) = (action for action in report.plan.of(Renew) if action.key == key(2))
+    assert kept.why == "it has no endpoint any more; not cancelled, because of --policy upsert-only"
 
 
 # --- suspend -------------------------------------------------------------------------------------------------------
@@ -737,10 +584,3 @@ def test_with_skip_a_pod_that_registers_itself_is_not_registered_a_second_time()
     world.run()
     assert key(1) not in world.registry.held
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
-
-
-def test_marks_are_written_for_limit_and_policy_together() -> None:
-    """Both can be read back from Eureka alone."""
-    world = setting(policy="UpsertOnly", limit={"share": "50%"})
-    found = next(one for one in world.registry.held.values() if one.key.app == "RATING")
-    assert (found.metadata[POLICY], found.metadata[LIMIT]) == ("UpsertOnly", "share 50%")
