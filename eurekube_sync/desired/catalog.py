@@ -8,6 +8,7 @@ from enum import StrEnum
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
+from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.errors import SourceUnknown
@@ -216,22 +217,44 @@ def same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
-    """Map each namespace, address and port to the UIDs of the namespace's pods that listen there and do not terminate.
+    """Map each socket at which a ready pod listens to the UIDs of all pods that slices list there.
 
-    Two pods never share an address **and** a port, so that another UID there proves that the first pod is gone. Slices
-    of another namespace prove nothing, because its users could write any address into them. Slices of a Service without
-    a selector do not count, because no controller updates them.
+    Two pods never listen at one address **and** port. So a ready pod there proves that a pod is gone
+    which no slice lists there. What proves nothing:
+
+    | what is listed                                | why it proves nothing                             |
+    |-----------------------------------------------|---------------------------------------------------|
+    | a pod that is not ready                       | on its host's network it may only want the port,  |
+    |                                               | which another pod has, and restart for ever       |
+    | a pod that terminates                         | the address may have been given away              |
+    | a slice of another namespace                  | its users could write any address                 |
+    | a slice of a Service without a selector       | no controller updates it                          |
     """
-    found: dict[PodSocket, set[str]] = {}
-    for namespace, source in view.slices.by_namespace.items():
-        services = view.services.of(namespace)
-        if isinstance(source, Unknown) or isinstance(services, Unknown):
-            continue
-        kept_up = {one.name for one in services.data if one.selects and not one.is_external_name}
-        for piece in (one for one in source.data if one.service in kept_up):
+    listed: dict[PodSocket, set[str]] = {}
+    ready: set[PodSocket] = set()
+    for namespace in view.slices.by_namespace:
+        for service, piece in _slices_kept_up(namespace, view):
             numbers = [port.port for port in piece.ports if port.port is not None]
             for endpoint in piece.endpoints:
-                if endpoint.pod is not None and not endpoint.terminating:
-                    for number in numbers:
-                        found.setdefault((namespace, endpoint.address, number), set()).add(endpoint.pod.uid)
-    return {socket: Complete(data=frozenset(uids)) for socket, uids in found.items()}
+                if endpoint.pod is None or endpoint.terminating:
+                    continue
+                for number in numbers:
+                    socket = (namespace, endpoint.address, number)
+                    listed.setdefault(socket, set()).add(endpoint.pod.uid)
+                    if healthy(endpoint, service):
+                        ready.add(socket)
+    return {socket: Complete(data=frozenset(listed[socket])) for socket in ready}
+
+
+def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service, EndpointSlice]]:
+    """Yield the slices of a namespace that the cluster keeps up to date, each with its Service."""
+    services, slices = view.services.of(namespace), view.slices.of(namespace)
+    if isinstance(services, Unknown) or isinstance(slices, Unknown):
+        return
+    selecting = {}
+    for service in services.data:
+        if service.selects and not service.is_external_name:
+            selecting[service.name] = service
+    for piece in slices.data:
+        if piece.service in selecting:
+            yield selecting[piece.service], piece

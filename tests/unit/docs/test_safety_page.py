@@ -60,7 +60,7 @@ PROMISES = {
         "Deletions by a person",
         "only of apps that lose",
         "dead pod",
-        "another living pod has",
+        "another ready pod has",
         "registers itself",
         "older than the present CRD",
         "Evidence",
