@@ -115,6 +115,7 @@ PROMISES = {
         "registers nothing removes nothing",
         "suspended syncer does not decide",
         "could not be read",
+        "Nothing waits for",
         "Between namespaces",
         "slice proves nothing",
         "leaves a scope",
