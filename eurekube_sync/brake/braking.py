@@ -25,9 +25,12 @@ from eurekube_sync.plan.value import Plan
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
 
-_ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.DRAINED, Grounds.OVER_LIMIT})
-"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds them. Deletions have a
-limit of their own."""
+_ASKED_FOR = {
+    Grounds.SYNCER_DELETED: "their syncers are being deleted",
+    Grounds.DRAINED: "they are drained",
+    Grounds.OVER_LIMIT: "the limits of their syncers are lower",
+}
+"""Grounds of removals that a person asked for, each as a clause about the apps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +289,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     |---|---|---|
     | too much | more than 30 % and more than 10, of all or of one app | removals without evidence |
     | emptied | more than 5 % of our apps and more than one | all that may serve, but what a person asked for |
-    | deleted | more than 20 % of our apps and more than 10 | those of deleted syncers that may serve |
+    | asked for | more than 20 % of our apps and more than 10 | deletions, drains and lower limits that may serve |
     """
     yield from _over_the_share(scales, removals, limits)
     emptied = scales.emptied(removals)
@@ -296,7 +299,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
         if removal.key.app in emptied and removal.key not in scales.dead:
             serving.append(removal)
     yield from _emptied(scales, serving, emptied, limits)
-    yield from _deleted(scales, serving, limits)
+    yield from _asked_for(scales, serving, limits)
 
 
 def _over_the_share(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
@@ -335,14 +338,16 @@ def _emptied(
         yield _hold(_last_ones(len(apps), total), unasked)
 
 
-def _deleted(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold the last instances of many apps whose syncers are being deleted: a team's namespace may go, but not
-    everything."""
-    deleted = [removal for removal in serving if removal.grounds is Grounds.SYNCER_DELETED]
-    apps = {removal.key.app for removal in deleted}
+def _asked_for(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+    """Hold the last instances of many apps that a person asked for: of a whole team they may go, but
+    not of everything. A chart's fault asks for it as well, such as a limit of 0 for each syncer."""
+    asked = [removal for removal in serving if removal.grounds in _ASKED_FOR]
+    apps = {removal.key.app for removal in asked}
     total = len(scales.now)
-    if len(apps) > limits.deleted_floor and len(apps) * 100 > limits.deleted_percent * total:
-        yield _hold(f"{_last_ones(len(apps), total)}, because their syncers are being deleted", deleted)
+    if len(apps) > limits.asked_floor and len(apps) * 100 > limits.asked_percent * total:
+        grounds = {removal.grounds for removal in asked}
+        because = " or ".join(clause for ground, clause in _ASKED_FOR.items() if ground in grounds)
+        yield _hold(f"{_last_ones(len(apps), total)}, because {because}", asked)
 
 
 def _last_ones(number: int, apps: int) -> str:

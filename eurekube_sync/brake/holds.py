@@ -25,8 +25,8 @@ class BrakeLimits:
     app_loss_floor: float = 10  # ... or of one app, without positive evidence
     apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
     apps_floor: float = 1  # ... or this many, whichever is more
-    deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
-    deleted_floor: float = 10  # ... and more than this many; both
+    asked_percent: float = 20  # of our apps, going to none because a person asked for it ...
+    asked_floor: float = 10  # ... and more than this many; both
     confirm_after: float = 20
     """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For an app that loses
     its last UP instance without evidence, and for dead pods among too many removals."""

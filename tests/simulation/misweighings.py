@@ -37,7 +37,12 @@ def _any_number_of_apps(scales: Any, removals: Any, limits: BrakeLimits) -> Iter
 
 
 def _any_deletion(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    return _TOO_MUCH(scales, removals, replace(limits, deleted_percent=100))
+    return _TOO_MUCH(scales, removals, replace(limits, asked_percent=100))
+
+
+def _any_limit_or_drain(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    asked = (Grounds.OVER_LIMIT, Grounds.DRAINED)
+    return _TOO_MUCH(scales, [removal for removal in removals if removal.grounds not in asked], limits)
 
 
 def _with_hostages(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
@@ -102,6 +107,11 @@ def misweighings() -> tuple[Defect, ...]:
         ),
         Defect(
             name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
+        ),
+        Defect(
+            name="any number of apps may be drained or get the limit 0",
+            about="teams",
+            patches=((braking, "too_much", _any_limit_or_drain),),
         ),
         Defect(
             name="a hold takes apps that lose nothing", about="teams", patches=((braking, "too_much", _with_hostages),)

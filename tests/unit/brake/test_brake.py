@@ -130,7 +130,7 @@ def test_the_only_app_goes_with_evidence(grounds: Grounds) -> None:
 
 
 @pytest.mark.parametrize("grounds", [Grounds.DRAINED, Grounds.OVER_LIMIT])
-def test_what_a_person_asked_for_of_one_object_empties_any_number_of_apps(grounds: Grounds) -> None:
+def test_what_a_person_asked_for_is_not_held_with_what_nobody_asked_for(grounds: Grounds) -> None:
     """A drain or a limit of 0 takes all three apps. It does not add to what nobody asked for, and is
     not held with that."""
     apps = ("a", "b", "c")

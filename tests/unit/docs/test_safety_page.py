@@ -57,7 +57,7 @@ PROMISES = {
         "out of service",
         "30 %",
         "5 %",
-        "Deletions by a person",
+        "What a person asked for",
         "only of apps that lose",
         "dead pod",
         "another ready pod has",
