@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -69,18 +69,23 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     """Read a saved dry run. Raises ConfigurationError with the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
-    lists = (data.get("actions"), data.get("held"))
-    shown = [one for found in lists if isinstance(found, list) for one in found]
     try:
-        removals = frozenset(
-            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["removal"]
-        )
+        removals = frozenset(_removals_in(data))
         owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError("is not a dry run of this version: save a new one") from error
     if not removals:
         raise ConfigurationError("shows no removal, so there is nothing to release")
     return SavedDryRun(name=name, owner=str(owner), cluster=str(cluster), at=at, removals=removals)
+
+
+def _removals_in(data: Mapping[str, Any]) -> Iterator[tuple[str, InstanceKey]]:
+    """Yield the removals among the actions of a report, held or not. Raises KeyError or TypeError."""
+    for name in ("actions", "held"):
+        actions = data.get(name)
+        for action in actions if isinstance(actions, list) else ():
+            if action["removal"]:
+                yield str(action["action"]), InstanceKey(str(action["app"]), str(action["id"]))
 
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
@@ -105,12 +110,19 @@ def released_by(
     approval: Approval | None, planned: Iterable[Removal], held: Iterable[Removal]
 ) -> frozenset[InstanceKey]:
     """Return the removals that the approval releases."""
+    if approval is None:
+        return frozenset()
     planned, held = tuple(planned), tuple(held)
-    if isinstance(approval, SavedDryRun):
-        return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
-    value = approval.value if approval is not None else None
-    meant = next((some for some in (held, planned) if some and removal_id(some) == value), ())
-    return frozenset(one.key for one in meant)
+    if isinstance(approval, PlanId):
+        for removals in (held, planned):
+            if removals and removal_id(removals) == approval.value:
+                return frozenset(removal.key for removal in removals)
+        return frozenset()
+    shown = set()
+    for removal in planned:
+        if (type(removal).__name__.lower(), removal.key) in approval.removals:
+            shown.add(removal.key)
+    return frozenset(shown)
 
 
 def annotation_releases(syncer: SyncerObject, now: float) -> bool:
@@ -129,7 +141,9 @@ def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
         return f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z"
     if until <= now:
         return f"it expired at {text}"
-    return f"{text} is more than an hour ahead" if until > now + LONGEST else None
+    if until > now + LONGEST:
+        return f"{text} is more than an hour ahead"
+    return None
 
 
 def _time(text: Any) -> float:

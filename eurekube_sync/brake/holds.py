@@ -92,7 +92,7 @@ class Hold:
         return tuple((self.syncer, mark) for mark in marks)
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
-        return replace(self, removals=tuple(one for one in self.removals if one.key not in keys))
+        return replace(self, removals=tuple(removal for removal in self.removals if removal.key not in keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +106,26 @@ class Held:
     @property
     def removals(self) -> tuple[Removal, ...]:
         """All held removals, by key."""
-        return tuple(sorted((one for hold in self.holds for one in hold.removals), key=lambda one: one.key))
+        removals: list[Removal] = []
+        for hold in self.holds:
+            removals += hold.removals
+        return tuple(sorted(removals, key=lambda removal: removal.key))
 
     @property
     def reason(self) -> str:
         """The texts of the first holds, as a sentence without its end."""
         texts = list(dict.fromkeys(hold.text for hold in self.holds))
-        # A hold of dead pods begins with the reason of the hold that they were part of.
-        shown = [text.removeprefix(f"{before}; ") for before, text in zip(["", *texts], texts[:3], strict=False)]
-        numbered = [f"({number}) {text}" for number, text in enumerate(shown, 1)] if len(texts) > 1 else shown
-        more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
-        return "; ".join([*numbered, *more])
+        if len(texts) == 1:
+            return texts[0]
+        shown = []
+        before = ""
+        for number, text in enumerate(texts[:3], 1):
+            # A hold of dead pods begins with the reason of the hold that they were part of.
+            shown.append(f"({number}) {text.removeprefix(f'{before}; ')}")
+            before = text
+        if len(texts) > 3:
+            shown.append(f"and {len(texts) - 3} more")
+        return "; ".join(shown)
 
 
 def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
@@ -134,15 +143,20 @@ def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
         return None
     # What awaits in this pass comes first: the status of a syncer has place for one mark.
     to_confirm = [hold for hold in (*kept, *awaited) if hold.mark and hold.removals]
-    plan_id = removal_id(removal for hold in kept for removal in hold.removals)
-    return Held(plan_id=plan_id, holds=tuple(kept), awaited=tuple(to_confirm))
+    removals: list[Removal] = []
+    for hold in kept:
+        removals += hold.removals
+    return Held(plan_id=removal_id(removals), holds=tuple(kept), awaited=tuple(to_confirm))
 
 
 def held_together(*parts: Held | None) -> Held | None:
     """Combine what a pass held at different times; None if it held nothing."""
-    known = [part for part in parts if part is not None]
-    holds = [hold for part in known for hold in part.holds]
-    awaited = [hold for part in known for hold in part.awaited]
+    holds: list[Hold] = []
+    awaited: list[Hold] = []
+    for part in parts:
+        if part is not None:
+            holds += part.holds
+            awaited += part.awaited
     return held_of(holds, awaited)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import braking, confirm
-from eurekube_sync.brake.braking import loss_of
+from eurekube_sync.brake import braking, confirm, weighing
 from eurekube_sync.brake.holds import BrakeLimits, Hold
+from eurekube_sync.brake.weighing import loss_of, too_much
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -19,7 +19,7 @@ from eurekube_sync.plan import ours
 
 from .defect import Defect
 
-_TOO_MUCH = braking.too_much
+_TOO_MUCH = too_much
 _DEAD = braking.dead
 _LOSS_OF = loss_of
 
@@ -103,7 +103,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="an instance that gives way to its pod's own is not counted",
             about="a crowd",
-            patches=((braking, "loss_of", _but_duplicates),),
+            patches=((weighing, "loss_of", _but_duplicates),),
         ),
         Defect(
             name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
