@@ -62,7 +62,9 @@ def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
 
 def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
     """Index a list by id."""
-    return {one.id: one for one in source.data} if isinstance(source, Complete) else source
+    if not isinstance(source, Complete):
+        return source
+    return {item.id: item for item in source.data}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +79,51 @@ class Drains:
     ) -> Drain:
         """Return whether the instance of a pod on a node, behind these Services, is drained. It may also be behind the
         Services `perhaps`."""
-        found: list[tuple[Kind, str, Drainable | None]] = [
-            (Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations))
-            for one in services
-            if DRAIN_ANNOTATION in one.annotations
-        ]
-        if pod is not None and self.pods is not None:
-            found.append((Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)))
-        if node and self.nodes is not None:
-            found.append((Kind.NODE, f"node {node}", _found(self.nodes, node)))
-        if not found and not perhaps:
+        objects = list(self._objects(services, pod, node))
+        if not objects and not perhaps:
             return NO_DRAIN
-        drained = [(kind, name) for kind, name, one in found if one is not None and one.drained]
-        by = tuple(dict.fromkeys(kind for kind, _ in drained))
-        unknown = {kind for kind, _, one in found if one is None}
-        if Kind.SERVICE not in by and any(drainable(one.name, one.annotations).drained for one in perhaps):
+        drained: list[tuple[Kind, str]] = []
+        unknown: set[Kind] = set()
+        ignored: list[str] = []
+        for kind, name, known in objects:
+            if known is None:
+                unknown.add(kind)
+                continue
+            if known.drained:
+                drained.append((kind, name))
+            if known.ignored:
+                ignored.append(f"{name}: {known.ignored}")
+        by = dict.fromkeys(kind for kind, _ in drained)
+        if Kind.SERVICE not in by and any(_drains(service) for service in perhaps):
             unknown.add(Kind.SERVICE)
         return Drain(
-            by=by,
+            by=tuple(by),
             why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
             drain_unknown=frozenset(unknown),
-            ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
+            ignored=tuple(ignored),
         )
+
+    def _objects(
+        self, services: Sequence[Service], pod: PodRef | None, node: str
+    ) -> Iterator[tuple[Kind, str, Drainable | None]]:
+        """Yield the objects that may drain an instance, with their names; None: its annotation is unknown."""
+        for service in services:
+            if DRAIN_ANNOTATION in service.annotations:
+                yield Kind.SERVICE, f"Service {service.name}", drainable(service.name, service.annotations)
+        if pod is not None and self.pods is not None:
+            yield Kind.POD, f"pod {pod.name}", _found(self.pods, pod.uid)
+        if node and self.nodes is not None:
+            yield Kind.NODE, f"node {node}", _found(self.nodes, node)
 
     def denied(self) -> Iterator[str]:
         """Yield a sentence if the right to read Pods or Nodes is missing."""
         for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
             if isinstance(source, Unknown) and source.cause is Cause.DENIED:
                 yield f"drain annotations of {what} are not read: {source.message}"
+
+
+def _drains(service: Service) -> bool:
+    return drainable(service.name, service.annotations).drained
 
 
 def _found(source: Mapping[str, Drainable] | Unknown, id_: str) -> Drainable | None:
@@ -143,12 +162,17 @@ class Catalog:
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
         """Return the Services that match the selector, sorted by name."""
-        candidates: Collection[Service] = self._by_name.values()
+        matching = [service for service in self._candidates(selector) if selector.matches(service)]
+        return tuple(sorted(matching, key=lambda service: service.name))
+
+    def _candidates(self, selector: Selector) -> Collection[Service]:
+        """Return the Services by the index that leaves the fewest."""
         if selector.service is not None:
-            candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
-        elif selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
-            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
-        return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
+            named = self._by_name.get(selector.service)
+            return [] if named is None else [named]
+        if selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
+            return min((self._by_label.get(label, []) for label in selector.labels), key=len)
+        return self._by_name.values()
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:
         return self._slices.get(service.name, ())
@@ -171,7 +195,7 @@ class Catalog:
         if isinstance(source, Unknown):
             raise SourceUnknown(Server.KUBERNETES, source)
         if name not in self._indexes:
-            self._indexes[name] = {id_of(one): one for one in source.data}
+            self._indexes[name] = {id_of(item): item for item in source.data}
         return self._indexes[name]
 
 
@@ -208,7 +232,11 @@ class Catalogs:
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""
-        return {name: one.data.services for name, one in self._known.items() if isinstance(one, Complete)}
+        services = {}
+        for namespace, catalog in self._known.items():
+            if isinstance(catalog, Complete):
+                services[namespace] = catalog.data.services
+        return services
 
 
 def same(some: Sequence[object], others: Sequence[object]) -> bool:
