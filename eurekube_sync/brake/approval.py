@@ -1,5 +1,6 @@
-"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some time. A release that
-cannot be meant for this pass (of another cluster, too old, malformed) releases nothing, and is reported. Pure."""
+"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some
+time. A release that cannot be meant for this pass (of another cluster, too old, malformed) releases
+nothing, and is reported. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from eurekube_sync.model.wording import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
-LONGEST = 3600  # seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be
+LONGEST = 3600
+"""Seconds: how far ahead an annotation may release, how old a saved dry run or a plan id may be."""
 
 _CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -28,11 +30,13 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases exactly the set of removals with this checksum: all held ones, or all planned ones."""
+    """Releases exactly the set of removals with this checksum: all held ones, or all planned
+    ones."""
 
     value: str
     given: float | None = None
-    """Unix seconds; a daemon must not keep the release for another day's outage of the same pods."""
+    """Unix seconds; a daemon must not keep the release for another day's outage of the same
+    pods."""
 
     def __str__(self) -> str:
         return self.value
@@ -40,7 +44,8 @@ class PlanId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDryRun:
-    """Releases the removals that it showed, if this pass would do the same to the same instances."""
+    """Releases the removals that it showed, if this pass would do the same to the same
+    instances."""
 
     name: str  # the file's
     owner: str
@@ -56,7 +61,8 @@ Approval: TypeAlias = PlanId | SavedDryRun
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
-    """Return the command that releases a plan. It names the scope, because another scope has another plan."""
+    """Return the command that releases a plan. It names the scope, because another scope has
+    another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
@@ -80,7 +86,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 
 
 def _removals_in(data: Mapping[str, Any]) -> Iterator[tuple[str, InstanceKey]]:
-    """Yield the removals among the actions of a report, held or not. Raises KeyError or TypeError."""
+    """Yield the removals among the actions of a report, held or not. Raises KeyError or
+    TypeError."""
     for name in ("actions", "held"):
         actions = data.get(name)
         for action in actions if isinstance(actions, list) else ():
@@ -89,18 +96,22 @@ def _removals_in(data: Mapping[str, Any]) -> Iterator[tuple[str, InstanceKey]]:
 
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence. `now` in Unix
-    seconds."""
-    if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
-        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
-        return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
-    if not isinstance(approval, SavedDryRun):
+    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence.
+    `now` in Unix seconds."""
+    if approval is None:
         return None
+    most = LONGEST // 60
+    if isinstance(approval, PlanId):
+        if approval.given is None or now - approval.given <= LONGEST:
+            return None
+        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
+        return f"was given {ago}, and is valid for {most} minutes: see what is held now"
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
         this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
         return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
     if now - approval.at > LONGEST:
-        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: save a new one"
+        old = f"{(now - approval.at) / 60:.0f} minutes old"
+        return f"is {old}, and may be {most} at most: save a new one"
     if approval.at - now > _CLOCKS_APART:
         return "was saved in the future: the clocks of both machines differ"
     return None
@@ -131,7 +142,8 @@ def annotation_releases(syncer: SyncerObject, now: float) -> bool:
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or there is none."""
+    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or
+    there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None

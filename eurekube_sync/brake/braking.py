@@ -22,7 +22,8 @@ from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
+"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would
+reach another pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     | removal | waits |
     |---|---|
-    | released by annotation; of a pod that an earlier pass saw dead, or that is registered under another app | never |
+    | released by annotation | never |
+    | of a pod that an earlier pass saw dead, or that is registered under another app | never |
     | of an instance older than the CRD, whose syncer is missing | for a person |
     | too much; apps emptied; too many apps deleted: see `too_much` | for a person |
     | the same, of dead pods that alone are too many | for a second pass that sees them dead |
@@ -74,7 +76,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
 
 
-def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake: Brake) -> frozenset[InstanceKey]:
+def _seen_dead(
+    planned: Iterable[Removal],
+    gone: Collection[InstanceKey],
+    brake: Brake,
+) -> frozenset[InstanceKey]:
     """Return the removals whose pods an earlier pass saw dead."""
     known = []
     for removal in planned:
@@ -84,7 +90,12 @@ def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake:
     return seen_before(known, brake, dead=True)
 
 
-def _scales(plan: Plan, observed: Observed, gone: frozenset[InstanceKey], unweighed: Collection[InstanceKey]) -> Scales:
+def _scales(
+    plan: Plan,
+    observed: Observed,
+    gone: frozenset[InstanceKey],
+    unweighed: Collection[InstanceKey],
+) -> Scales:
     registered = set()
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP and key not in unweighed:
@@ -128,16 +139,26 @@ def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
     return [hold_for(why, swept, HoldReason.CRD_INSTALLED)]
 
 
-def _too_much_of_all_or_of_the_dead(scales: Scales, weighed: Collection[Removal], limits: BrakeLimits) -> list[Hold]:
-    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
+def _too_much_of_all_or_of_the_dead(
+    scales: Scales,
+    weighed: Collection[Removal],
+    limits: BrakeLimits,
+) -> list[Hold]:
+    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone
+    are."""
     of_dead = [removal for removal in weighed if removal.key in scales.dead]
     living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
     return [*living, *too_much(scales, of_dead, limits)]
 
 
-def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
+def _approved(
+    planned: Iterable[Removal],
+    holds: Iterable[Hold],
+    brake: Brake,
+) -> frozenset[InstanceKey]:
     """Return the removals that a person approved, in this pass or earlier in it."""
-    held = held_of(holds)  # a removal that two rules hold counts once, as in the plan id that is reported
+    # A removal that two rules hold counts once, as in the plan id that is reported.
+    held = held_of(holds)
     meant = released_by(brake.approval, planned, held.removals if held else ())
     return meant | (brake.approved & {removal.key for removal in planned})
 
@@ -169,7 +190,8 @@ def _seen_now(
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
-    """Return the removals that need a second look: without evidence, of apps that would lose their last instance."""
+    """Return the removals that need a second look: without evidence, of apps that would lose their
+    last instance."""
     emptied = scales.emptied(removals)
     last = []
     for removal in removals:
@@ -194,9 +216,14 @@ def _keys_of(holds: Iterable[Hold]) -> set[InstanceKey]:
 _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 
 
-def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """Return the removals whose pod the same syncer registers at the same address and port under another app. The
-    address alone proves nothing, because several Services may share a host name."""
+def moved(
+    plan: Plan,
+    observed: Observed,
+    registered: Collection[InstanceKey],
+) -> frozenset[InstanceKey]:
+    """Return the removals whose pod the same syncer registers at the same address and port under
+    another app. The address alone proves nothing, because several Services may share a host
+    name."""
     pods = {}
     for removal in plan.removals:
         pods[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
@@ -214,13 +241,15 @@ def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -
 
 
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
-    """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
+    """Return the pod of an instance with its syncer, address and port; None if the mark names no
+    pod."""
     uid = pod_uid_of(instance)
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """Return the held removals that dead pods would release. Those that await confirmation wait anyway."""
+    """Return the held removals that dead pods would release. Those that await confirmation wait
+    anyway."""
     removals: list[Removal] = []
     for hold in held.holds if held else ():
         if hold.reason is not HoldReason.AWAITING_CONFIRMATION:
@@ -229,8 +258,9 @@ def to_look_up(held: Held | None) -> tuple[Removal, ...]:
 
 
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
-    """Return the removals whose pod is not in a complete list, or whose address and port another pod has. A terminating
-    pod may still serve, and so may an endpoint without a pod, or with an unknown list."""
+    """Return the removals whose pod is not in a complete list, or whose address and port another
+    pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an
+    unknown list."""
     gone = set()
     for removal in removals:
         proven = removal.grounds in (Grounds.REPLACED, Grounds.POD_GONE)
@@ -244,5 +274,8 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
     for removal in hold.removals:
         listed = pods.get(pod_namespace_of(observed.ours[removal.key]) or "")
         if isinstance(listed, Unknown):
-            return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}")
+            return replace(
+                hold,
+                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
+            )
     return hold

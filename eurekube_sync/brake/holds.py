@@ -28,8 +28,9 @@ class BrakeLimits:
     asked_percent: float = 20  # of our apps, going to none because a person asked for it ...
     asked_floor: float = 10  # ... and more than this many; both
     confirm_after: float = 20
-    """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For an app that loses
-    its last UP instance without evidence, and for dead pods among too many removals."""
+    """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For
+    an app that loses its last UP instance without evidence, and for dead pods among too many
+    removals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +38,32 @@ class Brake:
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    freed: frozenset[SyncerRef] = frozenset()  # released by annotation: their removals are neither counted nor held
+    freed: frozenset[SyncerRef] = frozenset()
+    """Released by annotation: their removals are neither counted nor held."""
     approval: Approval | None = None
-    approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass: counted, but not held
+    approved: frozenset[InstanceKey] = frozenset()
+    """Released earlier in this pass: counted, but not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """Seconds since each removal that awaits confirmation was first seen, by syncer and mark."""
     confirm_within: float = inf  # seconds in which a pass has to see it again
-    pods: Pods = field(default_factory=dict)  # of namespaces where removals would be held; empty until they are read
+    pods: Pods = field(default_factory=dict)
+    """Of namespaces where removals would be held; empty until they are read."""
 
 
 class HoldReason(StrEnum):
     """Why removals are held: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    CRD_INSTALLED = "CRDInstalled"  # the syncers may have been deleted with an earlier CRD, and may be created again
+    CRD_INSTALLED = "CRDInstalled"
+    """The syncers may have been deleted with an earlier CRD, and may be created again."""
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
-    """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""
+    """An app would lose its last UP instance without evidence, or dead pods are among too many
+    removals."""
 
 
 def seen_as(removal: Removal, *, dead: bool) -> str:
-    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than that it
-    was unready: only that lets it go among too many."""
+    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
+    that it was unready: only that lets it go among too many."""
     return f"gone {removal.key}" if dead else str(removal.key)
 
 
@@ -81,7 +87,8 @@ class Hold:
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
-        """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
+        """What a later pass of this process needs to confirm the removals: the mark of all, and of
+        each alone."""
         if self.syncer is None or not self.mark:
             return ()
         marks = [self.mark]
@@ -92,7 +99,8 @@ class Hold:
         return tuple((self.syncer, mark) for mark in marks)
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
-        return replace(self, removals=tuple(removal for removal in self.removals if removal.key not in keys))
+        left = [removal for removal in self.removals if removal.key not in keys]
+        return replace(self, removals=tuple(left))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +109,8 @@ class Held:
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
-    awaited: tuple[Hold, ...] = ()  # what a second pass can confirm, although another hold may have it in this pass
+    awaited: tuple[Hold, ...] = ()
+    """What a second pass can confirm, although another hold may have it in this pass."""
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -170,7 +179,8 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     if held is None:
         return plan
     by_id = f"(plan id {held.plan_id})"
-    reasons = {removal.key: f"the removal of the instance is held {by_id}" for removal in held.removals}
+    is_held = f"the removal of the instance is held {by_id}"
+    reasons = {removal.key: is_held for removal in held.removals}
     apps = {removal.key.app for removal in held.removals}
     for cancel in plan.of(Cancel):
         put_out = cancel.was is InstanceStatus.OUT_OF_SERVICE
@@ -180,8 +190,13 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:
-    """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
+    """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command`
+    releases them."""
     removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
-    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
+    keeps = one_or_more(
+        count,
+        "The instance keeps its status and is",
+        "The instances keep their status and are",
+    )
     release = f"To release the held removals of all syncers now: {command}"
     return f"{removals} of this syncer {held}: {hold.text}. {keeps} renewed. {release}"

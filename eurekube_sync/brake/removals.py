@@ -1,5 +1,6 @@
-"""The removals of a pass, after its adds. Adds may have failed, and leases may have expired, since the brake weighed
-the plan. So the removals are weighed again, and those without a successor are held back. Pure."""
+"""The removals of a pass, after its adds. Adds may have failed, and leases may have expired, since
+the brake weighed the plan. So the removals are weighed again, and those without a successor are
+held back. Pure."""
 
 from __future__ import annotations
 
@@ -32,8 +33,10 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 
-_PodOf: TypeAlias = tuple[str, str]  # the app or the syncer, and the pod's UID, or address and port without a pod
-_Add: TypeAlias = tuple[SyncerRef, Instance]  # an instance that should be UP, with the syncer that wants it
+_PodOf: TypeAlias = tuple[str, str]
+"""The app or the syncer, and the pod's UID, or address and port without a pod."""
+_Add: TypeAlias = tuple[SyncerRef, Instance]
+"""An instance that should be UP, with the syncer that wants it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +47,17 @@ class Removals:
     actions: tuple[Removal, ...] = ()
     kept_back: Mapping[InstanceKey, str]  # removals that must wait for a successor, with the reason
     held: Held | None = None  # held when the removals were weighed again ...
-    confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed then, because an earlier pass saw them
+    confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed: an earlier pass saw them
 
 
-def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
-    """Return more keys to read uncached: for each app that loses an UP instance, one that should stay UP, until one is
-    proven. The list may be old, and its UP instance may be DOWN now. `read` are the keys that were read uncached. After
-    each that is not UP, twice as many are read."""
+def witnesses(
+    plan: Plan,
+    observed: Observed,
+    read: Collection[InstanceKey],
+) -> tuple[InstanceKey, ...]:
+    """Return more keys to read uncached: for each app that loses an UP instance, one that should
+    stay UP, until one is proven. The list may be old, and its UP instance may be DOWN now. `read`
+    are the keys that were read uncached. After each that is not UP, twice as many are read."""
     taken = {removal.key for removal in plan.removals}
     losing = {key.app for key in taken}
     if not losing:
@@ -76,15 +83,23 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """Return the plan without the removals whose successor cannot even be tried. This comes before the brake: else such
-    a removal would await confirmation, get it, be held back after the adds, and await it again, for ever."""
-    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
+    """Return the plan without the removals whose successor cannot even be tried. This comes before
+    the brake: else such a removal would await confirmation, get it, be held back after the adds,
+    and await it again, for ever."""
+    adds = [action for action in plan.changes if not comes_last(action)]
+    hoped = [Outcome(action=action, result=Result.DONE) for action in adds]
     return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
 
 
-def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
-    """Return the removals left after the plan's renewals and adds (`done`). Removals without a successor are not
-    weighed."""
+def removals_left(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Sequence[Outcome],
+    brake: Brake,
+) -> Removals:
+    """Return the removals left after the plan's renewals and adds (`done`). Removals without a
+    successor are not weighed."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
@@ -105,23 +120,31 @@ def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
     for outcome in done:
         if outcome.failed and isinstance(outcome.action, Register | Update):
             failed.add(outcome.action.key)
-    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
+    left = [action for action in plan.actions if action.key not in failed]
+    return replace(plan, actions=tuple(left))
 
 
 def _without_expired(observed: Observed, done: Iterable[Outcome]) -> Observed:
-    """Leave out instances that expired and were not registered again. Among many of them, the losses
-    of this pass could seem to be a small part."""
+    """Leave out instances that expired and were not registered again. Among many of them, the
+    losses of this pass could seem to be a small part."""
     ended = {outcome.action.key: outcome for outcome in done}
+    expired = set()
+    for key, outcome in ended.items():
+        if isinstance(outcome.action, Renew) and outcome.status is None:
+            expired.add(key)
     left = {}
     for key, instance in observed.ours.items():
-        outcome = ended.get(key)
-        expired = outcome is not None and isinstance(outcome.action, Renew) and outcome.status is None
-        if not expired:
+        if key not in expired:
             left[key] = instance
     return replace(observed, ours=left)
 
 
-def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Iterable[Outcome]) -> dict[InstanceKey, str]:
+def _kept_back(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Iterable[Outcome],
+) -> dict[InstanceKey, str]:
     return failed_adds(
         _last_actions(plan),
         done,
@@ -166,9 +189,9 @@ def failed_adds(
     | else                                                               | made      |
 
     `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are
-    wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances that
-    were unread. Removals of `refused` syncers count as if an add of their app had failed. The name of
-    that app proves nothing, because it may be another team's."""
+    wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
+    that were unread. Removals of `refused` syncers count as if an add of their app had failed. The
+    name of that app proves nothing, because it may be another team's."""
     ended = {outcome.action.key: outcome for outcome in outcomes}
     adds = _broken_adds(ended)
     lacking = [*blocked, *adds, *_lost(ended)]
@@ -188,7 +211,8 @@ def failed_adds(
 
 
 def _losses(removals: Iterable[Removal]) -> dict[InstanceKey, Grounds]:
-    """Return the grounds of the removals by which callers lose an UP instance. They keep the pod's own."""
+    """Return the grounds of the removals by which callers lose an UP instance. They keep the pod's
+    own."""
     taken: dict[InstanceKey, Grounds] = {}
     for removal in removals:
         if removes(removal) and removal.grounds is not Grounds.DUPLICATE:
@@ -207,7 +231,8 @@ def _broken_adds(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
 
 
 def _lost(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
-    """Return the wanted instances that Eureka, or one of its servers, has lost and not got again."""
+    """Return the wanted instances that Eureka, or one of its servers, has lost and not got
+    again."""
     lost: list[_Add] = []
     for outcome in ended.values():
         action = outcome.action
@@ -222,7 +247,10 @@ class _Successors:
     """The instances that should be UP by now and are not."""
 
     def __init__(
-        self, lacking: Iterable[_Add], pods: Iterable[tuple[_PodOf, str]], refused: Collection[SyncerRef]
+        self,
+        lacking: Iterable[_Add],
+        pods: Iterable[tuple[_PodOf, str]],
+        refused: Collection[SyncerRef],
     ) -> None:
         self._names: set[str] = set()
         self._addresses: set[str] = set()
@@ -235,8 +263,8 @@ class _Successors:
         self._refused = refused
 
     def keep(self, observed: ObservedInstance, grounds: Grounds, left: Mapping[str, int]) -> bool:
-        """Say whether the removal of an instance has to wait, by the table of `failed_adds`. `left` has
-        the number of UP instances by name."""
+        """Say whether the removal of an instance has to wait, by the table of `failed_adds`. `left`
+        has the number of UP instances by name."""
         if grounds is Grounds.REPLACED:
             return False
         instance, syncer = observed.instance, syncer_of(observed)
@@ -251,8 +279,8 @@ class _Successors:
         return not all(left[name] for name in awaited)
 
     def _are_of_its_pod(self, instance: Instance, syncer: SyncerRef | None) -> bool:
-        """Say whether its own pod could not be added under another key. A pod with a new sandbox has a
-        new address under the same UID, so its old instance serves nobody."""
+        """Say whether its own pod could not be added under another key. A pod with a new sandbox
+        has a new address under the same UID, so its old instance serves nobody."""
         for pod, _ in _same(instance, syncer):
             for address in self._addresses_of.get(pod, ()):
                 # A pod has an address of each family. One of another family shows no new sandbox.
@@ -281,8 +309,8 @@ def _left_up(
 
 
 def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
-    """Return the names under which another instance is of the same pod, with its address: by syncer, and if there is a
-    pod UID also by app."""
+    """Return the names under which another instance is of the same pod, with its address: by
+    syncer, and if there is a pod UID also by app."""
     uid, address = pod_uid_of(instance), instance.ip_addr
     if uid is None:
         return [((f"syncer {syncer}", f"{address}:{instance.main_port}"), address)]
@@ -301,7 +329,9 @@ def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
 
 def _registered_everywhere(outcome: Outcome) -> bool:
     """Say whether the instance is registered, and callers of each Eureka server find it."""
-    return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
+    if outcome.lacking and outcome.status is InstanceStatus.UP:
+        return False
+    return outcome.status is not None
 
 
 def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
@@ -323,7 +353,9 @@ def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
     adds: list[_Add] = []
     for blocked in plan.blocked:
         wanted = desired.wanted(blocked.key)
-        if wanted is None or blocked.key in tried or wanted.instance.status is not InstanceStatus.UP:
+        if wanted is None or blocked.key in tried:
+            continue
+        if wanted.instance.status is not InstanceStatus.UP:
             continue
         if not _is_served(blocked, wanted.instance, observed):
             adds.append((blocked.syncer, wanted.instance))
@@ -331,7 +363,8 @@ def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
 
 
 def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
-    """Return the syncers without a grant of their Namespace that want an UP instance that is not registered."""
+    """Return the syncers without a grant of their Namespace that want an UP instance that is not
+    registered."""
     refused = set()
     for ref, claim in desired.claims.items():
         if not isinstance(claim, NotServed) or claim.refused is None:
@@ -343,7 +376,8 @@ def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
 
 
 def _is_served(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
-    """Say whether the pod's own instance serves callers as ours would, or ours is registered as well."""
+    """Say whether the pod's own instance serves callers as ours would, or ours is registered as
+    well."""
     other = observed.others.get(blocked.other) if blocked.other else None
     if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False

@@ -1,4 +1,5 @@
-"""What is too much for one pass: the losses of its removals, and the three rules that weigh them."""
+"""What is too much for one pass: the losses of its removals, and the three rules that weigh
+them."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Scales:
 
     plan: Plan
     registered: frozenset[InstanceKey]  # UP now, and weighed
-    unread: frozenset[InstanceKey]  # UP in the list, but their uncached read failed: they count as lost
-    unweighed: frozenset[InstanceKey]  # removals that a person released, or of pods that an earlier pass saw dead
+    unread: frozenset[InstanceKey]  # UP in the list, and their uncached read failed: they are lost
+    unweighed: frozenset[InstanceKey]  # a person released them, or an earlier pass saw them dead
     moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
     dead: frozenset[InstanceKey]  # removals whose pods are gone
 
@@ -39,7 +40,8 @@ class Scales:
 
     @cached_property
     def replacing(self) -> Counter[str]:
-        """Those of them that replace weighed removals, by app; unweighed removals are replaced first."""
+        """Those of them that replace weighed removals, by app; unweighed removals are replaced
+        first."""
         return self.gained - Counter(key.app for key in self.unweighed)
 
     @cached_property
@@ -63,8 +65,8 @@ class Scales:
 def loss_of(
     removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Return each app's net loss of UP instances, and the part of it without evidence. New instances replace removals
-    with evidence first, such as terminating pods in a rollout."""
+    """Return each app's net loss of UP instances, and the part of it without evidence. New
+    instances replace removals with evidence first, such as terminating pods in a rollout."""
     lost = Counter(key.app for key in unread)
     doubted = Counter(lost)
     for removal in removals:
@@ -78,11 +80,14 @@ def loss_of(
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
     """Hold what is too much for one pass, by three rules.
 
-    | rule | holds | counts |
-    |---|---|---|
-    | too much | more than 30 % and more than 10, of all or of one app | removals without evidence |
-    | emptied | more than 5 % of our apps and more than one | all that may serve, but what a person asked for |
-    | asked for | more than 20 % of our apps and more than 10 | deletions, drains and lower limits that may serve |
+    | rule      | holds                                | counts                               |
+    |-----------|--------------------------------------|--------------------------------------|
+    | too much  | more than 30 % and more than 10,     | removals without evidence            |
+    |           | of all or of one app                 |                                      |
+    | emptied   | more than 5 % of our apps and more   | all that may serve, but what a       |
+    |           | than one                             | person asked for                     |
+    | asked for | more than 20 % of our apps and more  | deletions, drains and lower limits   |
+    |           | than 10                              | that may serve                       |
     """
     yield from _over_the_share(scales, removals, limits)
     emptied = scales.emptied(removals)
@@ -95,10 +100,17 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     yield from _asked_for(scales, serving, limits)
 
 
-def _over_the_share(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+def _over_the_share(
+    scales: Scales,
+    removals: Collection[Removal],
+    limits: BrakeLimits,
+) -> Iterator[Hold]:
     """Hold what is too much of all our instances, or of one app. Dead pods count."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
-    unexplained = [removal for removal in removals if removal.key.app in net and not removal.grounds.positive]
+    unexplained = []
+    for removal in removals:
+        if removal.key.app in net and not removal.grounds.positive:
+            unexplained.append(removal)
     than = f"more than {limits.loss_percent:g} %"
 
     # too much of all
@@ -121,8 +133,9 @@ def _over_the_share(scales: Scales, removals: Collection[Removal], limits: Brake
 def _emptied(
     scales: Scales, serving: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
 ) -> Iterator[Hold]:
-    """Hold the last instances of several apps, unless a person asked for them. One app alone waits for a second pass
-    instead: see `confirm`. An unread instance may be the last that is left of its app."""
+    """Hold the last instances of several apps, unless a person asked for them. One app alone waits
+    for a second pass instead: see `confirm`. An unread instance may be the last that is left of its
+    app."""
     unasked = [removal for removal in serving if removal.grounds not in _ASKED_FOR]
     apps = {removal.key.app for removal in unasked}
     apps.update(key.app for key in scales.unread if key.app in emptied)
@@ -132,8 +145,9 @@ def _emptied(
 
 
 def _asked_for(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold the last instances of many apps that a person asked for: of a whole team they may go, but
-    not of everything. A chart's fault asks for it as well, such as a limit of 0 for each syncer."""
+    """Hold the last instances of many apps that a person asked for: of a whole team they may go,
+    but not of everything. A chart's fault asks for it as well, such as a limit of 0 for each
+    syncer."""
     asked = [removal for removal in serving if removal.grounds in _ASKED_FOR]
     apps = {removal.key.app for removal in asked}
     total = len(scales.now)
@@ -147,7 +161,11 @@ def _last_ones(number: int, apps: int) -> str:
     return f"{number} of {counted(apps, 'app')} would have no UP instance left"
 
 
-def hold_for(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
+def hold_for(
+    why: str,
+    removals: Iterable[Removal],
+    reason: HoldReason = HoldReason.TOO_MANY_REMOVALS,
+) -> Hold:
     """Hold removals, except at another pod's address: there callers would reach another app."""
     kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]
     return Hold(reason=reason, why=why, removals=tuple(kept))
