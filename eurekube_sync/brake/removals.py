@@ -340,11 +340,8 @@ def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tupl
 
 def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
     """Return the names by which callers know an instance."""
-    names = [f"app {key.app}"]
-    for name in vip_address.split(","):
-        if name:
-            names.append(f"vip {name}")
-    return tuple(names)
+    vips = [name for name in vip_address.split(",") if name]
+    return (f"app {key.app}", *(f"vip {name}" for name in vips))
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
@@ -355,9 +352,8 @@ def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
         wanted = desired.wanted(blocked.key)
         if wanted is None or blocked.key in tried:
             continue
-        if wanted.instance.status is not InstanceStatus.UP:
-            continue
-        if not _is_served(blocked, wanted.instance, observed):
+        up = wanted.instance.status is InstanceStatus.UP
+        if up and not _is_served(blocked, wanted.instance, observed):
             adds.append((blocked.syncer, wanted.instance))
     return adds
 

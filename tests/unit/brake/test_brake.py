@@ -155,6 +155,19 @@ def test_an_app_that_is_drained_in_part_is_emptied_by_the_rest() -> None:
     assert {removal.key for removal in held.removals} == {instance(1, app=app).key for app in apps}
 
 
+def test_the_reasons_of_two_holds_are_numbered() -> None:
+    """One alone is not."""
+    holds = [
+        Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, removals=(cancel(number),))
+        for number, why in enumerate(["too many", "too many apps"])
+    ]
+    both, alone = held_of(holds), held_of(holds[:1])
+    assert both is not None
+    assert both.reason == "(1) too many; (2) too many apps"
+    assert alone is not None
+    assert alone.reason == "too many"
+
+
 def test_apps_that_move_to_another_name_are_no_loss() -> None:
     """The same pods are registered under the new names. Other pods prove nothing."""
     apps = ("a", "b")
