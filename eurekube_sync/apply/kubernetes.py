@@ -196,7 +196,7 @@ def _heir_of_unlisted(key: InstanceKey, claim: Deleting, observed: Observed, res
     untried = key not in observed.ours and key not in observed.unread
     if heirs is None or not untried or key in result.outcomes.by_key:
         return None
-    return heirs.unread_in(selected_namespace(claim.syncer))
+    return heirs.of_id(key, selected_namespace(claim.syncer))
 
 
 def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:

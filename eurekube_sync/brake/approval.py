@@ -1,11 +1,12 @@
-"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some time. A release that
-cannot be meant for this pass (of another cluster, too old, malformed) releases nothing, and is reported. Pure."""
+"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some
+time. A release that cannot be meant for this pass (of another cluster, too old, malformed) releases
+nothing, and is reported. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -19,7 +20,8 @@ from eurekube_sync.model.wording import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
-LONGEST = 3600  # seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be
+LONGEST = 3600
+"""Seconds: how far ahead an annotation may release, how old a saved dry run or a plan id may be."""
 
 _CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -28,11 +30,13 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases exactly the set of removals with this checksum: all held ones, or all planned ones."""
+    """Releases exactly the set of removals with this checksum: all held ones, or all planned
+    ones."""
 
     value: str
     given: float | None = None
-    """Unix seconds; a daemon must not keep the release for another day's outage of the same pods."""
+    """Unix seconds; a daemon must not keep the release for another day's outage of the same
+    pods."""
 
     def __str__(self) -> str:
         return self.value
@@ -40,7 +44,8 @@ class PlanId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDryRun:
-    """Releases the removals that it showed, if this pass would do the same to the same instances."""
+    """Releases the removals that it showed, if this pass would do the same to the same
+    instances."""
 
     name: str  # the file's
     owner: str
@@ -56,7 +61,8 @@ Approval: TypeAlias = PlanId | SavedDryRun
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
-    """Return the command that releases a plan. It names the scope, because another scope has another plan."""
+    """Return the command that releases a plan. It names the scope, because another scope has
+    another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
@@ -69,12 +75,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     """Read a saved dry run. Raises ConfigurationError with the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
-    lists = (data.get("actions"), data.get("held"))
-    shown = [one for found in lists if isinstance(found, list) for one in found]
     try:
-        removals = frozenset(
-            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["removal"]
-        )
+        removals = frozenset(_removals_in(data))
         owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError("is not a dry run of this version: save a new one") from error
@@ -83,19 +85,33 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     return SavedDryRun(name=name, owner=str(owner), cluster=str(cluster), at=at, removals=removals)
 
 
+def _removals_in(data: Mapping[str, Any]) -> Iterator[tuple[str, InstanceKey]]:
+    """Yield the removals among the actions of a report, held or not. Raises KeyError or
+    TypeError."""
+    for name in ("actions", "held"):
+        actions = data.get(name)
+        for action in actions if isinstance(actions, list) else ():
+            if action["removal"]:
+                yield str(action["action"]), InstanceKey(str(action["app"]), str(action["id"]))
+
+
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence. `now` in Unix
-    seconds."""
-    if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
-        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
-        return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
-    if not isinstance(approval, SavedDryRun):
+    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence.
+    `now` in Unix seconds."""
+    if approval is None:
         return None
+    most = LONGEST // 60
+    if isinstance(approval, PlanId):
+        if approval.given is None or now - approval.given <= LONGEST:
+            return None
+        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
+        return f"was given {ago}, and is valid for {most} minutes: see what is held now"
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
         this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
         return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
     if now - approval.at > LONGEST:
-        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: save a new one"
+        old = f"{(now - approval.at) / 60:.0f} minutes old"
+        return f"is {old}, and may be {most} at most: save a new one"
     if approval.at - now > _CLOCKS_APART:
         return "was saved in the future: the clocks of both machines differ"
     return None
@@ -105,12 +121,19 @@ def released_by(
     approval: Approval | None, planned: Iterable[Removal], held: Iterable[Removal]
 ) -> frozenset[InstanceKey]:
     """Return the removals that the approval releases."""
+    if approval is None:
+        return frozenset()
     planned, held = tuple(planned), tuple(held)
-    if isinstance(approval, SavedDryRun):
-        return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
-    value = approval.value if approval is not None else None
-    meant = next((some for some in (held, planned) if some and removal_id(some) == value), ())
-    return frozenset(one.key for one in meant)
+    if isinstance(approval, PlanId):
+        for removals in (held, planned):
+            if removals and removal_id(removals) == approval.value:
+                return frozenset(removal.key for removal in removals)
+        return frozenset()
+    shown = set()
+    for removal in planned:
+        if (type(removal).__name__.lower(), removal.key) in approval.removals:
+            shown.add(removal.key)
+    return frozenset(shown)
 
 
 def annotation_releases(syncer: SyncerObject, now: float) -> bool:
@@ -119,7 +142,8 @@ def annotation_releases(syncer: SyncerObject, now: float) -> bool:
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or there is none."""
+    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or
+    there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None
@@ -129,7 +153,9 @@ def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
         return f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z"
     if until <= now:
         return f"it expired at {text}"
-    return f"{text} is more than an hour ahead" if until > now + LONGEST else None
+    if until > now + LONGEST:
+        return f"{text} is more than an hour ahead"
+    return None
 
 
 def _time(text: Any) -> float:

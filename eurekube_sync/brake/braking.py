@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
+from eurekube_sync.brake.weighing import Scales, hold_for, too_much
 from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
@@ -23,11 +22,8 @@ from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
-
-_ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.DRAINED, Grounds.OVER_LIMIT})
-"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds them. Deletions have a
-limit of their own."""
+"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would
+reach another pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +41,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     | removal | waits |
     |---|---|
-    | released by annotation; of a pod that an earlier pass saw dead, or that is registered under another app | never |
+    | released by annotation | never |
+    | of a pod that an earlier pass saw dead, or that is registered under another app | never |
     | of an instance older than the CRD, whose syncer is missing | for a person |
     | too much; apps emptied; too many apps deleted: see `too_much` | for a person |
     | the same, of dead pods that alone are too many | for a second pass that sees them dead |
@@ -79,7 +76,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
 
 
-def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake: Brake) -> frozenset[InstanceKey]:
+def _seen_dead(
+    planned: Iterable[Removal],
+    gone: Collection[InstanceKey],
+    brake: Brake,
+) -> frozenset[InstanceKey]:
     """Return the removals whose pods an earlier pass saw dead."""
     known = []
     for removal in planned:
@@ -89,7 +90,12 @@ def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake:
     return seen_before(known, brake, dead=True)
 
 
-def _scales(plan: Plan, observed: Observed, gone: frozenset[InstanceKey], unweighed: Collection[InstanceKey]) -> Scales:
+def _scales(
+    plan: Plan,
+    observed: Observed,
+    gone: frozenset[InstanceKey],
+    unweighed: Collection[InstanceKey],
+) -> Scales:
     registered = set()
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP and key not in unweighed:
@@ -130,20 +136,30 @@ def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
         f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
     )
-    return [_hold(why, swept, HoldReason.CRD_INSTALLED)]
+    return [hold_for(why, swept, HoldReason.CRD_INSTALLED)]
 
 
-def _too_much_of_all_or_of_the_dead(scales: Scales, weighed: Collection[Removal], limits: BrakeLimits) -> list[Hold]:
-    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
+def _too_much_of_all_or_of_the_dead(
+    scales: Scales,
+    weighed: Collection[Removal],
+    limits: BrakeLimits,
+) -> list[Hold]:
+    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone
+    are."""
     of_dead = [removal for removal in weighed if removal.key in scales.dead]
     living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
     return [*living, *too_much(scales, of_dead, limits)]
 
 
-def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
+def _approved(
+    planned: Iterable[Removal],
+    holds: Iterable[Hold],
+    brake: Brake,
+) -> frozenset[InstanceKey]:
     """Return the removals that a person approved, in this pass or earlier in it."""
-    found = held_of(holds)  # a removal that two rules hold counts once, as in the plan id that is reported
-    meant = released_by(brake.approval, planned, found.removals if found else ())
+    # A removal that two rules hold counts once, as in the plan id that is reported.
+    held = held_of(holds)
+    meant = released_by(brake.approval, planned, held.removals if held else ())
     return meant | (brake.approved & {removal.key for removal in planned})
 
 
@@ -155,7 +171,7 @@ def _seen_now(
     brake: Brake,
 ) -> list[Hold]:
     """Return what a second pass can confirm, although a larger hold has it in this one."""
-    held = {removal.key for hold in holds for removal in hold.removals}
+    held = _keys_of(holds)
     last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
     emptied = scales.emptied(weighed)
     terminating = []
@@ -174,75 +190,48 @@ def _seen_now(
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
-    """Return the removals that need a second look: without evidence, of apps that would lose their last instance."""
+    """Return the removals that need a second look: without evidence, of apps that would lose their
+    last instance."""
     emptied = scales.emptied(removals)
-    return [
-        removal
-        for removal in removals
-        if removal.key.app in emptied and not removal.grounds.positive and removal.grounds not in _AT_ONCE
-    ]
+    last = []
+    for removal in removals:
+        explained = removal.grounds.positive or removal.grounds in _AT_ONCE
+        if removal.key.app in emptied and not explained:
+            last.append(removal)
+    return last
 
 
 def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
-    waiting = {removal.key for hold in holds for removal in hold.removals}
-    return [removal for removal in removals if removal.key not in waiting]
+    held = _keys_of(holds)
+    return [removal for removal in removals if removal.key not in held]
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
-class Scales:
-    """The numbers against which removals are weighed."""
-
-    plan: Plan
-    registered: frozenset[InstanceKey]  # UP now, and weighed
-    unread: frozenset[InstanceKey]  # UP in the list, but their uncached read failed: they count as lost
-    unweighed: frozenset[InstanceKey]  # removals that a person released, or of pods that an earlier pass saw dead
-    moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
-    dead: frozenset[InstanceKey]  # removals whose pods are gone
-
-    @cached_property
-    def gained(self) -> Counter[str]:
-        """UP instances that the pass adds, by app."""
-        return Counter(action.key.app for action in self.plan.changes if brings_up(action))
-
-    @cached_property
-    def replacing(self) -> Counter[str]:
-        """Those of them that replace weighed removals, by app; unweighed removals are replaced first."""
-        return self.gained - Counter(key.app for key in self.unweighed)
-
-    @cached_property
-    def now(self) -> Counter[str]:
-        """UP instances by app, without those that move to another app."""
-        return Counter(key.app for key in self.registered if key not in self.moved)
-
-    def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
-        """Return the apps that would lose their last UP instance. A duplicate is no loss."""
-        lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
-        lost += Counter(key.app for key in self.unread)
-        return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
-
-
-def loss_of(
-    removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]
-) -> tuple[Counter[str], Counter[str]]:
-    """Return each app's net loss of UP instances, and the part of it without evidence. New instances replace removals
-    with evidence first, such as terminating pods in a rollout."""
-    unread_of = Counter(key.app for key in unread)
-    lost = Counter(one.key.app for one in removals) + unread_of
-    doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
-    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
-    return net, doubted & net
+def _keys_of(holds: Iterable[Hold]) -> set[InstanceKey]:
+    keys: set[InstanceKey] = set()
+    for hold in holds:
+        keys.update(removal.key for removal in hold.removals)
+    return keys
 
 
 _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 
 
-def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """Return the removals whose pod the same syncer registers at the same address and port under another app. The
-    address alone proves nothing, because several Services may share a host name."""
-    pods = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
-    losing = {one.syncer for one in plan.removals}
+def moved(
+    plan: Plan,
+    observed: Observed,
+    registered: Collection[InstanceKey],
+) -> frozenset[InstanceKey]:
+    """Return the removals whose pod the same syncer registers at the same address and port under
+    another app. The address alone proves nothing, because several Services may share a host
+    name."""
+    pods = {}
+    for removal in plan.removals:
+        pods[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
+    losing = {removal.syncer for removal in plan.removals}
     served: set[_PodAt | None] = set()
-    for action in (one for one in plan.actions if one.syncer in losing):
+    for action in plan.actions:
+        if action.syncer not in losing:
+            continue
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
         elif action.key in registered and action.key not in pods:
@@ -252,104 +241,41 @@ def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -
 
 
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
-    """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
+    """Return the pod of an instance with its syncer, address and port; None if the mark names no
+    pod."""
     uid = pod_uid_of(instance)
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """Return the held removals that dead pods would release. Those that await confirmation wait anyway."""
-    holds = held.holds if held else ()
-    return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
+    """Return the held removals that dead pods would release. Those that await confirmation wait
+    anyway."""
+    removals: list[Removal] = []
+    for hold in held.holds if held else ():
+        if hold.reason is not HoldReason.AWAITING_CONFIRMATION:
+            removals += hold.removals
+    return tuple(removals)
 
 
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
-    """Return the removals whose pod is not in a complete list, or whose address and port another pod has. A terminating
-    pod may still serve, and so may an endpoint without a pod, or with an unknown list."""
-    known = (Grounds.REPLACED, Grounds.POD_GONE)
-    return frozenset(one.key for one in removals if one.grounds in known or pod_gone(observed.ours[one.key], pods))
+    """Return the removals whose pod is not in a complete list, or whose address and port another
+    pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an
+    unknown list."""
+    gone = set()
+    for removal in removals:
+        proven = removal.grounds in (Grounds.REPLACED, Grounds.POD_GONE)
+        if proven or pod_gone(observed.ours[removal.key], pods):
+            gone.add(removal.key)
+    return frozenset(gone)
 
 
 def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
     """Add to the hold's sentence that the pods could not be read."""
-    for one in hold.removals:
-        listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
+    for removal in hold.removals:
+        listed = pods.get(pod_namespace_of(observed.ours[removal.key]) or "")
         if isinstance(listed, Unknown):
-            return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}")
+            return replace(
+                hold,
+                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
+            )
     return hold
-
-
-def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold what is too much for one pass, by three rules.
-
-    | rule | holds | counts |
-    |---|---|---|
-    | too much | more than 30 % and more than 10, of all or of one app | removals without evidence |
-    | emptied | more than 5 % of our apps and more than one | all that may serve, but what a person asked for |
-    | deleted | more than 20 % of our apps and more than 10 | those of deleted syncers that may serve |
-    """
-    yield from _over_the_share(scales, removals, limits)
-    emptied = scales.emptied(removals)
-    # A dead pod serves nobody: it empties no app.
-    serving = []
-    for removal in removals:
-        if removal.key.app in emptied and removal.key not in scales.dead:
-            serving.append(removal)
-    yield from _emptied(scales, serving, emptied, limits)
-    yield from _deleted(scales, serving, limits)
-
-
-def _over_the_share(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold what is too much of all our instances, or of one app. Dead pods count."""
-    net, doubted = loss_of(removals, scales.unread, scales.replacing)
-    unexplained = [removal for removal in removals if removal.key.app in net and not removal.grounds.positive]
-    than = f"more than {limits.loss_percent:g} %"
-
-    # too much of all
-    total, lost = len(scales.registered), doubted.total()
-    if lost > limits.loss_floor and lost * 100 > limits.loss_percent * total:
-        why = f"this installation would lose {lost} of its {counted(total, 'UP instance')}, {than}"
-        yield _hold(why, unexplained)
-
-    # too much of one app, which another team's many instances must not hide
-    by_app: dict[str, list[Removal]] = {}
-    for removal in unexplained:
-        by_app.setdefault(removal.key.app, []).append(removal)
-    for app, lost in sorted(doubted.items()):
-        total = scales.now[app]
-        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * total:
-            why = f"app {app} would lose {lost} of its {counted(total, 'UP instance')}, {than}"
-            yield _hold(why, by_app.get(app, ()))
-
-
-def _emptied(
-    scales: Scales, serving: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
-) -> Iterator[Hold]:
-    """Hold the last instances of several apps, unless a person asked for them. One app alone waits for a second pass
-    instead: see `confirm`. An unread instance may be the last that is left of its app."""
-    unasked = [removal for removal in serving if removal.grounds not in _ASKED_FOR]
-    apps = {removal.key.app for removal in unasked}
-    apps.update(key.app for key in scales.unread if key.app in emptied)
-    total = len(scales.now)
-    if len(apps) > max(limits.apps_floor, total * limits.apps_percent / 100):
-        yield _hold(_last_ones(len(apps), total), unasked)
-
-
-def _deleted(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold the last instances of many apps whose syncers are being deleted: a team's namespace may go, but not
-    everything."""
-    deleted = [removal for removal in serving if removal.grounds is Grounds.SYNCER_DELETED]
-    apps = {removal.key.app for removal in deleted}
-    total = len(scales.now)
-    if len(apps) > limits.deleted_floor and len(apps) * 100 > limits.deleted_percent * total:
-        yield _hold(f"{_last_ones(len(apps), total)}, because their syncers are being deleted", deleted)
-
-
-def _last_ones(number: int, apps: int) -> str:
-    return f"{number} of {counted(apps, 'app')} would have no UP instance left"
-
-
-def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
-    # At another pod's address callers would reach another app: nothing holds such an instance.
-    kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]
-    return Hold(reason=reason, why=why, removals=tuple(kept))

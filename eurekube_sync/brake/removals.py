@@ -1,5 +1,6 @@
-"""The removals of a pass, after its adds. Adds may have failed, and leases may have expired, since the brake weighed
-the plan. So the removals are weighed again, and those without a successor are held back. Pure."""
+"""The removals of a pass, after its adds. Adds may have failed, and leases may have expired, since
+the brake weighed the plan. So the removals are weighed again, and those without a successor are
+held back. Pure."""
 
 from __future__ import annotations
 
@@ -33,6 +34,11 @@ from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.former import not_moved
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewed_instead
 
+_PodOf: TypeAlias = tuple[str, str]
+"""The app or the syncer, and the pod's UID, or address and port without a pod."""
+_Add: TypeAlias = tuple[SyncerRef, Instance]
+"""An instance that should be UP, with the syncer that wants it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removals:
@@ -42,14 +48,18 @@ class Removals:
     actions: tuple[Removal, ...] = ()
     kept_back: Mapping[InstanceKey, str]  # removals that must wait for a successor, with the reason
     held: Held | None = None  # held when the removals were weighed again ...
-    confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed then, because an earlier pass saw them
+    confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed: an earlier pass saw them
 
 
-def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
-    """Return more keys to read uncached: for each app that loses an UP instance, one that should stay UP, until one is
-    proven. The list may be old, and its UP instance may be DOWN now. `read` are the keys that were read uncached. After
-    each that is not UP, twice as many are read."""
-    taken = {action.key for action in plan.removals}
+def witnesses(
+    plan: Plan,
+    observed: Observed,
+    read: Collection[InstanceKey],
+) -> tuple[InstanceKey, ...]:
+    """Return more keys to read uncached: for each app that loses an UP instance, one that should
+    stay UP, until one is proven. The list may be old, and its UP instance may be DOWN now. `read`
+    are the keys that were read uncached. After each that is not UP, twice as many are read."""
+    taken = {removal.key for removal in plan.removals}
     losing = {key.app for key in taken}
     if not losing:
         return ()
@@ -66,109 +76,220 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
             refuted[key.app] += 1
         elif up:
             waiting.setdefault(key.app, []).append(key)
-    return tuple(
-        key for app, keys in waiting.items() if app not in proven for key in sorted(keys)[: max(1, refuted[app])]
-    )
+    to_read: list[InstanceKey] = []
+    for app, keys in waiting.items():
+        if app not in proven:
+            to_read += sorted(keys)[: max(1, refuted[app])]
+    return tuple(to_read)
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """Return the plan without the removals whose successor cannot even be tried. This comes before the brake: else such
-    a removal would await confirmation, get it, be held back after the adds, and await it again, for ever."""
-    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
+    """Return the plan without the removals whose successor cannot even be tried. This comes before
+    the brake: else such a removal would await confirmation, get it, be held back after the adds,
+    and await it again, for ever."""
+    adds = [action for action in plan.changes if not comes_last(action)]
+    hoped = [Outcome(action=action, result=Result.DONE) for action in adds]
     return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
 
 
-def removals_left(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome], brake: Brake) -> Removals:
-    """Return the removals left after the plan's renewals and adds (`done`). Removals without a successor are not
-    weighed."""
+def removals_left(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Sequence[Outcome],
+    brake: Brake,
+) -> Removals:
+    """Return the removals left after the plan's renewals and adds (`done`). Removals without a
+    successor are not weighed."""
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
-    # Weighed without the adds that failed, and without instances that expired and were not registered again: these are
-    # no UP instances any more, of which the losses could be a small part.
-    failed = {o.action.key for o in done if o.failed and isinstance(o.action, Register | Update)}
-    achieved = replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
-    ended = {outcome.action.key: outcome for outcome in done}
-    expired = {key for key, one in ended.items() if isinstance(one.action, Renew) and one.status is None}
-    left = replace(observed, ours={key: one for key, one in observed.ours.items() if key not in expired})
-    again = apply_brake(renewed_instead(achieved, kept_back), left, brake)
+    achieved = renewed_instead(_without_failed_adds(plan, done), kept_back)
+    again = apply_brake(achieved, _without_expired(observed, done), brake)
     plan = hold_back(plan, again.held)
-    actions = _last_actions(plan)
-    return Removals(plan=plan, actions=actions, kept_back=kept_back, held=again.held, confirmed=again.confirmed)
+    return Removals(
+        plan=plan,
+        actions=_last_actions(plan),
+        kept_back=kept_back,
+        held=again.held,
+        confirmed=again.confirmed,
+    )
 
 
-def _kept_back(plan: Plan, desired: Desired, observed: Observed, done: Sequence[Outcome]) -> dict[InstanceKey, str]:
-    blocked, refused = _blocked(plan, desired, observed), _refused(desired, observed)
-    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
+def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
+    failed = set()
+    for outcome in done:
+        if outcome.failed and isinstance(outcome.action, Register | Update):
+            failed.add(outcome.action.key)
+    left = [action for action in plan.actions if action.key not in failed]
+    return replace(plan, actions=tuple(left))
+
+
+def _without_expired(observed: Observed, done: Iterable[Outcome]) -> Observed:
+    """Leave out instances that expired and were not registered again. Among many of them, the
+    losses of this pass could seem to be a small part."""
+    ended = {outcome.action.key: outcome for outcome in done}
+    expired = set()
+    for key, outcome in ended.items():
+        if isinstance(outcome.action, Renew) and outcome.status is None:
+            expired.add(key)
+    left = {}
+    for key, instance in observed.ours.items():
+        if key not in expired:
+            left[key] = instance
+    return replace(observed, ours=left)
+
+
+def _kept_back(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Sequence[Outcome],
+) -> dict[InstanceKey, str]:
+    kept_back = failed_adds(
+        _last_actions(plan),
+        done,
+        observed.ours,
+        blocked=_blocked(plan, desired, observed),
+        waiting=_awaited(plan, desired),
+        refused=_refused(desired, observed),
+    )
     return kept_back | not_moved(plan, done, observed)
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:
     """Return every cancel, and every change from UP to DOWN."""
-    return tuple(a for a in plan.changes if isinstance(a, Update | Cancel) and comes_last(a))
+    actions = []
+    for action in plan.changes:
+        if isinstance(action, Update | Cancel) and comes_last(action):
+            actions.append(action)
+    return tuple(actions)
 
 
 def failed_adds(
     removals: Iterable[Update | Cancel],
     outcomes: Iterable[Outcome],
     registered: Mapping[InstanceKey, ObservedInstance],
-    blocked: Iterable[tuple[SyncerRef, Instance]] = (),
+    blocked: Iterable[_Add] = (),
     waiting: Iterable[tuple[_PodOf, str]] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
-    """Return the removals to hold back, each with its reason.
+    """Return the removals to hold back, each with its reason. The first row that fits decides.
 
-    A removal is held back if an add of the same app, VIP or syncer failed or was blocked, and no UP instance of that
-    name would be left. More exactly:
+    | a removal                                                          | is        |
+    |--------------------------------------------------------------------|-----------|
+    | of an instance at whose address another pod is: its callers would  | made      |
+    | reach another app                                                  |           |
+    | whose own pod could not be added under another key, as a call      | held back |
+    | failed, and whose syncer is not being deleted                      |           |
+    | that leaves an UP instance of its app and all its VIPs, even       | made      |
+    | another syncer's: else a refused add would keep a dead pod for     |           |
+    | ever. Not a pod that lives, and is over a limit or could not be    |           |
+    | added under another name                                           |           |
+    | that leaves no UP instance of an app, VIP or syncer of which an    | held back |
+    | add failed or was blocked                                          |           |
+    | else                                                               | made      |
 
-    - It is made if its app and all its VIPs keep an UP instance, even another syncer's: else a refused add would keep a
-      dead pod for ever. This does not apply to a pod that lives and is only over a limit, or that could not be added
-      under another name.
-    - It is held back in any case if its own pod could not be added under another key, because a call
-      failed. An endpoint without a pod is known by address and port. A pod that has another address now does not
-      count.
-    - It is made if another pod has its address: its callers would reach another app.
-
-    `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are wanted instances
-    that could not be tried. `waiting` are the pods, with addresses, of instances that were unread.
-    Removals of `refused` syncers count as if an add of their app had failed. The name of that app proves nothing,
-    because it may be another team's.
-    """
-    taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
+    `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are
+    wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
+    that were unread. Removals of `refused` syncers count as if an add of their app had failed. The
+    name of that app proves nothing, because it may be another team's."""
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
-    adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
-    awaited = [*waiting, *(pod for syncer, instance in adds for pod in _same(instance, syncer))]
-    expired = [
-        one.action for one in ended.values() if isinstance(one.action, Renew) and not _registered_everywhere(one)
-    ]
-    gone = [(action.syncer, action.if_gone) for action in expired if action.if_gone and action.syncer]
-    lacking = [*blocked, *adds, *gone]
-    if not (lacking or awaited or refused):
+    adds = _broken_adds(ended)
+    lacking = [*blocked, *adds, *_lost(ended)]
+    pods = [*waiting]
+    for syncer, instance in adds:
+        pods += _same(instance, syncer)
+    if not (lacking or pods or refused):
         return {}  # nearly always
-    failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
-    moving = {instance.ip_addr for _, instance in lacking}
-    addresses: dict[_PodOf, set[str]] = {}
-    for pod, address in awaited:
-        addresses.setdefault(pod, set()).add(address)
+    taken = _losses(removals)
     left = _left_up(ended, registered, taken)
+    successors = _Successors(lacking, pods, refused)
     held_back = {}
     for key, grounds in taken.items():
-        if grounds is Grounds.REPLACED:
-            continue
-        there, syncer = registered[key].instance, syncer_of(registered[key])
-        lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
-        harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
-        # A pod has an address of each family, so an IPv4 address does not show that it lost its IPv6 address. Within a
-        # family, a pod with a new sandbox has a new address under the same UID.
-        now = [address for pod, _ in _same(there, syncer) for address in addresses.get(pod, ())]
-        own = any(address == there.ip_addr or (":" in address) is not (":" in there.ip_addr) for address in now)
-        own = own and grounds is not Grounds.SYNCER_DELETED
-        names = _names(key, there.vip_address, syncer)
-        awaits = names if syncer in refused else failed.intersection(names)
-        if own or (any(not left[name] for name in awaits) and not harmless):
+        if successors.keep(registered[key], grounds, left):
             held_back[key] = "not removed, because no replacement is registered yet"
     return held_back
+
+
+def _losses(removals: Iterable[Removal]) -> dict[InstanceKey, Grounds]:
+    """Return the grounds of the removals by which callers lose an UP instance. They keep the pod's
+    own."""
+    taken: dict[InstanceKey, Grounds] = {}
+    for removal in removals:
+        if removes(removal) and removal.grounds is not Grounds.DUPLICATE:
+            taken[removal.key] = removal.grounds
+    return taken
+
+
+def _broken_adds(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
+    """Return the instances that a failed call was to bring UP."""
+    adds: list[_Add] = []
+    for outcome in ended.values():
+        action = outcome.action
+        if outcome.failed and isinstance(action, Register | Update) and brings_up(action):
+            adds.append((action.syncer, action.instance))
+    return adds
+
+
+def _lost(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
+    """Return the wanted instances that Eureka, or one of its servers, has lost and not got
+    again."""
+    lost: list[_Add] = []
+    for outcome in ended.values():
+        action = outcome.action
+        if not isinstance(action, Renew) or _registered_everywhere(outcome):
+            continue
+        if action.if_gone and action.syncer:
+            lost.append((action.syncer, action.if_gone))
+    return lost
+
+
+class _Successors:
+    """The instances that should be UP by now and are not."""
+
+    def __init__(
+        self,
+        lacking: Iterable[_Add],
+        pods: Iterable[tuple[_PodOf, str]],
+        refused: Collection[SyncerRef],
+    ) -> None:
+        self._names: set[str] = set()
+        self._addresses: set[str] = set()
+        for syncer, instance in lacking:
+            self._names.update(_names(instance.key, instance.vip_address, syncer))
+            self._addresses.add(instance.ip_addr)
+        self._addresses_of: dict[_PodOf, list[str]] = {}  # of pods that could not be added
+        for pod, address in pods:
+            self._addresses_of.setdefault(pod, []).append(address)
+        self._refused = refused
+
+    def keep(self, observed: ObservedInstance, grounds: Grounds, left: Mapping[str, int]) -> bool:
+        """Say whether the removal of an instance has to wait, by the table of `failed_adds`. `left`
+        has the number of UP instances by name."""
+        if grounds is Grounds.REPLACED:
+            return False
+        instance, syncer = observed.instance, syncer_of(observed)
+        if grounds is not Grounds.SYNCER_DELETED and self._are_of_its_pod(instance, syncer):
+            return True
+        lives = grounds is Grounds.OVER_LIMIT or instance.ip_addr in self._addresses
+        called = _called(instance.key, instance.vip_address)
+        if not lives and all(left[name] for name in called):
+            return False
+        names = _names(instance.key, instance.vip_address, syncer)
+        awaited = names if syncer in self._refused else self._names.intersection(names)
+        return not all(left[name] for name in awaited)
+
+    def _are_of_its_pod(self, instance: Instance, syncer: SyncerRef | None) -> bool:
+        """Say whether its own pod could not be added under another key. A pod with a new sandbox
+        has a new address under the same UID, so its old instance serves nobody."""
+        for pod, _ in _same(instance, syncer):
+            for address in self._addresses_of.get(pod, ()):
+                # A pod has an address of each family. One of another family shows no new sandbox.
+                other_family = (":" in address) is not (":" in instance.ip_addr)
+                if other_family or address == instance.ip_addr:
+                    return True
+        return False
 
 
 def _left_up(
@@ -189,16 +310,13 @@ def _left_up(
     return left
 
 
-_PodOf: TypeAlias = tuple[str, str]  # the app or the syncer, and the pod's UID, or address and port without a pod
-
-
 def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
-    """Return the names under which another instance is of the same pod, with its address: by syncer, and if there is a
-    pod UID also by app."""
-    uid = pod_uid_of(instance)
-    who = uid or f"{instance.ip_addr}:{instance.main_port}"
-    names = [f"syncer {syncer}", *([f"app {instance.key.app}"] if uid else [])]
-    return [((name, who), instance.ip_addr) for name in names]
+    """Return the names under which another instance is of the same pod, with its address: by
+    syncer, and if there is a pod UID also by app."""
+    uid, address = pod_uid_of(instance), instance.ip_addr
+    if uid is None:
+        return [((f"syncer {syncer}", f"{address}:{instance.main_port}"), address)]
+    return [((f"syncer {syncer}", uid), address), ((f"app {instance.key.app}", uid), address)]
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
@@ -213,7 +331,9 @@ def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
 
 def _registered_everywhere(outcome: Outcome) -> bool:
     """Say whether the instance is registered, and callers of each Eureka server find it."""
-    return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
+    if outcome.lacking and outcome.status is InstanceStatus.UP:
+        return False
+    return outcome.status is not None
 
 
 def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
@@ -222,33 +342,40 @@ def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tupl
 
 def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
     """Return the names by which callers know an instance."""
-    return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
+    vips = [name for name in vip_address.split(",") if name]
+    return (f"app {key.app}", *(f"vip {name}" for name in vips))
 
 
-def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
+def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
     """Return the wanted UP instances that could not be tried."""
     tried = {action.key for action in plan.changes if isinstance(action, Register)}
-    blocked = [(one, wanted.instance) for one in plan.blocked if (wanted := desired.wanted(one.key))]
-    return [
-        (one.syncer, instance)
-        for one, instance in blocked
-        if one.key not in tried and instance.status is InstanceStatus.UP and not _is_served(one, instance, observed)
-    ]
+    adds: list[_Add] = []
+    for blocked in plan.blocked:
+        wanted = desired.wanted(blocked.key)
+        if wanted is None or blocked.key in tried:
+            continue
+        up = wanted.instance.status is InstanceStatus.UP
+        if up and not _is_served(blocked, wanted.instance, observed):
+            adds.append((blocked.syncer, wanted.instance))
+    return adds
 
 
 def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
-    """Return the syncers without a grant of their Namespace that want an UP instance that is not registered."""
-    return frozenset(
-        ref
-        for ref, claim in desired.claims.items()
-        if isinstance(claim, NotServed) and claim.refused
-        for key, one in claim.refused.wanted.items()
-        if one.instance.status is InstanceStatus.UP and key not in observed.ours
-    )
+    """Return the syncers without a grant of their Namespace that want an UP instance that is not
+    registered."""
+    refused = set()
+    for ref, claim in desired.claims.items():
+        if not isinstance(claim, NotServed) or claim.refused is None:
+            continue
+        for key, wanted in claim.refused.wanted.items():
+            if wanted.instance.status is InstanceStatus.UP and key not in observed.ours:
+                refused.add(ref)
+    return frozenset(refused)
 
 
 def _is_served(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
-    """Say whether the pod's own instance serves callers as ours would, or ours is registered as well."""
+    """Say whether the pod's own instance serves callers as ours would, or ours is registered as
+    well."""
     other = observed.others.get(blocked.other) if blocked.other else None
     if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False

@@ -8,6 +8,7 @@ from enum import StrEnum
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
+from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.errors import SourceUnknown
@@ -90,7 +91,7 @@ def drain_of(
         else:
             read(Kind.POD, f"pod {pod.name}", listed)
     by = tuple(dict.fromkeys(kind for kind, _ in drained))
-    if Kind.SERVICE not in by and any(drainable(service.name, service.annotations).drained for service in perhaps):
+    if Kind.SERVICE not in by and any(_drains(service) for service in perhaps):
         unknown.add(Kind.SERVICE)
     if not by and not ignored and not unknown:  # as of nearly all instances
         return NO_DRAIN
@@ -100,6 +101,10 @@ def drain_of(
         drain_unknown=frozenset(unknown),
         ignored=tuple(ignored),
     )
+
+
+def _drains(service: Service) -> bool:
+    return drainable(service.name, service.annotations).drained
 
 
 def drains_denied(pods: Known) -> Iterator[str]:
@@ -139,12 +144,17 @@ class Catalog:
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
         """Return the Services that match the selector, sorted by name."""
-        candidates: Collection[Service] = self._by_name.values()
+        matching = [service for service in self._candidates(selector) if selector.matches(service)]
+        return tuple(sorted(matching, key=lambda service: service.name))
+
+    def _candidates(self, selector: Selector) -> Collection[Service]:
+        """Return the Services by the index that leaves the fewest."""
         if selector.service is not None:
-            candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
-        elif selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
-            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
-        return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
+            named = self._by_name.get(selector.service)
+            return [] if named is None else [named]
+        if selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
+            return min((self._by_label.get(label, []) for label in selector.labels), key=len)
+        return self._by_name.values()
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:
         return self._slices.get(service.name, ())
@@ -167,7 +177,7 @@ class Catalog:
         if isinstance(source, Unknown):
             raise SourceUnknown(Server.KUBERNETES, source)
         if name not in self._indexes:
-            self._indexes[name] = {id_of(one): one for one in source.data}
+            self._indexes[name] = {id_of(item): item for item in source.data}
         return self._indexes[name]
 
 
@@ -203,7 +213,11 @@ class Catalogs:
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""
-        return {name: one.data.services for name, one in self._known.items() if isinstance(one, Complete)}
+        services = {}
+        for namespace, catalog in self._known.items():
+            if isinstance(catalog, Complete):
+                services[namespace] = catalog.data.services
+        return services
 
 
 def same(some: Sequence[object], others: Sequence[object]) -> bool:
@@ -212,22 +226,44 @@ def same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
-    """Map each namespace, address and port to the UIDs of the namespace's pods that listen there and do not terminate.
+    """Map each socket at which a ready pod listens to the UIDs of all pods that slices list there.
 
-    Two pods never share an address **and** a port, so that another UID there proves that the first pod is gone. Slices
-    of another namespace prove nothing, because its users could write any address into them. Slices of a Service without
-    a selector do not count, because no controller updates them.
+    Two pods never listen at one address **and** port. So a ready pod there proves that a pod is gone
+    which no slice lists there. What proves nothing:
+
+    | what is listed                                | why it proves nothing                             |
+    |-----------------------------------------------|---------------------------------------------------|
+    | a pod that is not ready                       | on its host's network it may only want the port,  |
+    |                                               | which another pod has, and restart for ever       |
+    | a pod that terminates                         | the address may have been given away              |
+    | a slice of another namespace                  | its users could write any address                 |
+    | a slice of a Service without a selector       | no controller updates it                          |
     """
-    found: dict[PodSocket, set[str]] = {}
-    for namespace, source in view.slices.by_namespace.items():
-        services = view.services.of(namespace)
-        if isinstance(source, Unknown) or isinstance(services, Unknown):
-            continue
-        kept_up = {one.name for one in services.data if one.selects and not one.is_external_name}
-        for piece in (one for one in source.data if one.service in kept_up):
+    listed: dict[PodSocket, set[str]] = {}
+    ready: set[PodSocket] = set()
+    for namespace in view.slices.by_namespace:
+        for service, piece in _slices_kept_up(namespace, view):
             numbers = [port.port for port in piece.ports if port.port is not None]
             for endpoint in piece.endpoints:
-                if endpoint.pod is not None and not endpoint.terminating:
-                    for number in numbers:
-                        found.setdefault((namespace, endpoint.address, number), set()).add(endpoint.pod.uid)
-    return {socket: Complete(data=frozenset(uids)) for socket, uids in found.items()}
+                if endpoint.pod is None or endpoint.terminating:
+                    continue
+                for number in numbers:
+                    socket = (namespace, endpoint.address, number)
+                    listed.setdefault(socket, set()).add(endpoint.pod.uid)
+                    if healthy(endpoint, service):
+                        ready.add(socket)
+    return {socket: Complete(data=frozenset(listed[socket])) for socket in ready}
+
+
+def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service, EndpointSlice]]:
+    """Yield the slices of a namespace that the cluster keeps up to date, each with its Service."""
+    services, slices = view.services.of(namespace), view.slices.of(namespace)
+    if isinstance(services, Unknown) or isinstance(slices, Unknown):
+        return
+    selecting = {}
+    for service in services.data:
+        if service.selects and not service.is_external_name:
+            selecting[service.name] = service
+    for piece in slices.data:
+        if piece.service in selecting:
+            yield selecting[piece.service], piece

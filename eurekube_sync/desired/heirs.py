@@ -6,119 +6,214 @@ longer wanted by anyone who could be read, although their pods serve. They wait 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
+from eurekube_sync.desired.catalog import Catalog, Catalogs
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Kept, NotServed, Serving, wanted_in
+from eurekube_sync.desired.endpoints import missing_slices
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, SyncerRef
-from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
-from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.desired.spec import Syncer, parse, selected_namespace
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import address_in, as_in_id, pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 
 
 class Heirs:
-    """The syncers of a pass that may be heirs, by the namespace where they select."""
+    """The syncers of a pass that may be heirs, by the namespace where they select. An answer takes the
+    same time, however many syncers there are."""
 
-    def __init__(self, claims: Mapping[SyncerRef, Claim], view: ClusterView, scope: Scope) -> None:
+    def __init__(
+        self,
+        claims: Mapping[SyncerRef, Claim],
+        catalogs: Catalogs,
+        syncers: Listed[SyncerObject],
+        scope: Scope,
+    ) -> None:
         self._claims = claims
-        self._view = view
+        self._catalogs = catalogs
         self._scope = scope
-        self._unread: dict[str, SyncerRef] = {}  # of several, the first by name
+        self._unread: dict[str, list[SyncerObject]] = {}
         self._doubtful: dict[str, list[Serving]] = {}
-        self._listed_pods: dict[str, frozenset[str]] = {}
-        for ref, claim in sorted(claims.items()):
+        for _, claim in sorted(claims.items()):
             namespace = selected_namespace(claim.syncer)
             if isinstance(claim, NotServed) and claim.unknown and claim.syncer.deleted is None:
-                self._unread.setdefault(namespace, ref)
+                self._unread.setdefault(namespace, []).append(claim.syncer)
             elif isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing:
                 self._doubtful.setdefault(namespace, []).append(claim)
-        self._unlisted = [
-            namespace
-            for namespace, source in sorted(view.syncers.by_namespace.items())
-            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ
-        ]
+        self._unlisted = []
+        for namespace, source in sorted(syncers.by_namespace.items()):
+            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+                self._unlisted.append(namespace)
+        self._unread_in: dict[str, _Unread] = {}
+        self._doubtful_in: dict[str, _Doubtful] = {}
 
     @property
     def any(self) -> bool:
         """Whether there may be one at all. In nearly every pass every syncer could be read."""
         return bool(self._unread or self._doubtful or self._unlisted)
 
-    def unread_in(self, namespace: str) -> str | None:
-        """Return why what is registered in a namespace may be another syncer's soon, as a clause;
-        None if all syncers that may select there could be read."""
-        could_not = "may claim it, and could not be read"
-        if namespace in self._unread:
-            return f"syncer {self._unread[namespace]} {could_not}"
-        for own in self._unlisted:
-            if self._scope.may_reach(own, namespace):
-                return f"a syncer of namespace {own} {could_not}"
-        return None
-
     def of(self, instance: ObservedInstance) -> str | None:
         """Return why an instance is kept that its own syncer gives up, as a clause; None if no
         syncer may claim it."""
-        namespace, own = self._namespace_of(instance), syncer_of(instance)
-        if unread := self.unread_in(namespace):
+        namespace, pod = self._namespace_of(instance), pod_uid_of(instance)
+        place = pod or as_in_id(instance.instance.ip_addr)
+        unread = self._in(namespace).may_claim(instance.key.app, place, of_a_pod=pod is not None)
+        if unread or namespace not in self._doubtful:
             return unread
-        for claim in self._doubtful.get(namespace, ()):
-            verdict = claim.verdicts.get(instance.key)
-            # The app of such a syncer is known, so nothing of another app waits for it.
-            may = isinstance(verdict, Kept) or (verdict is None and instance.key.app in claim.apps)
-            if may and claim.syncer.ref != own and (why := claim.keeps(instance)):
-                return f"syncer {claim.syncer.ref} may claim it: {why}"
-        return None
+        if namespace not in self._doubtful_in:
+            self._doubtful_in[namespace] = _Doubtful(self._doubtful[namespace])
+        return self._doubtful_in[namespace].may_claim(instance)
 
-    def of_moved(self, instance: ObservedInstance) -> str | None:
-        """Return the same of an instance that is no longer behind the Services of its syncer. An
-        heir finds its pod in the slices, so a pod that these lack is nobody's."""
-        claim = self._claim_of(instance)
-        namespace = self._namespace_of(instance)
-        listed = self._view.slices.of(namespace)
-        of_service = claim is not None and claim.syncer.spec.get("mode") == "service"
-        if isinstance(listed, Complete) and not of_service:
-            sought = pod_uid_of(instance) or instance.instance.ip_addr
-            if sought not in self._behind_services(namespace, listed.data):
-                return None
-        return self.of(instance)
+    def of_id(self, key: InstanceKey, namespace: str) -> str | None:
+        """Return why an id that no list shows may be another syncer's by now, as a clause; None if
+        all syncers that may register it could be read. Their Services are in `namespace`."""
+        return self._in(namespace).may_claim(key.app, address_in(key), of_a_pod=False)
 
-    def _behind_services(self, namespace: str, slices: Sequence[EndpointSlice]) -> frozenset[str]:
-        """Return the UIDs of the pods in these slices, and the addresses."""
-        if namespace not in self._listed_pods:
-            found: set[str] = set()
-            for piece in slices:
-                for endpoint in piece.endpoints:
-                    found.add(endpoint.address)
-                    found.add(endpoint.pod.uid if endpoint.pod else "")
-            self._listed_pods[namespace] = frozenset(found)
-        return self._listed_pods[namespace]
+    def _in(self, namespace: str) -> _Unread:
+        if namespace not in self._unread_in:
+            unlisted = [own for own in self._unlisted if self._scope.may_reach(own, namespace)]
+            syncers = self._unread.get(namespace, ())
+            # Without such a syncer the Services of the namespace are not needed.
+            catalog = self._catalogs.of(namespace) if syncers or unlisted else None
+            self._unread_in[namespace] = _Unread(syncers, unlisted, catalog)
+        return self._unread_in[namespace]
 
     def _namespace_of(self, instance: ObservedInstance) -> str:
         """Return the namespace of an instance's pod; without a pod, where its syncer selects."""
         if namespace := pod_namespace_of(instance):
             return namespace
-        if claim := self._claim_of(instance):
-            return selected_namespace(claim.syncer)
         syncer = syncer_of(instance)
         assert syncer is not None  # `Observed.ours` holds none without
-        return syncer.namespace
+        claim = self._claims.get(syncer)
+        return selected_namespace(claim.syncer) if claim else syncer.namespace
 
-    def _claim_of(self, instance: ObservedInstance) -> Claim | None:
-        syncer = syncer_of(instance)
-        return self._claims.get(syncer) if syncer else None
+
+class _Unread:
+    """What may be claimed in one namespace by syncers that could not be read. A syncer of a namespace
+    whose syncers could not even be listed may select any Service, and name any app."""
+
+    def __init__(
+        self, syncers: Iterable[SyncerObject], unlisted: Sequence[str], catalog: Complete[Catalog] | Unknown | None
+    ) -> None:
+        self._unlisted = unlisted[0] if unlisted else None
+        self._anything: SyncerRef | None = None  # it may claim any instance
+        self._of_app: dict[str, SyncerRef] = {}  # it may claim any instance of the app
+        self._of_service: dict[tuple[str, str], SyncerRef] = {}  # by app and Service: its endpoints
+        self._services_of: dict[str, list[str]] = {}  # by pod UID, and by address as in an id
+        self._incomplete: set[str] = set()  # Services whose slices may not list all of their pods
+        known = catalog.data if isinstance(catalog, Complete) else None
+        self._services_known = known is not None
+        if known is not None:
+            self._look_at(known)
+        for syncer in syncers:
+            self._add(syncer, known)
+
+    def _look_at(self, catalog: Catalog) -> None:
+        """Find out which endpoints the Services have."""
+        for service in catalog.services:
+            slices = catalog.slices_of(service)
+            # No controller updates the slices of a Service that became an ExternalName.
+            outdated = service.is_external_name and bool(slices)
+            if outdated or missing_slices(service, slices, family=None):
+                self._incomplete.add(service.name)
+            places: dict[str, None] = {}
+            for piece in slices:
+                for endpoint in piece.endpoints:
+                    places[as_in_id(endpoint.address)] = None
+                    if endpoint.pod is not None:
+                        places[endpoint.pod.uid] = None
+            for place in places:
+                self._services_of.setdefault(place, []).append(service.name)
+
+    def _add(self, syncer: SyncerObject, catalog: Catalog | None) -> None:
+        """Add what a syncer may claim, as far as its Services are known. Of several, the first counts."""
+        try:
+            spec = parse(syncer)
+        except InvalidSyncer:
+            return  # it will not be served when it can be read
+        if catalog is not None:
+            for service in catalog.matching(spec.selector):
+                self._add_service(syncer.ref, spec, service)
+        elif spec.app_name:
+            self._of_app.setdefault(spec.app_name.upper(), syncer.ref)
+        else:
+            self._anything = self._anything or syncer.ref
+
+    def _add_service(self, ref: SyncerRef, spec: Syncer, service: Service) -> None:
+        app = (spec.app_name or service.name).upper()
+        # In `mode: service` it registers addresses that are in no slice.
+        if spec.mode == "service" or service.name in self._incomplete:
+            self._of_app.setdefault(app, ref)
+        else:
+            self._of_service.setdefault((app, service.name), ref)
+
+    def may_claim(self, app: str, place: str, *, of_a_pod: bool) -> str | None:
+        """Return which syncer may claim an instance or an id of the app, as a clause. `place` is its
+        pod's UID, or its address as in an id."""
+        could_not = "may claim it, and could not be read"
+        services = self._services_of.get(place, ())
+        claimants = [self._anything, self._of_app.get(app)]
+        for service in services:
+            claimants.append(self._of_service.get((app, service)))
+        for syncer in claimants:
+            if syncer is not None:
+                return f"syncer {syncer} {could_not}"
+        # A pod in no slice is behind no Service, so nobody could claim it.
+        nobodys = of_a_pod and self._services_known and not self._incomplete and not services
+        if self._unlisted is None or nobodys:
+            return None
+        return f"a syncer of namespace {self._unlisted} {could_not}"
+
+
+class _Doubtful:
+    """What may be claimed in one namespace by syncers that are served, and that know too little of an
+    endpoint or a Service. Their apps are known, so nothing of another app waits for them."""
+
+    def __init__(self, claims: Iterable[Serving]) -> None:
+        self._keeping: dict[InstanceKey, list[Serving]] = {}
+        self._unplaced: dict[str, list[Serving]] = {}  # by pod UID or address
+        self._incomplete: dict[str, list[Serving]] = {}  # by app
+        for claim in claims:
+            for key in claim.of(Kept):
+                self._keeping.setdefault(key, []).append(claim)
+            for place in claim.unplaced:
+                self._unplaced.setdefault(place, []).append(claim)
+            if claim.incomplete:
+                for app in claim.apps:
+                    self._incomplete.setdefault(app, []).append(claim)
+
+    def may_claim(self, instance: ObservedInstance) -> str | None:
+        """Return which syncer may claim an instance, and why, as a clause; never its own syncer."""
+        key, own = instance.key, syncer_of(instance)
+        place = pod_uid_of(instance) or instance.instance.ip_addr
+        claims = chain(
+            self._keeping.get(key, ()),
+            self._unplaced.get(place, ()),
+            self._incomplete.get(key.app, ()),
+        )
+        for claim in claims:
+            verdict = claim.verdicts.get(key)
+            may = isinstance(verdict, Kept) or (verdict is None and key.app in claim.apps)
+            if may and claim.syncer.ref != own:
+                return f"syncer {claim.syncer.ref} may claim it: {claim.keeps(instance)}"
+        return None
 
 
 def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     """Return why an instance that nobody wants is kept for an heir, as a clause; None if it is not.
 
-    | the syncer in its mark                              | the heir comes from          |
-    |-----------------------------------------------------|------------------------------|
-    | is being deleted, or is gone                        | all that may select there    |
-    | has limit 0                                         | the same                     |
-    | is served, and its Services lack the endpoint:      | the same, if slices have the |
-    | its selector, or the Service, was changed           | pod                          |
-    | is served, and says what to do with the endpoint    | nobody, it decides           |
-    | is not served                                       | nobody, it keeps it itself   |
+    | the syncer in its mark                              | the heir comes from             |
+    |-----------------------------------------------------|---------------------------------|
+    | is being deleted, or is gone                        | all whose Services, as far as   |
+    |                                                     | they are known, have its pod    |
+    | has limit 0                                         | the same                        |
+    | is served, and its Services lack the endpoint:      | the same                        |
+    | its selector, or the Service, was changed           |                                 |
+    | is served, and says what to do with the endpoint    | nobody, it decides              |
+    | is not served                                       | nobody, it keeps it itself      |
     """
     heirs = desired.heirs
     if heirs is None or not heirs.any:
@@ -128,7 +223,7 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
         case None | Deleting():
             return heirs.of(instance)
         case Serving() as claim if instance.key not in claim.verdicts:
-            return heirs.of_moved(instance)
+            return heirs.of(instance)
         case Serving() as claim if claim.conduct.claims_nothing:
             known = wanted_in(claim.verdicts[instance.key]) is not None
             return heirs.of(instance) if known else None

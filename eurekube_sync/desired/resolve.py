@@ -113,7 +113,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
         wanted_by=wanted_by,
         syncers=syncers,
         sockets=cache(lambda: pods_by_socket(view)),
-        heirs=Heirs(claims, view, scope),
+        heirs=Heirs(claims, catalogs, view.syncers, scope),
         crd_installed=view.crd_installed,
     )
 

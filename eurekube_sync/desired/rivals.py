@@ -7,7 +7,7 @@ the cluster gave it, and any other address to the syncer that was registered fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +33,8 @@ class Bid(NamedTuple):
 
 
 class _Holder(NamedTuple):
+    """The first syncer, by rank, at a place."""
+
     syncer: SyncerObject
     idle: bool  # it registers nothing there, so that another syncer's instance stays
 
@@ -53,44 +55,88 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     which stay UP."""
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
     serving.sort(key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim)))
-    claims = dict(made)
     if not _claimed_twice(serving):  # the usual case
-        return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
-    wanted_by: dict[InstanceKey, SyncerRef] = {}
-    holders: dict[_Place, _Holder] = {}
-    bids: list[Bid] = []
+        wanted_by = {}
+        for claim in serving:
+            wanted_by.update(dict.fromkeys(claim.wanted, claim.syncer.ref))
+        return dict(made), wanted_by
+    sharing = _Sharing()
     for claim in serving:
-        ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
-        sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
-        places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
-        held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
-        idle = {key for key, one in held.items() if one.idle and key not in wanted_by}
-        if held and not claim.conduct.claims_nothing:  # with limit 0 it registers nothing, which is no conflict
-            verdicts = dict(claim.verdicts)
-            for key, one in held.items():
-                at_home = _away(claim.syncer) and not _away(one.syncer)
-                rival = Rival(one.syncer.ref, Right.HOME if at_home else Right.AGE)
-                mine = wanted[key]
-                verdicts[key] = replace(mine, rival=rival) if key in idle else Taken(wanted=mine, rival=rival)
-            claims[ref] = replace(claim, verdicts=verdicts)
-        for key, taken in places.items():
-            if key not in held or key in idle:
-                wanted_by[key] = ref
-            if key not in held:
-                holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
-                if not claim.conduct.claims_nothing:
-                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
-        for key, kept in claim.of(Kept).items():
-            for place in _places(key, namespace, _sockets(key, kept)):
-                holders.setdefault(place, _Holder(claim.syncer, idle=True))
+        sharing.add(claim)
+    claims = {**made, **sharing.claims}
     rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid, rival in outdone(bids):
+    for bid, rival in outdone(sharing.bids):
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
-        outbid = claims[ref]
-        assert isinstance(outbid, Serving)  # only such claims bid
-        claims[ref] = outbid.outdone_by(theirs)
-    return claims, wanted_by
+        claims[ref] = sharing.claims[ref].outdone_by(theirs)
+    return claims, sharing.wanted_by
+
+
+class _Sharing:
+    """What has been given to the syncers so far. They are added by rank, the first one first.
+
+    | who has the place already             | the syncer                                                |
+    |---------------------------------------|-----------------------------------------------------------|
+    | nobody                                | has it now                                                |
+    | one that registers nothing there, and | updates what stands there, and registers nothing new      |
+    | nobody else wants the key             |                                                           |
+    | another one                           | does not want the instance any more                       |
+    """
+
+    def __init__(self) -> None:
+        self.claims: dict[SyncerRef, Serving] = {}
+        self.wanted_by: dict[InstanceKey, SyncerRef] = {}
+        self.bids: list[Bid] = []
+        self._holders: dict[_Place, _Holder] = {}
+
+    def add(self, claim: Serving) -> None:
+        """Give the syncer what nobody of a higher rank has."""
+        ref, namespace = claim.syncer.ref, selected_namespace(claim.syncer)
+        # With limit 0 it registers nothing, which is no conflict.
+        registers = not claim.conduct.claims_nothing
+        places = {}
+        for key, wanted in claim.wanted.items():
+            places[key] = _places(key, namespace, sockets_of(wanted.instance))
+        # All are looked up before the first is given away: two sockets of one syncer are no conflict.
+        held: dict[InstanceKey, _Holder] = {}
+        for key, there in places.items():
+            holder = self._holder_of(there)
+            if holder is not None:
+                held[key] = holder
+        idle = {key for key, holder in held.items() if holder.idle and key not in self.wanted_by}
+        self.claims[ref] = _with_rivals(claim, held, idle) if held and registers else claim
+        for key, there in places.items():
+            if key not in held or key in idle:
+                self.wanted_by[key] = ref
+            if key in held:
+                continue
+            self._holders.update(dict.fromkeys(there, _Holder(claim.syncer, idle=claim.conduct.suspend)))
+            if registers:
+                wanted = claim.wanted[key]
+                self.bids.append(Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=wanted.allotted))
+        for key, kept in claim.of(Kept).items():
+            for place in _places(key, namespace, _sockets(key, kept)):
+                self._holders.setdefault(place, _Holder(claim.syncer, idle=True))
+
+    def _holder_of(self, places: Iterable[_Place]) -> _Holder | None:
+        for place in places:
+            if place in self._holders:
+                return self._holders[place]
+        return None
+
+
+def _with_rivals(claim: Serving, held: Mapping[InstanceKey, _Holder], idle: Collection[InstanceKey]) -> Serving:
+    """Return the claim of a syncer of which other syncers hold instances; at those in `idle` they register nothing."""
+    verdicts = dict(claim.verdicts)
+    for key, holder in held.items():
+        at_home = _away(claim.syncer) and not _away(holder.syncer)
+        rival = Rival(holder.syncer.ref, Right.HOME if at_home else Right.AGE)
+        wanted = claim.wanted[key]
+        if key in idle:
+            verdicts[key] = replace(wanted, rival=rival)
+        else:
+            verdicts[key] = Taken(wanted=wanted, rival=rival)
+    return replace(claim, verdicts=verdicts)
 
 
 def _away(syncer: SyncerObject) -> bool:
@@ -101,18 +147,22 @@ def _claimed_twice(serving: Iterable[Serving]) -> bool:
     """Whether a key, or an address and port of an app, is claimed or kept more than once."""
     seen: set[InstanceKey | Socket] = set()
     for claim in serving:
-        for key, one in claim.verdicts.items():
-            if sockets := _sockets(key, one):
-                if key in seen or not seen.isdisjoint(sockets):
-                    return True
-                seen.update((key, *sockets))
+        for key, verdict in claim.verdicts.items():
+            sockets = _sockets(key, verdict)
+            if not sockets:
+                continue
+            if key in seen or not seen.isdisjoint(sockets):
+                return True
+            seen.update((key, *sockets))
     return False
 
 
 def _sockets(key: InstanceKey, verdict: Verdict) -> tuple[Socket, ...]:
     if isinstance(verdict, Wanted):
         return sockets_of(verdict.instance)
-    return ((key.app, verdict.host, verdict.port),) if isinstance(verdict, Kept) else ()
+    if isinstance(verdict, Kept):
+        return ((key.app, verdict.host, verdict.port),)
+    return ()
 
 
 def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:
@@ -126,9 +176,13 @@ def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]
         for socket in bid.sockets:
             by_socket.setdefault(socket, []).append(bid)
     for bid in bids:
-        others = (other for socket in bid.sockets for other in by_socket[socket] if other.namespace != bid.namespace)
-        if rivals := tuple(dict.fromkeys(others)):
-            yield bid, rivals
+        rivals: dict[Bid, None] = {}
+        for socket in bid.sockets:
+            for other in by_socket[socket]:
+                if other.namespace != bid.namespace:
+                    rivals[other] = None
+        if rivals:
+            yield bid, tuple(rivals)
 
 
 def outdone(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Rival]]:

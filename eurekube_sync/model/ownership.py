@@ -107,7 +107,18 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
     With the owner, an id is unique even if clusters reuse pod networks. Without the syncer's name, a renamed syncer
     keeps its ids. `namespace` is the syncer's, even if its Services are in another one, so that only the syncers of a
     namespace can claim its ids."""
-    return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
+    return f"{owner}:{namespace}:{app.lower()}:{as_in_id(address)}:{port}"
+
+
+def as_in_id(address: str) -> str:
+    """Return an address or host name as `instance_id` writes it: an IPv6 address without colons."""
+    return address.replace(":", "-")
+
+
+def address_in(key: InstanceKey) -> str:
+    """Return the address in an id that `instance_id` made, as it stands there."""
+    _, address, _ = key.id.rsplit(":", 2)
+    return address
 
 
 @lru_cache(maxsize=65_536)  # called for each instance, and there are few syncers

@@ -170,9 +170,10 @@ def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
     for claim in desired.claims.values():
         if not isinstance(claim, Deleting):
             continue
-        if claim.keys and heirs is not None and heirs.unread_in(selected_namespace(claim.syncer)):
-            continue
-        written.update(dict.fromkeys(claim.keys, claim))
+        namespace = selected_namespace(claim.syncer)
+        for key in claim.keys:
+            if heirs is None or heirs.of_id(key, namespace) is None:
+                written[key] = claim
     for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others
         if not taken and key not in observed.unread:

@@ -3,8 +3,8 @@
 dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live, or the
             installation cancels nothing; this also holds while other removals are held, and for instances that an
             abandoned deletion left
-address     if another pod of the same namespace has the address and port of a dead one, the dead one is UP there under
-            its app for at most one good pass, whatever is held; else as long as any dead pod
+address     if another ready pod of the same namespace has the address and port of a dead one, the dead one is UP there
+            under its app for at most one good pass, whatever is held; else as long as any dead pod
 held app    a removal that a test of the whole pass holds is of an app that loses instances in this pass
 
 A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
@@ -53,7 +53,8 @@ class Dead:
         self._apps: dict[str, tuple[str, str]] = {}
         """The namespace and label of each pod that ever existed, by its UID."""
         self._heard: dict[str, dict[str, tuple[float, float]]] = {}
-        """The pods seen to listen at each address, each with its first and last moment."""
+        """The ready pods seen to listen at each address, each with its latest first and its last moment."""
+        self._listening: frozenset[str] = frozenset()
         self._crds: dict[str, float] = {}
         """Since when each CRD exists, by its UID."""
         self._dead: dict[Key, tuple[float, int]] = {}
@@ -73,7 +74,10 @@ class Dead:
         self._apps.update(truth.labels)
         for uid, address in truth.listening.items():
             since, _ = self._heard.setdefault(address, {}).get(uid, (now, now))
+            if uid not in self._listening:
+                since = now
             self._heard[address][uid] = (since, now)
+        self._listening = frozenset(truth.listening)
         self._crds.setdefault(truth.crd_uid, now)
 
     def clock_is_wrong(self) -> None:
@@ -96,7 +100,7 @@ class Dead:
         return max(view.pods_listed.get(self._namespace(uid), -1.0), view.pods_listed.get("", -1.0))
 
     def is_anothers(self, view: PassView, key: Key) -> bool:
-        """Whether another living pod of its namespace has the address of a removed instance, or had it when the pass
+        """Whether another ready pod of its namespace has the address of a removed instance, or had it when the pass
         looked. A pod of another namespace proves nothing."""
         uid, looked = view.taken_pods[key], min(view.lists.get(Call.SLICES, view.moment), view.begun)
         now = self._judge.truth.listening

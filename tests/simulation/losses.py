@@ -4,7 +4,7 @@ emptied     on no server an app of ours loses its last instance while an instanc
             syncer while one of its pods should move to another name. A limit adds none if instances that a person put
             out of service have all its places
 brake       no pass removes the last UP instance that may serve of more than one app and 5 % of them, unless a person
-            asked for it by a drain or a limit; by deletions, not of more than ten apps and 20 % of them
+            asked for it by a deletion, a drain or a limit; then not of more than ten apps and 20 % of them
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .world import Key, is_apart
 if TYPE_CHECKING:
     from .judge import Judge
 
-_DELETED_APPS = 10
-_DELETED_PERCENT = 20
-"""Number of apps, or part of them, that may go at once because a person deletes their syncers."""
+_ASKED_APPS = 10
+_ASKED_PERCENT = 20
+"""Number of apps, or part of them, that may go at once because a person asked for it."""
 _LIST_IS_OLD = 60.0
 """Seconds in which a pass may not yet see what another copy did."""
 
@@ -175,17 +175,15 @@ class Losses:
             return
         apps = len(left | {key.app for key in view.taken} | {app})
         evidence = self._judge.evidence
-        deleted = any(evidence.deleted(view, view.taken[key]) for key in lost)
         if lost and all(evidence.asked_for(view, key) for key in lost):
-            if not deleted:
+            if not any(evidence.deleted(view, view.taken[key]) for key in lost):
                 self._judge.reached["an app that went to nothing by a drain or a limit"] += 1
-                return
-            view.emptied_by_deletion.add(app)
-            count = len(view.emptied_by_deletion)
+            view.emptied_as_asked.add(app)
+            count = len(view.emptied_as_asked)
             if count > 1:
-                self._judge.reached["one of several apps that one pass took, and a person deleted"] += 1
-            if count > _DELETED_APPS and count * 100 > _DELETED_PERCENT * apps:
-                raise Violation("brake", f"one pass took all of {count} apps of {apps}, for a person deletes them")
+                self._judge.reached["one of several apps that one pass took, and a person asked for"] += 1
+            if count > _ASKED_APPS and count * 100 > _ASKED_PERCENT * apps:
+                raise Violation("brake", f"one pass took all of {count} apps of {apps}, as a person asked for")
             return
         view.emptied.add(app)
         if len(view.emptied) > 1 and len(view.emptied) * 20 > apps:

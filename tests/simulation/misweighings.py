@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import braking, confirm
-from eurekube_sync.brake.braking import loss_of
+from eurekube_sync.brake import braking, confirm, weighing
 from eurekube_sync.brake.holds import BrakeLimits, Hold
+from eurekube_sync.brake.weighing import loss_of, too_much
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -19,7 +19,7 @@ from eurekube_sync.plan import ours
 
 from .defect import Defect
 
-_TOO_MUCH = braking.too_much
+_TOO_MUCH = too_much
 _DEAD = braking.dead
 _LOSS_OF = loss_of
 
@@ -37,7 +37,12 @@ def _any_number_of_apps(scales: Any, removals: Any, limits: BrakeLimits) -> Iter
 
 
 def _any_deletion(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    return _TOO_MUCH(scales, removals, replace(limits, deleted_percent=100))
+    return _TOO_MUCH(scales, removals, replace(limits, asked_percent=100))
+
+
+def _any_limit_or_drain(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    asked = (Grounds.OVER_LIMIT, Grounds.DRAINED)
+    return _TOO_MUCH(scales, [removal for removal in removals if removal.grounds not in asked], limits)
 
 
 def _with_hostages(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
@@ -98,10 +103,15 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="an instance that gives way to its pod's own is not counted",
             about="a crowd",
-            patches=((braking, "loss_of", _but_duplicates),),
+            patches=((weighing, "loss_of", _but_duplicates),),
         ),
         Defect(
             name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
+        ),
+        Defect(
+            name="any number of apps may be drained or get the limit 0",
+            about="teams",
+            patches=((braking, "too_much", _any_limit_or_drain),),
         ),
         Defect(
             name="a hold takes apps that lose nothing", about="teams", patches=((braking, "too_much", _with_hostages),)

@@ -115,7 +115,7 @@ class Truth:
     addresses: dict[str, str] = field(default_factory=dict)
     """By pod UID."""
     listening: dict[str, str] = field(default_factory=dict)
-    """The address of each pod that a Service shows and that does not terminate, by pod UID."""
+    """The address of each ready pod that a Service shows and that does not terminate, by pod UID."""
     crd_lives: bool = True
     crd_uid: str = ""
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
@@ -171,7 +171,9 @@ class Truth:
         self.listening = {
             pod["metadata"]["uid"]: pod["status"]["podIP"]
             for pod in pods
-            if "deletionTimestamp" not in pod["metadata"] and any(is_behind(pod, service) for service in services)
+            if "deletionTimestamp" not in pod["metadata"]
+            and is_true(pod, "Ready")
+            and any(is_behind(pod, service) for service in services)
         }
 
     def _look_at_claims(self, services: list[dict[str, Any]], before: Mapping[Ref, SyncerTruth], now: float) -> None:

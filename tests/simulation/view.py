@@ -57,8 +57,8 @@ class PassView:
     """The UID of the pod of each of these."""
     emptied: set[str] = field(default_factory=set)
     """Apps that it left without UP instances, and that might still have served."""
-    emptied_by_deletion: set[str] = field(default_factory=set)
-    """Apps without UP instances because a person deletes their syncers."""
+    emptied_as_asked: set[str] = field(default_factory=set)
+    """Apps without UP instances because a person asked for it."""
     serve_themselves: set[tuple[str, str]] = field(default_factory=set)
     """App and address of instances that an uncached read showed UP, and that no installation of the program wrote."""
     gave_way: dict[Key, Ref] = field(default_factory=dict)

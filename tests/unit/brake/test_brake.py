@@ -130,7 +130,7 @@ def test_the_only_app_goes_with_evidence(grounds: Grounds) -> None:
 
 
 @pytest.mark.parametrize("grounds", [Grounds.DRAINED, Grounds.OVER_LIMIT])
-def test_what_a_person_asked_for_of_one_object_empties_any_number_of_apps(grounds: Grounds) -> None:
+def test_what_a_person_asked_for_is_not_held_with_what_nobody_asked_for(grounds: Grounds) -> None:
     """A drain or a limit of 0 takes all three apps. It does not add to what nobody asked for, and is
     not held with that."""
     apps = ("a", "b", "c")
@@ -153,6 +153,19 @@ def test_an_app_that_is_drained_in_part_is_emptied_by_the_rest() -> None:
     held = brake(2, actions, apps=apps)
     assert held is not None
     assert {removal.key for removal in held.removals} == {instance(1, app=app).key for app in apps}
+
+
+def test_the_reasons_of_two_holds_are_numbered() -> None:
+    """One alone is not."""
+    holds = [
+        Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, removals=(cancel(number),))
+        for number, why in enumerate(["too many", "too many apps"])
+    ]
+    both, alone = held_of(holds), held_of(holds[:1])
+    assert both is not None
+    assert both.reason == "(1) too many; (2) too many apps"
+    assert alone is not None
+    assert alone.reason == "too many"
 
 
 def test_apps_that_move_to_another_name_are_no_loss() -> None:

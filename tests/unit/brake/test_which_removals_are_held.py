@@ -81,29 +81,59 @@ def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
     assert [len(hold.removals) for hold in two.held.holds] == [11, 20]
 
 
+ASKED_FOR = {
+    Grounds.SYNCER_DELETED: "their syncers are being deleted",
+    Grounds.DRAINED: "they are drained",
+    Grounds.OVER_LIMIT: "the limits of their syncers are lower",
+}
+
+
 @pytest.mark.parametrize(
     ("apps", "gone", "waits"),
-    [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
+    [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 6, False)],
 )
-def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits: bool) -> None:
-    """The limit is more than 10 apps and more than 20 % of them. So a team's namespace may be deleted."""
+@pytest.mark.parametrize("grounds", ASKED_FOR)
+def test_what_a_person_asked_for_has_its_own_limit(grounds: Grounds, apps: int, gone: int, waits: bool) -> None:
+    """The limit is more than 10 apps and more than 20 % of them. So a team's namespace may be deleted,
+    drained or detached, and a chart's fault that does it to every syncer waits."""
     names = [f"app{number}" for number in range(apps)]
-    braked = among(dict.fromkeys(names, 1), [deleted(name) for name in names[:gone]])
+    removals = [replace(deleted(name), grounds=grounds) for name in names[:gone]]
+    braked = among(dict.fromkeys(names, 1), [*removals])
     assert len(held(braked)) == (gone if waits else 0)
     if braked.held:
         assert braked.held.reason == (
-            f"{gone} of {apps} apps would have no UP instance left, because their syncers are being deleted"
+            f"{gone} of {apps} apps would have no UP instance left, because {ASKED_FOR[grounds]}"
         )
 
 
-def test_both_numbers_of_the_limit_on_deletions_take_effect() -> None:
-    """A deletion is held only above both."""
+def test_all_that_a_person_asked_for_counts_together() -> None:
+    """Six apps are deleted, and five are drained. What nobody asked for waits for its own rule."""
+    names = [f"app{number}" for number in range(12)]
+    asked: list[Action] = [deleted(name) for name in names[:6]]
+    asked += [replace(down(0, app=name), grounds=Grounds.DRAINED) for name in names[6:11]]
+    braked = among(dict.fromkeys(names, 1), [*asked, down(0, app="app11")])
+    assert held(braked) == {action.key for action in asked}
+    assert braked.held is not None
+    assert braked.held.reason == (
+        "11 of 12 apps would have no UP instance left, because their syncers are being deleted or they are drained"
+    )
+
+
+def test_a_lower_limit_that_empties_no_app_is_not_held() -> None:
+    """It takes all but one instance of each of 20 apps."""
+    names = [f"app{number}" for number in range(20)]
+    fewer = [cancel(n, app=name, grounds=Grounds.OVER_LIMIT) for name in names for n in range(4)]
+    assert among(dict.fromkeys(names, 5), [*fewer]).held is None
+
+
+def test_both_numbers_of_that_limit_take_effect() -> None:
+    """Deletions are held only above both."""
     names = [f"app{number}" for number in range(10)]
     actions: list[Action] = [deleted(name) for name in names[:3]]
-    three = replace(LIMITS, deleted_floor=2, deleted_percent=29)
+    three = replace(LIMITS, asked_floor=2, asked_percent=29)
     assert len(held(among(dict.fromkeys(names, 1), actions, three))) == 3
-    assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_floor=3))) == set()
-    assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_percent=30))) == set()
+    assert held(among(dict.fromkeys(names, 1), actions, replace(three, asked_floor=3))) == set()
+    assert held(among(dict.fromkeys(names, 1), actions, replace(three, asked_percent=30))) == set()
 
 
 def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:

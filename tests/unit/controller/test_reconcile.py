@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.errors import RegistryDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import Port
@@ -502,6 +503,39 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
     world.later(1)
     world.run()
     assert (len(world.statuses()), set(world.cluster.syncers)) == (1, {SyncerRef(NS, "c")})
+
+
+def limit_0(world: FakeWorld, name: str) -> None:
+    """A chart's value gives the syncer the limit 0."""
+    world.cluster.apply(syncer(name, selector={"app": name}, limit=0))
+
+
+def drained(world: FakeWorld, name: str) -> None:
+    """The same of the annotation of its Service."""
+    there = service(name, labels={"app": name})
+    world.cluster.apply(replace(there, annotations={DRAIN_ANNOTATION: "true"}))
+
+
+@pytest.mark.parametrize("fault", [limit_0, drained])
+@pytest.mark.parametrize(("apps", "holds"), [("abcdefghijk", True), ("abcdef", False)])
+def test_a_limit_or_a_drain_of_every_app_is_held(
+    fault: Callable[[FakeWorld, str], None], apps: str, holds: bool
+) -> None:
+    """A fault of a chart asks for it as well as a person. Six apps may go, as those of a namespace."""
+    world = FakeWorld()
+    for name in apps:
+        add_app(world, name, ord(name))
+    world.run()
+    for name in apps:
+        fault(world, name)
+    world.later(100)
+    report = world.run()
+    up = [status for status in world.statuses().values() if status == "UP"]
+    assert len(up) == (len(apps) if holds else 0)
+    assert (report.held is not None) is holds
+    if report.held:
+        world.run(approved=report.held.plan_id)
+        assert "UP" not in world.statuses().values()
 
 
 def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:

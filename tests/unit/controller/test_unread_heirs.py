@@ -13,6 +13,7 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointPort, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
+from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, instance, key, piece, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -50,11 +51,15 @@ def passes(world: FakeWorld, number: int = 2) -> None:
 
 def unreadable(world: FakeWorld, what: str) -> None:
     """A list of the namespace answers 403."""
-    world.cluster.unknown[what, NS] = DENIED
+    if what == "nodes":
+        world.cluster.nodes = DENIED
+    else:
+        world.cluster.unknown[what, NS] = DENIED
 
 
 def readable(world: FakeWorld) -> None:
     """All lists succeed again."""
+    world.cluster.nodes = Complete(data=())
     world.cluster.unknown.clear()
 
 
@@ -253,9 +258,9 @@ def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld]
     assert "list_pods" not in world.wire.verbs()
 
 
-def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
-    """Its address is in no slice, and the heir may register it all the same."""
-    world = setting(**NEEDS["pods"])
+def rest_moves(world: FakeWorld, **heir: Any) -> set[InstanceKey]:
+    """Two Services are instances of REST, and then its syncer selects only the first. Another syncer
+    needs Nodes or Pods, which cannot be listed. Return both instances."""
     rest: dict[str, Any] = {"mode": "service", "service": {"address": "ClusterIP"}, "appName": "rest"}
     labels = {"app": "rest"}
     world.cluster.apply(
@@ -266,12 +271,144 @@ def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
     )
     world.cluster.apply(syncer("rest", selector=labels, **rest))
     passes(world)
-    both = {one for one in world.registry.held if one.app == "REST"}
+    both = of_rest(world)
     assert len(both) == 2
+    unreadable(world, "nodes")
     unreadable(world, "pods")
+    world.cluster.apply(syncer("neighbour", **heir))
     world.cluster.apply(syncer("rest", selector={"service": "first"}, **rest))
     passes(world, 3)
-    assert {one for one in world.registry.held if one.app == "REST"} == both
+    return both
+
+
+def of_rest(world: FakeWorld) -> set[InstanceKey]:
+    """The instances of REST."""
+    return {one for one in world.registry.held if one.app == "REST"}
+
+
+NODE_PORTS: dict[str, Any] = {"mode": "service", "service": {"address": "NodePort"}}
+
+
+def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
+    """Its address is in no slice, and the heir may register it all the same."""
+    world = setting()
+    both = rest_moves(world, selector={"service": "second"}, appName="rest", **NODE_PORTS)
+    assert of_rest(world) == both
     readable(world)
+    world.cluster.delete(SyncerRef(NS, "neighbour"))
     passes(world, 3)
-    assert len({one for one in world.registry.held if one.app == "REST"}) == 1
+    assert len(of_rest(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "neighbour",
+    [
+        {"selector": {"service": "second"}, "appName": "else", **NODE_PORTS},
+        {"selector": {"service": "none"}, "appName": "rest", **NODE_PORTS},
+        {"selector": {"service": "second"}, "appName": "rest", **NEEDS["pods"]},
+    ],
+    ids=["another app", "no Service", "only pods"],
+)
+def test_a_service_does_not_wait_for_a_syncer_that_could_not_register_it(neighbour: dict[str, Any]) -> None:
+    """The neighbour has another app, no Service, or registers pods."""
+    world = setting()
+    rest_moves(world, **neighbour)
+    assert len(of_rest(world)) == 1
+
+
+NEIGHBOURS: dict[str, dict[str, Any]] = {
+    "its Service has other pods": {"selector": {"app": "else"}, "appName": "rating"},
+    "no Service": {"selector": {"app": "none"}, "appName": "rating"},
+    "another app": {"appName": "other"},
+    "another app by its selector": {"selector": {"app": "other"}},
+}
+
+
+@pytest.mark.parametrize("neighbour", NEIGHBOURS)
+@pytest.mark.parametrize("leave", WAYS)
+def test_nothing_waits_for_a_syncer_that_could_not_claim_it(leave: Callable[[FakeWorld], None], neighbour: str) -> None:
+    """The lists that show it could be read, and the list of pods could not."""
+    world = setting()
+    world.cluster.delete(HEIR)
+    world.cluster.apply(service("else", labels={"app": "else"}), piece(endpoint(9), service="else"))
+    world.cluster.apply(syncer("neighbour", **{**NEEDS["pods"], **NEIGHBOURS[neighbour]}))
+    passes(world, 3)
+    leave(world)
+    unreadable(world, "pods")
+    passes(world, 3)
+    assert up(world) & BOTH == set()
+    assert REF not in world.cluster.syncers or leave not in (deleted, without_finalizer)
+
+
+@pytest.mark.parametrize("leave", WAYS)
+def test_a_pod_that_no_service_has_goes_although_neither_heir_nor_pods_can_be_read(
+    leave: Callable[[FakeWorld], None],
+) -> None:
+    """The heir would not find it. The other pod waits for the heir."""
+    world = setting(**NEEDS["pods"])
+    unreadable(world, "pods")
+    leave(world)
+    world.cluster.apply(piece(endpoint(1)))
+    passes(world, 3)
+    assert up(world) - {key(9)} == {key(1)}
+
+
+SECOND: dict[str, dict[str, Any]] = {"it has no slice": {}, "it became an ExternalName": {"type": "ExternalName"}}
+"""A second Service that the heir selects, and whose slices may lack a pod."""
+
+
+@pytest.mark.parametrize("second", SECOND)
+@pytest.mark.parametrize("leave", [deleted, without_finalizer, limit_0])
+def test_an_heir_waits_for_slices_that_may_lack_the_pod(leave: Callable[[FakeWorld], None], second: str) -> None:
+    """They do not say what it could not claim."""
+    world = setting(**NEEDS["pods"])
+    unreadable(world, "pods")
+    leave(world)
+    world.cluster.apply(service("second", **SECOND[second]), piece(endpoint(1)))
+    if SECOND[second]:
+        world.cluster.apply(piece(endpoint(1), service="second"))
+    passes(world, 3)
+    assert up(world) == BOTH
+
+
+@pytest.mark.parametrize("what", ["services", "slices"])
+@pytest.mark.parametrize(
+    ("heir", "waits"),
+    [({}, True), ({"appName": "rating"}, True), ({"appName": "other"}, False), ({"limit": "much"}, False)],
+)
+def test_an_heir_whose_services_are_unknown(what: str, heir: dict[str, Any], waits: bool) -> None:
+    """It may select each pod, and name each app but where its spec names one. An invalid one is none."""
+    world = setting()
+    world.cluster.apply(syncer("heir", **{"selector": {"matchLabels": {"app": "rating"}}, **heir}))
+    without_finalizer(world)
+    unreadable(world, what)
+    passes(world, 3)
+    assert (up(world) == BOTH) is waits
+
+
+def test_a_pod_in_no_slice_goes_although_the_syncers_of_a_namespace_could_not_be_listed() -> None:
+    """They could select only Services, and none has the pod."""
+    world = setting()
+    del world.cluster.syncers[HEIR]
+    world.cluster.apply(syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS}))
+    world.scope = Scope(allowed=frozenset({("ops", NS)}))
+    passes(world)
+    deleted(world)
+    world.cluster.unknown["syncers", "ops"] = DENIED
+    world.cluster.apply(piece(endpoint(1)))
+    passes(world, 3)
+    assert up(world) == {key(1)}
+
+
+@pytest.mark.parametrize(("other", "ends"), [({"selector": {"app": "else"}, "appName": "rating"}, True), ({}, False)])
+def test_a_deletion_waits_only_for_an_heir_that_could_have_registered_an_id(other: dict[str, Any], ends: bool) -> None:
+    """No list shows the ids, and the heir may have registered those of its own pods."""
+    world = setting()
+    world.cluster.apply(service("else", labels={"app": "else"}), piece(endpoint(9), service="else"))
+    world.cluster.apply(syncer("heir", **{**NEEDS["pods"], **other}))
+    for one in BOTH:
+        del world.registry.held[one]
+    deleted(world)
+    unreadable(world, "pods")
+    passes(world, 3)
+    assert (REF not in world.cluster.syncers) is ends

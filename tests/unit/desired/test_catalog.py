@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,41 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
         ("a", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"})),
         ("c", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-theirs"})),
     }
+
+
+def there(*slices: EndpointSlice, **of_the_service: Any) -> set[str]:
+    """The pods at the first pod's socket that prove that another one is gone."""
+    services = [service(**of_the_service), service("other", **of_the_service)]
+    known = pods_by_socket(view(services=services, slices=[*slices])).get((NS, "10.0.0.1", 8080))
+    return set(known.data) if known else set()
+
+
+LOOPING = endpoint(1, pod="looping", ready=False)
+"""A pod on its host's network that wants a port which another pod has, and is restarted for ever."""
+BOTH = {"uid-of-rating-1", "uid-of-looping"}
+
+
+def test_only_a_ready_pod_proves_that_another_one_is_gone() -> None:
+    """A pod that is not ready may only want the port. One that terminates may have had it before,
+    also while it still serves."""
+    assert there(piece(LOOPING)) == set()
+    assert there(piece(endpoint(1, ready=False, serving=True, terminating=True))) == set()
+    assert there(piece(endpoint(1, ready=False, terminating=True))) == set()
+    assert there(piece(endpoint(1))) == {"uid-of-rating-1"}
+
+
+def test_with_published_addresses_that_are_not_ready_only_a_serving_pod_proves_it() -> None:
+    """There every endpoint is ready, and `serving` is the readiness of its pod."""
+    assert there(piece(endpoint(1, serving=False)), publish_not_ready=True) == set()
+    assert there(piece(endpoint(1)), publish_not_ready=True) == {"uid-of-rating-1"}
+
+
+def test_a_pod_that_is_not_ready_is_not_proven_gone_where_a_slice_lists_it() -> None:
+    """Whichever of the two slices that name the socket has the ready pod."""
+    assert there(piece(endpoint(1), LOOPING)) == BOTH
+    assert there(piece(LOOPING), piece(endpoint(1), service="other")) == BOTH
+    assert there(piece(endpoint(1)), piece(LOOPING, service="other")) == BOTH
+    assert there(piece(LOOPING), piece(LOOPING, service="other")) == set()
 
 
 def test_slices_whose_services_are_not_known_prove_nothing() -> None:

@@ -107,7 +107,7 @@ def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance(
     half_a_minute(world, 1, 2, times=2)
     assert standing(world) == {ITS_OWN: UP, itself(2).key: UP}
     assert "rating-1:rating" in condition(world, "Conflict").message
-    assert condition(world, "Conflict").message.startswith("2 pods; the first: ")
+    assert condition(world, "Conflict").message.endswith(" (and 1 more)")
 
 
 def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_list() -> None:

@@ -405,13 +405,16 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
     assert (
-        "syncer rating/rating: share 10% of VIP rating allows 1 beside 9 other UP instances: registers 1"
+        "syncer rating/rating: OverLimit: share 10% of VIP rating allows 1 beside 9 other UP instances: registers 1"
         in sentences(report)
     )
     assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
-    assert "syncer rating/rating: share 50% of VIP rating allows 9 beside 9 other UP instances: registers 5" in found
+    assert (
+        "syncer rating/rating: OverLimit: share 50% of VIP rating allows 9 beside 9 other UP instances: registers 5"
+        in found
+    )
     assert not any("share" in sentence for sentence in sentences(world.run()))
 
 
@@ -560,7 +563,7 @@ def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
     assert condition_of(world, YOUNG, "Conflict") == (
         "True",
         "Conflict",
-        f"3 conflicts; the first: {key(1)}: syncer {REF} is older and has the address",
+        f"{key(1)}: syncer {REF} is older and has the address (and 2 more)",
     )
 
 

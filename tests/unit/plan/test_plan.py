@@ -163,6 +163,7 @@ def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slice
         ((piece(endpoint(2), service="another"),), instance().metadata),  # another address
         ((piece(endpoint(pod="rating-9"), service="another", port=9090),), instance().metadata),  # another port
         ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
+        ((piece(endpoint(pod="rating-9", ready=False), service="another"),), instance().metadata),  # it is not ready
     ],
 )
 def test_a_kept_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
