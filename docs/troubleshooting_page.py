@@ -1,4 +1,5 @@
-"""Makes docs/troubleshooting.md from the program's own tables: `python docs/troubleshooting_page.py` writes it."""
+"""Makes docs/troubleshooting.md from the program's own tables: `python
+docs/troubleshooting_page.py` writes it."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def _reasons() -> Iterator[str]:
         for reason in Reason:
             if reason.topic is topic:
                 yield f"### {reason}\n"
-                yield _paragraph(reason.meaning, f"**Do**: {reason.cure}" if reason.cure else _NOTHING)
+                yield _paragraph(
+                    reason.meaning, f"**Do**: {reason.cure}" if reason.cure else _NOTHING
+                )
 
 
 def _checks() -> Iterator[str]:

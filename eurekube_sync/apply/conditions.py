@@ -29,10 +29,13 @@ from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of
 from eurekube_sync.observe.eureka import Observed
 
 OLD_LIST = (
-    "Eureka's list does not show what was registered before: a cache in front of Eureka answers, or the server's own "
+    "Eureka's list does not show what was registered before: a cache in front of Eureka answers, "
+    "or the server's own "
     "cache stands still"
 )
-_BESIDE_READY = frozenset({Reason.SUSPENDED, Reason.ENDPOINT_UNCLEAR, Reason.LIST_OUTDATED, Reason.DIFFERS})
+_BESIDE_READY = frozenset(
+    {Reason.SUSPENDED, Reason.ENDPOINT_UNCLEAR, Reason.LIST_OUTDATED, Reason.DIFFERS}
+)
 """With these problems a syncer may be Ready."""
 _HELD = frozenset({Reason.TOO_MANY_REMOVALS, Reason.AWAITING_CONFIRMATION, Reason.CRD_INSTALLED})
 _CONFLICTS = frozenset({Reason.CONFLICT, Reason.DUPLICATE_REGISTRATION})
@@ -47,10 +50,17 @@ class Aspect(NamedTuple):
 
 
 def conditions(
-    claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str, desired: int, up: int
+    claim: Claim,
+    tally: Tally,
+    result: PassResult,
+    release: str,
+    waiting: str,
+    desired: int,
+    up: int,
 ) -> Mapping[str, Aspect]:
-    """Return all four conditions by type. `release` is the command that releases held removals, `waiting` says why a
-    deletion waits. Ready and Synced also report an annotation that is ignored."""
+    """Return all four conditions by type. `release` is the command that releases held removals,
+    `waiting` says why a deletion waits. Ready and Synced also report an annotation that is
+    ignored."""
     problems = [
         *_of_claim(claim, tally, result.registry, waiting),
         *_of_calls(claim, tally, result.registry),
@@ -66,10 +76,15 @@ def conditions(
     if lost := result.lost.get(claim.syncer.ref):
         ready = _last_instance_lost(lost, ready)
     conflict = _first([problem for problem in problems if problem.reason in _CONFLICTS])
-    conflict = Aspect(False, Reason.NO_CONFLICT, "") if conflict is None else conflict._replace(value=True)
+    conflict = (
+        Aspect(False, Reason.NO_CONFLICT, "") if conflict is None else conflict._replace(value=True)
+    )
     held = _removal_held(claim, problems, result.now)
     if isinstance(result.registry, Unknown):  # what was known before is the best that is known
-        conflict, held = _as_before(claim, "Conflict", conflict), _as_before(claim, "RemovalHeld", held)
+        conflict, held = (
+            _as_before(claim, "Conflict", conflict),
+            _as_before(claim, "RemovalHeld", held),
+        )
     if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
         synced = synced._replace(message=f"{synced.message}; {ignored}")
         ready = ready._replace(message=f"{ready.message}; {ignored}")
@@ -84,7 +99,8 @@ def _first(problems: Sequence[Problem]) -> Aspect | None:
 
 
 def _summary(problems: Sequence[Problem]) -> Aspect | None:
-    """Return Ready of a syncer that is served. What waits for a person comes before what may end by itself."""
+    """Return Ready of a syncer that is served. What waits for a person comes before what may end by
+    itself."""
     against = [problem for problem in problems if problem.reason not in _BESIDE_READY]
     for reasons in (_CONFLICTS, _HELD):
         waiting = _first([problem for problem in against if problem.reason in reasons])
@@ -94,7 +110,8 @@ def _summary(problems: Sequence[Problem]) -> Aspect | None:
 
 
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
-    """Return Ready for an app that callers do not find any more; its own reason becomes the cause."""
+    """Return Ready for an app that callers do not find any more; its own reason becomes the
+    cause."""
     return Aspect(False, Reason.LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
 
 
@@ -117,10 +134,12 @@ def _as_before(claim: Claim, type_: str, now: Aspect) -> Aspect:
     return Aspect(before.status is ConditionStatus.TRUE, before.reason, before.message)
 
 
-# --- The problems of a syncer, the first to see to first --------------------------------------------------------------
+# --- The problems of a syncer, the first to see to first ------------------------------------------
 
 
-def _of_claim(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Iterator[Problem]:
+def _of_claim(
+    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str
+) -> Iterator[Problem]:
     match claim:
         case Deleting():
             text = waiting or "its instances are gone"
@@ -136,7 +155,9 @@ def _of_claim(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown
             return
 
 
-def _of_calls(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown) -> Iterator[Problem]:
+def _of_calls(
+    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown
+) -> Iterator[Problem]:
     if isinstance(registry, Unknown):
         yield _problem(Reason.REGISTRY_UNKNOWN, registry.message, unknown=True)
     elif tally.failures and isinstance(claim, Serving):
@@ -165,10 +186,14 @@ def _of_sources(claim: Claim) -> Iterator[Problem]:
         said = _sample([incomplete.message for incomplete in claim.incomplete])
         yield _problem(Reason(first.reason), f"{said}; registered instances are renewed")
     if claim.unclear:
-        yield _problem(Reason.ENDPOINT_UNCLEAR, f"{_sample(claim.unclear)}; registered instances are renewed")
+        yield _problem(
+            Reason.ENDPOINT_UNCLEAR, f"{_sample(claim.unclear)}; registered instances are renewed"
+        )
 
 
-def _of_differences(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown) -> Iterator[Problem]:
+def _of_differences(
+    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown
+) -> Iterator[Problem]:
     """Yield why Eureka and the cluster differ although nothing failed."""
     if not isinstance(claim, Serving) or isinstance(registry, Unknown):
         return
@@ -176,15 +201,19 @@ def _of_differences(claim: Claim, tally: Tally, registry: Complete[Observed] | U
         text = "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:
-        yield _problem(Reason.LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again", unknown=True)
+        yield _problem(
+            Reason.LIST_OUTDATED,
+            f"{OLD_LIST}. What this pass would change was read again",
+            unknown=True,
+        )
     differences = _differences(claim, tally, registry.data.scope)
     if differences:
         yield _problem(Reason.DIFFERS, "; ".join(differences))
 
 
 def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
-    """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
-    count."""
+    """Return the differences between Eureka and the cluster, one phrase each. Instances that were
+    never ready do not count."""
     lacking = wrong = put_out = 0
     for key, wanted in claim.wanted.items():
         status = tally.registered.get(key)
@@ -210,7 +239,9 @@ def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
     phrases = []
     for number, what in counts:
         if number:
-            phrases.append(f"{counted(number, 'instance')} {one_or_more(number, 'is', 'are')} {what}")
+            phrases.append(
+                f"{counted(number, 'instance')} {one_or_more(number, 'is', 'are')} {what}"
+            )
     return phrases
 
 
@@ -222,7 +253,7 @@ def _sample(texts: Sequence[str]) -> str:
     return f"{texts[0]}{and_more(len(texts))}"
 
 
-# --- Ready without a problem ------------------------------------------------------------------------------------------
+# --- Ready without a problem ----------------------------------------------------------------------
 
 
 def _counted(claim: Serving, tally: Tally, synced: Aspect, *, desired: int, up: int) -> Aspect:

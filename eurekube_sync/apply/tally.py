@@ -38,12 +38,17 @@ class Tally:
     duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unreached: dict[Cause, int] = field(default_factory=dict)
-    """Calls that failed with the whole server: counted by cause, because their texts differ from pass to pass."""
+    """Calls that failed with the whole server: counted by cause, because their texts differ from
+    pass to pass."""
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None  # the first hold with some of its removals
-    awaited: Hold | None = None  # what a later pass can confirm, although another hold may have it now
-    confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
+    awaited: Hold | None = (
+        None  # what a later pass can confirm, although another hold may have it now
+    )
+    confirmed: list[Removal] = field(
+        default_factory=list
+    )  # removals that were confirmed, and failed
 
     @property
     def troubled(self) -> bool:
@@ -69,7 +74,9 @@ class PassResult:
     """The other Eureka servers that could not be listed; None if none was asked."""
     options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
-    expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
+    expires_after: float = (
+        2 * OUR_LEASE.duration
+    )  # how long an instance lives after its last renewal
     lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
     """The apps that have no UP instance although endpoints of these syncers are ready."""
 
@@ -84,8 +91,11 @@ class _Tallies(defaultdict[SyncerRef, Tally]):
         return Tally() if syncer is None else self[syncer]
 
 
-def tallies(result: PassResult, registered: Mapping[SyncerRef, Registered] | None = None) -> Mapping[SyncerRef, Tally]:
-    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if already known."""
+def tallies(
+    result: PassResult, registered: Mapping[SyncerRef, Registered] | None = None
+) -> Mapping[SyncerRef, Tally]:
+    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if
+    already known."""
     gathered = _Tallies()
     for ref in result.desired.claims:
         gathered[ref] = Tally()
@@ -166,6 +176,8 @@ def _common_failures(tally: Tally) -> list[str]:
         failures.append(f"{counted(count, 'call')} to Eureka for this syncer {what}")
     if tally.unread:
         instances = counted(tally.unread, "instance")
-        was = one_or_more(tally.unread, "was not changed, because it", "were not changed, because they")
+        was = one_or_more(
+            tally.unread, "was not changed, because it", "were not changed, because they"
+        )
         failures.append(f"{instances} {was} could not be read again")
     return failures

@@ -73,7 +73,9 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
     held = held_of(holds, _seen_now(scales, planned, weighed, holds, brake))
-    return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
+    return Braked(
+        plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen
+    )
 
 
 def _seen_dead(
@@ -133,7 +135,8 @@ def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
         owners, their = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
     are = one_or_more(len(swept), "is", "are")
     why = (
-        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
+        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the "
+        "CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
     )
     return [hold_for(why, swept, HoldReason.CRD_INSTALLED)]

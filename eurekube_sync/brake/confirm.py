@@ -120,7 +120,10 @@ def _awaiting(
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
     if any(removal.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for removal in own):
-        wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
+        wait += (
+            "; both passes must be of one process, because the syncer is gone: use run "
+            "--passes 2 or --daemon"
+        )
     first = (syncer, mark) not in brake.seen
     return Hold(
         reason=reason,

@@ -1,5 +1,5 @@
-"""What is wrong after a pass, and what somebody may wonder about. The report, the log of outages and the exit code are
-views of it."""
+"""What is wrong after a pass, and what somebody may wonder about. The report, the log of outages
+and the exit code are views of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import TypeVar, assert_never
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    NotServed,
+    OverLimit,
+    Serving,
+    Taken,
+    Wanted,
+    every,
+)
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.errors import ClusterError
@@ -33,7 +42,8 @@ OWNER_NAME = "owner name"
 
 
 def problems_of(report: PassReport) -> Iterator[Problem]:
-    """Yield the problems of a pass, the first to see to first. Its exit code is that of the first which has one."""
+    """Yield the problems of a pass, the first to see to first. Its exit code is that of the first
+    which has one."""
     yield from problems_of_the_pass(report)
     yield from _of_claims(report)
     yield from _of_conflicts(report)
@@ -56,13 +66,14 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
     yield from _of_scope(report)
 
 
-# --- Owners -----------------------------------------------------------------------------------------------------------
+# --- Owners ---------------------------------------------------------------------------------------
 
 
 def _of_owners(report: PassReport) -> Iterator[Problem]:
     for cluster in report.clashes:
         text = (
-            f"owner clash: the cluster with UID {cluster} uses the same --owner; give each cluster its own. If this "
+            f"owner clash: the cluster with UID {cluster} uses the same --owner; give each "
+            "cluster its own. If this "
             f"cluster replaces that one: eurekube-sync run --former-cluster {quote(cluster)}. "
             "Our instances were renewed, and nothing else was done."
         )
@@ -72,17 +83,25 @@ def _of_owners(report: PassReport) -> Iterator[Problem]:
         yield Problem(reason=reason, subject="", text=other.sentence, source=OWNER_NAME)
     for verdict in report.former:
         if isinstance(verdict, FormerRenewed):
-            yield Problem(reason=Reason.OWNER_CLASH, subject="", text=verdict.sentence, source=OWNER_NAME)
+            yield Problem(
+                reason=Reason.OWNER_CLASH, subject="", text=verdict.sentence, source=OWNER_NAME
+            )
 
 
 def _of_former_owners(report: PassReport) -> Iterator[Problem]:
-    """Report that it is not known whether a former installation is at work. The next pass asks again."""
+    """Report that it is not known whether a former installation is at work. The next pass asks
+    again."""
     for verdict in report.former:
         if isinstance(verdict, FormerUnread):
-            yield Problem(reason=Reason.FORMER_OWNER_UNREAD, subject="", text=verdict.sentence, source=OWNER_NAME)
+            yield Problem(
+                reason=Reason.FORMER_OWNER_UNREAD,
+                subject="",
+                text=verdict.sentence,
+                source=OWNER_NAME,
+            )
 
 
-# --- What could not be read -------------------------------------------------------------------------------------------
+# --- What could not be read -----------------------------------------------------------------------
 
 
 def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
@@ -110,11 +129,18 @@ def _of_eureka(report: PassReport) -> Iterator[Problem]:
         if alike:
             text = f"{text} {counted(len(alike), 'renewal')} failed for the same reason."
         yield Problem(
-            reason=Reason(registry.cause), subject="Eureka", text=text, source=Server.EUREKA.value, server=Server.EUREKA
+            reason=Reason(registry.cause),
+            subject="Eureka",
+            text=text,
+            source=Server.EUREKA.value,
+            server=Server.EUREKA,
         )
     elif registry.data.outdated is not None:
         age = duration(round(registry.data.asked - registry.data.outdated))
-        text = f"{OLD_LIST}. The list is at least {age} old. Instances were read one by one where that may matter"
+        text = (
+            f"{OLD_LIST}. The list is at least {age} old. Instances were read one by one where "
+            "that may matter"
+        )
         yield Problem(reason=Reason.LIST_OUTDATED, subject="", text=text)
 
 
@@ -126,10 +152,14 @@ def _of_second_reads(report: PassReport) -> Iterator[Problem]:
             unread.append(blocked)
     if unread:
         first = unread[0]
-        yield Problem(reason=Reason.NOT_READ_AGAIN, subject=str(first.key), text=f"{first.why}{and_more(len(unread))}")
+        yield Problem(
+            reason=Reason.NOT_READ_AGAIN,
+            subject=str(first.key),
+            text=f"{first.why}{and_more(len(unread))}",
+        )
 
 
-# --- What could not be written ----------------------------------------------------------------------------------------
+# --- What could not be written --------------------------------------------------------------------
 
 
 def _of_the_deadline(report: PassReport) -> Iterator[Problem]:
@@ -149,7 +179,8 @@ def not_tried(report: PassReport) -> int:
 
 
 def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
-    """Report the failed calls, those of the whole server first. What an unread list explains is not told again."""
+    """Report the failed calls, those of the whole server first. What an unread list explains is not
+    told again."""
     explained = report.registry.cause if isinstance(report.registry, Unknown) else None
     of_server: list[Outcome] = []
     of_instances: list[Outcome] = []
@@ -197,7 +228,7 @@ def _of_writes_to_kubernetes(report: PassReport) -> Iterator[Problem]:
             )
 
 
-# --- Removals ---------------------------------------------------------------------------------------------------------
+# --- Removals -------------------------------------------------------------------------------------
 
 
 def _of_approval(report: PassReport) -> Iterator[Problem]:
@@ -217,13 +248,14 @@ def _of_holds(report: PassReport) -> Iterator[Problem]:
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
     command = approve_command(report.held.plan_id, report.settings.options)
     text = (
-        f"{waits}, because {report.held.reason}. Held instances keep their status and are renewed. To "
+        f"{waits}, because {report.held.reason}. Held instances keep their status and are "
+        "renewed. To "
         f"release the held removals of all syncers, even while a daemon runs: {command}"
     )
     yield Problem(reason=Reason.REMOVAL_HELD, subject="held", text=text)
 
 
-# --- Syncers ----------------------------------------------------------------------------------------------------------
+# --- Syncers --------------------------------------------------------------------------------------
 
 
 def _of_lost_apps(report: PassReport) -> Iterator[Problem]:
@@ -236,7 +268,8 @@ def _of_syncer(ref: SyncerRef, reason: str, text: str, *, note: bool = False) ->
 
 
 def _of_scope(report: PassReport) -> Iterator[Problem]:
-    """Say why no syncer is in scope, or which namespaces do not exist; or that `keepalive` found no instance."""
+    """Say why no syncer is in scope, or which namespaces do not exist; or that `keepalive` found no
+    instance."""
     if report.view is None:
         if isinstance(report.registry, Unknown) or report.plan.actions or report.plan.blocked:
             return
@@ -251,7 +284,9 @@ def _of_scope(report: PassReport) -> Iterator[Problem]:
         sources.append(syncers.elsewhere)
     if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
         for name in report.absent:
-            yield Problem(reason=Reason.NOTHING_FOUND, subject="", text=f"namespace {name} does not exist")
+            yield Problem(
+                reason=Reason.NOTHING_FOUND, subject="", text=f"namespace {name} does not exist"
+            )
         return
     why = _why_none(report, list(every(syncers)))
     yield Problem(reason=Reason.NO_SYNCER, subject="", text=f"no EurekaSyncer in scope ({why})")
@@ -272,7 +307,8 @@ def _why_none(report: PassReport, listed: list[SyncerObject]) -> str:
 
 
 def _of_claims(report: PassReport) -> Iterator[Problem]:
-    """Report the problems of each syncer, and why a syncer has fewer instances UP than its Services have endpoints."""
+    """Report the problems of each syncer, and why a syncer has fewer instances UP than its Services
+    have endpoints."""
     if report.desired is None:
         return
     for ref, claim in sorted(report.desired.claims.items()):
@@ -329,15 +365,19 @@ def _in_rows(report: PassReport) -> set[InstanceKey]:
 
 
 def account_of(claim: Claim) -> tuple[Reason, str] | None:
-    """Return the reason and message why a served syncer has instances not UP; None if its instances are UP or will be,
-    or if other problems explain it."""
+    """Return the reason and message why a served syncer has instances not UP; None if its instances
+    are UP or will be, or if other problems explain it."""
     if not isinstance(claim, Serving):
         return None
     if claim.conduct.suspend:
         return Reason.SUSPENDED, "its instances are renewed, and not changed"
     if claim.incomplete or claim.unclear:
         return None
-    meant = [verdict for verdict in claim.verdicts.values() if isinstance(verdict, Wanted | OverLimit | Taken)]
+    meant = [
+        verdict
+        for verdict in claim.verdicts.values()
+        if isinstance(verdict, Wanted | OverLimit | Taken)
+    ]
     if claim.unready or not meant:
         return nothing_wanted(claim)
     drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
@@ -357,7 +397,8 @@ def _of_deleting(ref: SyncerRef, report: PassReport) -> Iterator[Problem]:
 
 
 def of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
-    """Yield the listed syncers of other classes, which this installation does not serve, each with a message."""
+    """Yield the listed syncers of other classes, which this installation does not serve, each with
+    a message."""
     if report.view is None or report.desired is None:
         return
     ours = report.settings.scope.syncer_class
@@ -373,7 +414,9 @@ def _of_conflicts(report: PassReport) -> Iterator[Problem]:
     """Report the other instances in the way; a table has rows of them."""
     for blocked in report.plan.blocked:
         if blocked.conflict:
-            yield Problem(reason=Reason.CONFLICT, subject=str(blocked.key), text=blocked.why, in_rows=True)
+            yield Problem(
+                reason=Reason.CONFLICT, subject=str(blocked.key), text=blocked.why, in_rows=True
+            )
 
 
 def _of_put_out(report: PassReport) -> Iterator[Problem]:
@@ -386,10 +429,12 @@ def _of_put_out(report: PassReport) -> Iterator[Problem]:
             continue
         claim = desired.claims.get(renewal.syncer) if renewal.syncer else None
         if isinstance(claim, Serving):
-            yield Problem(reason=Reason.OUT_OF_SERVICE, subject=str(renewal.key), text=renewal.why, note=True)
+            yield Problem(
+                reason=Reason.OUT_OF_SERVICE, subject=str(renewal.key), text=renewal.why, note=True
+            )
 
 
-# --- Groups -----------------------------------------------------------------------------------------------------------
+# --- Groups ---------------------------------------------------------------------------------------
 
 
 def _grouped(items: Iterable[T], kind: Callable[[T], K]) -> Iterator[tuple[K, list[T]]]:

@@ -15,7 +15,8 @@ from eurekube_sync.model.sources import Cause, Server
 
 
 class ExitCode(IntEnum):
-    """An exit code, with its sentence in the documentation, and what to do, as docs/troubleshooting.md says it."""
+    """An exit code, with its sentence in the documentation, and what to do, as
+    docs/troubleshooting.md says it."""
 
     meaning: str
     cure: str
@@ -29,7 +30,8 @@ class ExitCode(IntEnum):
     OK = (
         0,
         "done, even if a syncer is not served: see `--fail-on-broken`",
-        "If a caller misses an app all the same, `eurekube-sync status` shows each syncer that is not served.",
+        "If a caller misses an app all the same, `eurekube-sync status` shows each syncer that is "
+        "not served.",
     )
     INTERNAL_ERROR = (
         1,
@@ -43,23 +45,27 @@ class ExitCode(IntEnum):
     )
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of another cluster. `run` "
+        "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of "
+        "another cluster. `run` "
         "then released nothing, and did the rest",
         "Correct what the message names. If it is the file of `--approve`, save a new dry run.",
     )
     INVALID_MANIFEST = (
         4,
-        "`validate` found a manifest that the API server or `run` would refuse, or no syncer at all",
+        "`validate` found a manifest that the API server or `run` would refuse, or no syncer at "
+        "all",
         "Correct the lines of the manifest that `validate` lists.",
     )
     CHANGES_PENDING = (
         5,
         "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found an orphan",
-        "For `run`, look at the plan, then run without `--dry-run`. For `orphans`, see [its page](owner.md#orphans).",
+        "For `run`, look at the plan, then run without `--dry-run`. For `orphans`, see [its "
+        "page](owner.md#orphans).",
     )
     NOT_REGISTERED = (
         6,
-        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer has no UP "
+        "`explain`: not every instance is registered and UP, or there is none. `status`: a syncer "
+        "has no UP "
         "instance or is only partly in sync, or a namespace of `-n` does not exist",
         "Do what the line `Next:` of `explain` says.",
     )
@@ -70,8 +76,10 @@ class ExitCode(IntEnum):
     )
     KUBERNETES_UNREAD = (
         10,
-        "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
-        "deleted. `run` renewed the instances that depend on what was not read, and removed none of them",
+        "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is "
+        "missing or being "
+        "deleted. `run` renewed the instances that depend on what was not read, and removed none "
+        "of them",
         'Check the kubeconfig, the network and the CRD. If the message begins with "no '
         'credentials", nothing was called, because the call would have been anonymous: do '
         "what the program for the credentials says, or correct the file that the message "
@@ -79,13 +87,15 @@ class ExitCode(IntEnum):
     )
     KUBERNETES_DENIED = (
         11,
-        "Kubernetes refused us (401, 403). `run` renewed the instances that depend on a refused list, and removed none "
+        "Kubernetes refused us (401, 403). `run` renewed the instances that depend on a refused "
+        "list, and removed none "
         "of them",
         "Grant the right that the message names, as in [the installation](install.md).",
     )
     EUREKA_UNREAD = (
         20,
-        "Eureka could not be read: it gave no answer, it has just started, or another program answers at its URL. "
+        "Eureka could not be read: it gave no answer, it has just started, or another program "
+        "answers at its URL. "
         "`explain`, `status`: no `--eureka-url` was given. Nothing was removed",
         "Check that the server runs, and that the URL ends in `/eureka`, or in `/eureka/v2` "
         "with Netflix's own server. If the server has just started, wait some minutes.",
@@ -98,8 +108,10 @@ class ExitCode(IntEnum):
     )
     INCOMPLETE = (
         30,
-        "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the next pass tries "
-        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
+        "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the "
+        "next pass tries "
+        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not "
+        "served. `replay`: this "
         "version plans the pass differently from the version that recorded it",
         "Wait for the next pass. If the code stays, see what the report names. If the "
         'finalizer of a syncer "cannot be written until somebody mends its spec", correct the '
@@ -108,28 +120,34 @@ class ExitCode(IntEnum):
     )
     REMOVAL_HELD = (
         31,
-        "removals are held, or `--approve` released nothing, because this pass plans no removals of that plan. "
+        "removals are held, or `--approve` released nothing, because this pass plans no removals "
+        "of that plan. "
         "Everything else was done",
         "[Look, then approve](brake.md) the held removals.",
     )
     OWNER_CLASH = (
         32,
-        "another cluster uses the same owner name, or another owner serves the same syncers. `run` only renewed "
+        "another cluster uses the same owner name, or another owner serves the same syncers. "
+        "`run` only renewed "
         "instances",
         "Give each cluster its own owner, as for [OwnerClash](#ownerclash). If this cluster "
         "replaces the other one, use [`run --former-cluster`](owner.md#a-rebuilt-cluster).",
     )
     REFUSED = (
         33,
-        "`orphans`: Eureka holds no instance of the owner. `purge`: you answered no. Nothing was changed",
+        "`orphans`: Eureka holds no instance of the owner. `purge`: you answered no. Nothing was "
+        "changed",
         "Read the message, which says why nothing was changed.",
     )
     APP_LOST = (
         34,
-        "an app has no UP instance in Eureka any more, although endpoints of it are ready: something other than a "
-        "person's wish keeps them from being registered. The condition `Ready` has the reason `LastInstanceLost`, and "
+        "an app has no UP instance in Eureka any more, although endpoints of it are ready: "
+        "something other than a "
+        "person's wish keeps them from being registered. The condition `Ready` has the reason "
+        "`LastInstanceLost`, and "
         "says what. Everything else was done. Also the last code of a `--daemon`",
-        "See to the reason in the message of each syncer with the reason [LastInstanceLost](#lastinstancelost).",
+        "See to the reason in the message of each syncer with the reason "
+        "[LastInstanceLost](#lastinstancelost).",
     )
     INTERRUPTED = (
         130,
@@ -155,7 +173,8 @@ CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (Server.EUREKA, Cause.DENIED): ExitCode.EUREKA_DENIED,
     (Server.EUREKA, None): ExitCode.INCOMPLETE,
 }
-"""By server and cause; a server without a cause refused one object. Anything else is an unexpected error."""
+"""By server and cause; a server without a cause refused one object. Anything else is an unexpected
+error."""
 
 
 OF_A_PASS: Mapping[Reason, ExitCode] = {
@@ -172,7 +191,9 @@ OF_A_PASS: Mapping[Reason, ExitCode] = {
 """By the reason of a problem that is of no server as a whole."""
 
 
-def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False) -> ExitCode:
+def of_report(
+    report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False
+) -> ExitCode:
     """Return the exit code of a pass: that of the first problem which has one."""
     # A person released removals that were not made: the brake holds others.
     held = fail_on_held or report.approved is not None
@@ -183,7 +204,9 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
         if code is not None:
             return code
     claims = report.desired.claims.values() if report.desired else ()
-    if fail_on_broken and any(isinstance(claim, NotServed) and not claim.unknown for claim in claims):
+    if fail_on_broken and any(
+        isinstance(claim, NotServed) and not claim.unknown for claim in claims
+    ):
         return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
@@ -211,4 +234,8 @@ def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode
     """Gives the exit code of failed calls to Eureka, beside a number that `succeeded`."""
     if set(causes) == {Cause.DENIED}:
         return ExitCode.EUREKA_DENIED
-    return ExitCode.EUREKA_UNREAD if Cause.UNAVAILABLE in causes and not succeeded else ExitCode.INCOMPLETE
+    return (
+        ExitCode.EUREKA_UNREAD
+        if Cause.UNAVAILABLE in causes and not succeeded
+        else ExitCode.INCOMPLETE
+    )

@@ -1,5 +1,5 @@
-"""Indexes of the objects of one namespace, such as Services by label and slices by Service, and of drain annotations.
-A catalog is built from complete lists only."""
+"""Indexes of the objects of one namespace, such as Services by label and slices by Service, and of
+drain annotations. A catalog is built from complete lists only."""
 
 from __future__ import annotations
 
@@ -67,10 +67,14 @@ def drains_of(source: Source[tuple[Drainable, ...]]) -> Known:
 
 
 def drain_of(
-    services: Sequence[Service], pod: PodRef | None = None, pods: Known = None, *, perhaps: Sequence[Service] = ()
+    services: Sequence[Service],
+    pod: PodRef | None = None,
+    pods: Known = None,
+    *,
+    perhaps: Sequence[Service] = (),
 ) -> Drain:
-    """Return whether the Services or the pod of an instance drain it. The pod may also be behind the Services
-    `perhaps`, whose slices do not show it."""
+    """Return whether the Services or the pod of an instance drain it. The pod may also be behind
+    the Services `perhaps`, whose slices do not show it."""
     drained: list[tuple[Kind, str]] = []
     ignored: list[str] = []
     unknown: set[Kind] = set()
@@ -83,7 +87,11 @@ def drain_of(
 
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            read(Kind.SERVICE, f"Service {service.name}", drainable(service.name, service.annotations))
+            read(
+                Kind.SERVICE,
+                f"Service {service.name}",
+                drainable(service.name, service.annotations),
+            )
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
@@ -152,7 +160,9 @@ class Catalog:
         if selector.service is not None:
             named = self._by_name.get(selector.service)
             return [] if named is None else [named]
-        if selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
+        if (
+            selector.labels
+        ):  # the rarest one, because all Services may have one such as `managed-by: Helm`
             return min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return self._by_name.values()
 
@@ -161,7 +171,8 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two properties."""
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two
+        properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
@@ -172,7 +183,9 @@ class Catalog:
     def nodes(self) -> Mapping[str, Node]:
         return self._indexed("nodes", self._nodes, lambda node: node.name)
 
-    def _indexed(self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]) -> Mapping[str, T]:
+    def _indexed(
+        self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]
+    ) -> Mapping[str, T]:
         self.asked += 1
         if isinstance(source, Unknown):
             raise SourceUnknown(Server.KUBERNETES, source)
@@ -182,10 +195,13 @@ class Catalog:
 
 
 class Catalogs:
-    """The catalogs of a pass by namespace, each built on first use. If no Service of a namespace changed since the last
-    pass, its catalog gets the same sequence of Services as `before`, so that no selector is evaluated again."""
+    """The catalogs of a pass by namespace, each built on first use. If no Service of a namespace
+    changed since the last pass, its catalog gets the same sequence of Services as `before`, so that
+    no selector is evaluated again."""
 
-    def __init__(self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None) -> None:
+    def __init__(
+        self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None
+    ) -> None:
         self._view = view
         self._before = before or {}
         self._known: dict[str, Complete[Catalog] | Unknown] = {}
@@ -209,7 +225,9 @@ class Catalogs:
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
-        return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
+        return Complete(
+            data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains)
+        )
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""
@@ -228,8 +246,8 @@ def same(some: Sequence[object], others: Sequence[object]) -> bool:
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
     """Map each socket at which a ready pod listens to the UIDs of all pods that slices list there.
 
-    Two pods never listen at one address **and** port. So a ready pod there proves that a pod is gone
-    which no slice lists there. What proves nothing:
+    Two pods never listen at one address **and** port. So a ready pod there proves that a pod is
+    gone which no slice lists there. What proves nothing:
 
     | what is listed                                | why it proves nothing                             |
     |-----------------------------------------------|---------------------------------------------------|

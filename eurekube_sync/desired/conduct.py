@@ -21,8 +21,8 @@ _MOST = 100_000
 
 
 class Measure(StrEnum):
-    """The unit of a limit: instances, percent of our pods, or percent of all UP instances of the VIP. Each value is the
-    format of the mark."""
+    """The unit of a limit: instances, percent of our pods, or percent of all UP instances of the
+    VIP. Each value is the format of the mark."""
 
     COUNT = "{}"
     PODS = "{}%"
@@ -44,33 +44,42 @@ class Limit:
         return self.measure.format(self.value)
 
     def places(self, *, pods: int, others: int) -> int | None:
-        """Return how many instances may be UP; None: all. `pods` is the number of our pods, ready or not, `others` that
-        of the VIP's UP instances that are not ours. Percentages round up; a share above zero gives at least 1."""
+        """Return how many instances may be UP; None: all. `pods` is the number of our pods, ready
+        or not, `others` that of the VIP's UP instances that are not ours. Percentages round up; a
+        share above zero gives at least 1."""
         if self.measure is Measure.COUNT:
             return self.value
         if self.measure is Measure.PODS:
             return -(-self.value * pods // 100)
         if self.value == 100:
             return None
-        return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))  # n of n + others
+        return max(
+            -(-self.value * others // (100 - self.value)), min(self.value, 1)
+        )  # n of n + others
 
     def lowered_since(self, mark: str) -> bool:
-        """Whether a person lowered the limit after an instance with this mark was registered. An instance that is over
-        an unchanged percentage stays, because there may be fewer pods now; a number always counts as lowered."""
+        """Whether a person lowered the limit after an instance with this mark was registered. An
+        instance that is over an unchanged percentage stays, because there may be fewer pods now; a
+        number always counts as lowered."""
         return self.measure is Measure.COUNT or not self.let_in(mark)
 
     def let_in(self, mark: str) -> bool:
-        """Whether an instance with this mark was registered under this limit, or a lower one with the same unit."""
+        """Whether an instance with this mark was registered under this limit, or a lower one with
+        the same unit."""
         before = read_mark(mark)
         return before is not None and before.measure is self.measure and before.value <= self.value
 
 
-class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Conduct(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """The fields of a spec that say how its instances are handled."""
 
     limit: Limit | None = None
     suspend: bool = False
-    on_duplicate: Literal["Skip", "Warn"] = "Skip"  # whether a pod that registers itself is registered twice
+    on_duplicate: Literal["Skip", "Warn"] = (
+        "Skip"  # whether a pod that registers itself is registered twice
+    )
     readiness_gate: bool = False
 
     @property
@@ -93,7 +102,10 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     measure, most = _FORMS.get(type(limit), (None, 0))
     if found and found.measure is measure and found.value <= most:
         return found
-    wrong.add(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
+    wrong.add(
+        ("limit",),
+        f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}",
+    )
     return None
 
 
@@ -101,4 +113,6 @@ def read_mark(mark: str) -> Limit | None:
     """Return the limit in a mark, or None if the mark is not one of ours."""
     found = re.search("[0-9]{1,6}", mark)
     value = int(found[0]) if found else 0
-    return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
+    return next(
+        (Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None
+    )

@@ -1,4 +1,5 @@
-"""Which instances stay although no syncer wants them: those of an heir, and those put OUT_OF_SERVICE.
+"""Which instances stay although no syncer wants them: those of an heir, and those put
+OUT_OF_SERVICE.
 
 A syncer is renamed as docs/suspend.md says: the new one comes first, then the old one goes. If a
 list fails that only the new one needs, it claims nothing. The old one's instances are then no
@@ -10,20 +11,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, Kept, NotServed, Serving, wanted_in
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Desired,
+    Kept,
+    NotServed,
+    Serving,
+    wanted_in,
+)
 from eurekube_sync.desired.endpoints import missing_slices
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
-from eurekube_sync.model.ownership import address_in, as_in_id, pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.model.ownership import (
+    address_in,
+    as_in_id,
+    pod_namespace_of,
+    pod_uid_of,
+    syncer_of,
+)
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 
 
 class Heirs:
-    """The syncers of a pass that may be heirs, by the namespace where they select. An answer takes the
-    same time, however many syncers there are."""
+    """The syncers of a pass that may be heirs, by the namespace where they select. An answer takes
+    the same time, however many syncers there are."""
 
     def __init__(
         self,
@@ -41,7 +56,9 @@ class Heirs:
             namespace = selected_namespace(claim.syncer)
             if isinstance(claim, NotServed) and claim.unknown and claim.syncer.deleted is None:
                 self._unread.setdefault(namespace, []).append(claim.syncer)
-            elif isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing:
+            elif (
+                isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing
+            ):
                 self._doubtful.setdefault(namespace, []).append(claim)
         self._unlisted = []
         for namespace, source in sorted(syncers.by_namespace.items()):
@@ -92,11 +109,14 @@ class Heirs:
 
 
 class _Unread:
-    """What may be claimed in one namespace by syncers that could not be read. A syncer of a namespace
-    whose syncers could not even be listed may select any Service, and name any app."""
+    """What may be claimed in one namespace by syncers that could not be read. A syncer of a
+    namespace whose syncers could not even be listed may select any Service, and name any app."""
 
     def __init__(
-        self, syncers: Iterable[SyncerObject], unlisted: Sequence[str], catalog: Complete[Catalog] | Unknown | None
+        self,
+        syncers: Iterable[SyncerObject],
+        unlisted: Sequence[str],
+        catalog: Complete[Catalog] | Unknown | None,
     ) -> None:
         self._unlisted = unlisted[0] if unlisted else None
         self._anything: SyncerRef | None = None  # it may claim any instance
@@ -129,7 +149,8 @@ class _Unread:
                 self._services_of.setdefault(place, []).append(service.name)
 
     def _add(self, syncer: SyncerObject, catalog: Catalog | None) -> None:
-        """Add what a syncer may claim, as far as its Services are known. Of several, the first counts."""
+        """Add what a syncer may claim, as far as its Services are known. Of several, the first
+        counts."""
         try:
             spec = parse(syncer)
         except InvalidSyncer:
@@ -151,8 +172,8 @@ class _Unread:
             self._of_service.setdefault((app, service.name), ref)
 
     def may_claim(self, app: str, place: str, *, of_a_pod: bool) -> str | None:
-        """Return which syncer may claim an instance or an id of the app, as a clause. `place` is its
-        pod's UID, or its address as in an id."""
+        """Return which syncer may claim an instance or an id of the app, as a clause. `place` is
+        its pod's UID, or its address as in an id."""
         could_not = "may claim it, and could not be read"
         services = self._services_of.get(place, ())
         claimants = [self._anything, self._of_app.get(app)]
@@ -169,8 +190,8 @@ class _Unread:
 
 
 class _Doubtful:
-    """What may be claimed in one namespace by syncers that are served, and that know too little of an
-    endpoint or a Service. Their apps are known, so nothing of another app waits for them."""
+    """What may be claimed in one namespace by syncers that are served, and that know too little of
+    an endpoint or a Service. Their apps are known, so nothing of another app waits for them."""
 
     def __init__(self, claims: Iterable[Serving]) -> None:
         self._keeping: dict[InstanceKey, list[Serving]] = {}
@@ -232,8 +253,8 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
 
 
 def is_put_out_and_left(instance: ObservedInstance, claim: Claim | None) -> bool:
-    """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint any
-    more. A cancel would forget the override, so only the end of its pod lets it go: a selector that
-    is wrong for a moment must not bring it back UP."""
+    """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint
+    any more. A cancel would forget the override, so only the end of its pod lets it go: a selector
+    that is wrong for a moment must not bring it back UP."""
     put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
     return put_out and isinstance(claim, Serving) and instance.key not in claim.verdicts

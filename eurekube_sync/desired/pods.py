@@ -50,7 +50,8 @@ class _Listening:
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
-    """Yield the verdict of each pod, and add to the builder what is incomplete. Raises InvalidSyncer, SourceUnknown."""
+    """Yield the verdict of each pod, and add to the builder what is incomplete. Raises
+    InvalidSyncer, SourceUnknown."""
     family, listening = _resolve(spec, services, catalog, builder)
     main = next(iter(listening.values()))
     chosen = _services_in(listening)
@@ -92,9 +93,11 @@ def _services_in(listening: Mapping[str, _Listening]) -> Sequence[Service]:
     return list(chosen.values())
 
 
-def _note_missing(chosen: Sequence[Service], catalog: Catalog, family: str, builder: Builder) -> Sequence[Service]:
-    """Tell the builder which Services may have more pods than their slices list. Return those without slices: a pod
-    may be behind them as well. Raises InvalidSyncer if all are so."""
+def _note_missing(
+    chosen: Sequence[Service], catalog: Catalog, family: str, builder: Builder
+) -> Sequence[Service]:
+    """Tell the builder which Services may have more pods than their slices list. Return those
+    without slices: a pod may be behind them as well. Raises InvalidSyncer if all are so."""
     missing = _missing(chosen, catalog, family)
     for _, why in missing:
         builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
@@ -126,17 +129,25 @@ def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
 
 
 def _not_on_main_port(
-    main: _Listening, chosen: Sequence[Service], placed: Collection[str], catalog: Catalog, family: str
+    main: _Listening,
+    chosen: Sequence[Service],
+    placed: Collection[str],
+    catalog: Catalog,
+    family: str,
 ) -> Mapping[str, str]:
-    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is registered."""
+    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is
+    registered."""
     left = dict(main.left)
     for service in chosen:
         left |= _outdated(service, catalog, family)
     return {place: why for place, why in left.items() if place not in placed}
 
 
-def _on_secure_port_alone(unpaired: Sequence[Backend], placed: Collection[str], builder: Builder) -> Mapping[str, str]:
-    """Return why the instances of pods are kept that have the secure port, and not the main one (yet)."""
+def _on_secure_port_alone(
+    unpaired: Sequence[Backend], placed: Collection[str], builder: Builder
+) -> Mapping[str, str]:
+    """Return why the instances of pods are kept that have the secure port, and not the main one
+    (yet)."""
     left: dict[str, str] = {}
     for backend in unpaired:
         # At an address without a pod there may be another process.
@@ -147,7 +158,8 @@ def _on_secure_port_alone(unpaired: Sequence[Backend], placed: Collection[str], 
 
 
 def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
-    """Return why a backend without one of two ports is kept: it may lack the port, or a slice may not exist yet."""
+    """Return why a backend without one of two ports is kept: it may lack the port, or a slice may
+    not exist yet."""
     why = f"{backend.label} has no port {port!r} (yet)"
     builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
     return why
@@ -168,7 +180,7 @@ def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     return kept
 
 
-# --- Apps -------------------------------------------------------------------------------------------------------------
+# --- Apps -----------------------------------------------------------------------------------------
 
 
 def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
@@ -183,9 +195,9 @@ def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
     | with pods behind that one                          | none                          |
     | with pods behind another, if not one name stays    | none: the error says it       |
 
-    A Service that gave way names no app for its other pods either: a new pod may appear in its slices
-    first, and would come and go under a second name. A pod that left the first Service goes, even if
-    the others still have it."""
+    A Service that gave way names no app for its other pods either: a new pod may appear in its
+    slices first, and would come and go under a second name. A pod that left the first Service goes,
+    even if the others still have it."""
     services = [service for service, _ in main.chosen]
     shared = {} if builder.spec.app_name else _shared_pods(main)
     outdone = _outdone_names(services, shared, builder)
@@ -196,7 +208,11 @@ def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
             raise error
         for app in naming:
             builder.warn_of_ports(_app_stays(error, app, names))
-    return {service.name: builder.app_name(service) for service in services if service.name not in outdone}
+    return {
+        service.name: builder.app_name(service)
+        for service in services
+        if service.name not in outdone
+    }
 
 
 def _shared_pods(main: _Listening) -> Mapping[tuple[str, ...], Backend]:
@@ -209,11 +225,16 @@ def _shared_pods(main: _Listening) -> Mapping[tuple[str, ...], Backend]:
     return shared
 
 
-def _outdone_names(services: Sequence[Service], shared: Iterable[tuple[str, ...]], builder: Builder) -> Collection[str]:
-    """Return the Services that give way to the one whose name stays, because a pod is behind both."""
+def _outdone_names(
+    services: Sequence[Service], shared: Iterable[tuple[str, ...]], builder: Builder
+) -> Collection[str]:
+    """Return the Services that give way to the one whose name stays, because a pod is behind
+    both."""
     outdone: set[str] = set()
     for names in shared:
-        standing = builder.names_that_stay([service for service in services if service.name in names])
+        standing = builder.names_that_stay(
+            [service for service in services if service.name in names]
+        )
         if len(standing) == 1:
             outdone.update(name for name in names if name not in standing)
     return outdone
@@ -230,7 +251,10 @@ def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
     """Return the warning that the name of before stays, and that the other Services give none."""
     others = [name for name in names if name != app]
     alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
-    return f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not registered"
+    return (
+        f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not "
+        "registered"
+    )
 
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
@@ -238,14 +262,14 @@ def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
     return next((apps[service.name] for service in backend.services if service.name in apps), None)
 
 
-# --- Ports ------------------------------------------------------------------------------------------------------------
+# --- Ports ----------------------------------------------------------------------------------------
 
 
 def _resolve(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> tuple[str, Mapping[str, _Listening]]:
-    """Return the address family, and what listens on the port of each field. A port that cannot be resolved any more
-    stays at the numbers of before. Raises InvalidSyncer."""
+    """Return the address family, and what listens on the port of each field. A port that cannot be
+    resolved any more stays at the numbers of before. Raises InvalidSyncer."""
     asked: dict[str, _Chosen] = {}
     for name, port in spec.ports.items():
         try:
@@ -269,20 +293,25 @@ def _resolve(
     return family, listening
 
 
-def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str) -> Mapping[str, str]:
+def _renumbered(
+    asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str
+) -> Mapping[str, str]:
     """Return why pods are kept to which the controller gives several numbers for a port, by UID.
 
     A new instance at an outdated number would get no answer, and a registered one may be at the
-    right number. So nothing new of these pods is registered, and none of their instances is removed,
-    until the controller has written the other slices, usually within a second. A pod that ends is
-    not kept."""
+    right number. So nothing new of these pods is registered, and none of their instances is
+    removed, until the controller has written the other slices, usually within a second. A pod that
+    ends is not kept."""
     found: dict[str, str] = {}
     for chosen in asked:
         for service, port in chosen:
             if isinstance(port, frozenset) or service.is_external_name:
                 continue
             name = port.name or port.port
-            why = f"is in EndpointSlices with different numbers for port {name} of Service {service.name}"
+            why = (
+                f"is in EndpointSlices with different numbers for port {name} of Service "
+                f"{service.name}"
+            )
             doubled = renumbered(service, port, catalog.slices_of(service), family)
             for place, endpoints in doubled.items():
                 if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
@@ -292,25 +321,34 @@ def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, fa
 
 def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
     """Whether a terminating endpoint is to lose its instance."""
-    return endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing")
+    return endpoint.terminating and not (
+        endpoint.serving and spec.terminating == "KeepWhileServing"
+    )
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
-    """Return why endpoints are kept that are on no port at which a Service stays: it is unknown what they listen on."""
+    """Return why endpoints are kept that are on no port at which a Service stays: it is unknown
+    what they listen on."""
     found: dict[str, str] = {}
     for service in services:
-        used, _ = slices_in_use(service, () if service.is_external_name else catalog.slices_of(service))
+        used, _ = slices_in_use(
+            service, () if service.is_external_name else catalog.slices_of(service)
+        )
         for piece in used:
             if piece.address_type == family:
-                found |= _kept(piece.endpoints, "does not listen on the port at which its syncer stays")
+                found |= _kept(
+                    piece.endpoints, "does not listen on the port at which its syncer stays"
+                )
     return found
 
 
-def _stay(name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder) -> _Chosen:
+def _stay(
+    name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> _Chosen:
     """Return the Services with the numbers at which they were served before, although the field
-    `name` cannot be resolved any more: a Service was added, or a port has another name. Without this,
-    no new pod would be registered, and the app would go with its last old pod. Raises the error if no
-    pod has such a number.
+    `name` cannot be resolved any more: a Service was added, or a port has another name. Without
+    this, no new pod would be registered, and the app would go with its last old pod. Raises the
+    error if no pod has such a number.
 
     | a slice of the Service has       | its endpoints are                             |
     |----------------------------------|-----------------------------------------------|
@@ -335,17 +373,23 @@ def _stay(name: str, error: InvalidSyncer, services: Sequence[Service], catalog:
     if not all_numbers:
         raise error
     builder.warn_of_ports(stays(error, all_numbers))
-    # A Service that lacks its number in this pass, as while its slices are written, may have it again.
+    # A Service that lacks its number in this pass, as while its slices are written, may have it
+    # again.
     builder.remembered.update(service.name for service in services)
     return tuple(stayed)
 
 
 def _listen(
-    name: str, chosen: _Chosen, unclear: Mapping[str, str], catalog: Catalog, builder: Builder, family: str
+    name: str,
+    chosen: _Chosen,
+    unclear: Mapping[str, str],
+    catalog: Catalog,
+    builder: Builder,
+    family: str,
 ) -> _Listening:
     """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
-    field is not set, a port named http is the default, also beside the only port of another Service.
-    Raises InvalidSyncer."""
+    field is not set, a port named http is the default, also beside the only port of another
+    Service. Raises InvalidSyncer."""
     found: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
@@ -356,7 +400,9 @@ def _listen(
     outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
     # An app that was served at another port stays there, like one whose port became ambiguous.
     if outdone and not any(
-        _may_stand(service, name, found, builder) for service, _ in chosen if service.name in outdone
+        _may_stand(service, name, found, builder)
+        for service, _ in chosen
+        if service.name in outdone
     ):
         found = [backend for backend in found if backend.services[0].name not in outdone]
         chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
@@ -370,12 +416,19 @@ def _may_stand(service: Service, name: str, found: Sequence[Backend], builder: B
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    """Return the family in the spec, or else the first one that all Services have, so that none seems to be empty."""
+    """Return the family in the spec, or else the first one that all Services have, so that none
+    seems to be empty."""
     known = [service.ip_families for service in services if service.ip_families]
-    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
+    shared = (
+        [family for family in known[0] if all(family in families for families in known)]
+        if known
+        else ["IPv4"]
+    )
     if spec.address_family is None and shared:
         return shared[0]
-    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
+    if spec.address_family is not None and (
+        not known or any(spec.address_family in families for families in known)
+    ):
         return spec.address_family
     offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
     wrong, do = f"no Service has an {spec.address_family} address", "correct"
@@ -384,8 +437,11 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     raise InvalidSyncer("NoAddress", f"{wrong} ({offers}): {do} spec.addressFamily")
 
 
-def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
-    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer if all are so."""
+def _missing(
+    services: Collection[Service], catalog: Catalog, family: str
+) -> list[tuple[Service, str]]:
+    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer
+    if all are so."""
     missing = []
     known = False
     for service in services:
@@ -393,25 +449,37 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
         why = missing_slices(service, slices, family=family)
         known = known or (bool(slices) and not service.is_external_name and not why)
         if service.is_external_name and any(piece.endpoints for piece in slices):
-            # No controller updates them any more: an ended pod stays ready there (kubernetes/kubernetes#105986).
-            left = "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            # No controller updates them any more: an ended pod stays ready there
+            # (kubernetes/kubernetes#105986).
+            left = (
+                "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            )
             why = f"Service {service.name} {left}"
         if why:
             missing.append((service, why))
     if not known:
-        names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
+        names = (
+            f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type "
+            "ExternalName has no pods"
+        )
         raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
     return missing
 
 
 def _found(
-    backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
+    backend: Backend,
+    site: Site,
+    key: InstanceKey,
+    catalog: Catalog,
+    builder: Builder,
+    perhaps: Sequence[Service],
 ) -> Found:
     """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
     spec, ready, endpoint, pod = builder.spec, backend.ready, backend.endpoint, backend.endpoint.pod
     if spec.readiness_gate and pod and not endpoint.terminating:
-        # In the slices a pod is not ready until our gate opens, which happens after it is registered. So the readiness
-        # without the gate decides. A pod that is not in the list is newer than the list.
+        # In the slices a pod is not ready until our gate opens, which happens after it is
+        # registered. So the readiness without the gate decides. A pod that is not in the list is
+        # newer than the list.
         pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
     if _ends(endpoint, spec):
@@ -421,13 +489,18 @@ def _found(
     drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
-    if not up and spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the mark of the drain would be lost
+    if (
+        not up and spec.not_ready == "Cancel" and not drain.by
+    ):  # with a cancel, the mark of the drain would be lost
         uid = pod.uid if pod else None
         return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid)
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)
         if known is None:  # the slice and the list of pods were read at different times
-            why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
+            why = (
+                f"{backend.label} is not in the list of pods, so its labels and annotations are "
+                "unknown"
+            )
             return Kept(why=why, host=site.host, port=site.main_port)
         site = replace(site, pod_metadata=known)
     return builder.wanted(key, site, up=up, why=why, drain=drain)

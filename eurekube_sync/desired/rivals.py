@@ -1,8 +1,9 @@
 """Decides which syncer has an address and port that several syncers claim for one app.
 
-Within a namespace, age decides. Between namespaces it does not, because users of one could write another team's
-addresses as a host name, an external IP or a slice. There, an address belongs to the namespace to whose pod or Service
-the cluster gave it, and any other address to the syncer that was registered first. Registered instances always stay.
+Within a namespace, age decides. Between namespaces it does not, because users of one could write
+another team's addresses as a host name, an external IP or a slice. There, an address belongs to the
+namespace to whose pod or Service the cluster gave it, and any other address to the syncer that was
+registered first. Registered instances always stay.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from eurekube_sync.desired.claims import Claim, Kept, Right, Rival, Serving, Taken, Verdict, Wanted, seniority
+from eurekube_sync.desired.claims import (
+    Claim,
+    Kept,
+    Right,
+    Rival,
+    Serving,
+    Taken,
+    Verdict,
+    Wanted,
+    seniority,
+)
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
@@ -19,7 +30,9 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 Socket: TypeAlias = tuple[str, str, int]  # app, address and port
 Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]
 """All claims, and the syncer that wants each key."""
-_Place: TypeAlias = tuple[str, Socket] | InstanceKey  # a socket among the syncers that select in a namespace, or a key
+_Place: TypeAlias = (
+    tuple[str, Socket] | InstanceKey
+)  # a socket among the syncers that select in a namespace, or a key
 
 
 class Bid(NamedTuple):
@@ -50,11 +63,13 @@ def sockets_of(instance: Instance) -> tuple[Socket, ...]:
 def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     """Give each address and port of an app to one of the syncers that select in the same namespace.
 
-    A syncer of that namespace comes before one of another, then the older one, then the first by name. The others
-    register nothing new there. A syncer with limit 0 comes last: another syncer takes over its registered instances,
-    which stay UP."""
+    A syncer of that namespace comes before one of another, then the older one, then the first by
+    name. The others register nothing new there. A syncer with limit 0 comes last: another syncer
+    takes over its registered instances, which stay UP."""
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
-    serving.sort(key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim)))
+    serving.sort(
+        key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
+    )
     if not _claimed_twice(serving):  # the usual case
         wanted_by = {}
         for claim in serving:
@@ -97,7 +112,8 @@ class _Sharing:
         places = {}
         for key, wanted in claim.wanted.items():
             places[key] = _places(key, namespace, sockets_of(wanted.instance))
-        # All are looked up before the first is given away: two sockets of one syncer are no conflict.
+        # All are looked up before the first is given away: two sockets of one syncer are no
+        # conflict.
         held: dict[InstanceKey, _Holder] = {}
         for key, there in places.items():
             holder = self._holder_of(there)
@@ -110,10 +126,14 @@ class _Sharing:
                 self.wanted_by[key] = ref
             if key in held:
                 continue
-            self._holders.update(dict.fromkeys(there, _Holder(claim.syncer, idle=claim.conduct.suspend)))
+            self._holders.update(
+                dict.fromkeys(there, _Holder(claim.syncer, idle=claim.conduct.suspend))
+            )
             if registers:
                 wanted = claim.wanted[key]
-                self.bids.append(Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=wanted.allotted))
+                self.bids.append(
+                    Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=wanted.allotted)
+                )
         for key, kept in claim.of(Kept).items():
             for place in _places(key, namespace, _sockets(key, kept)):
                 self._holders.setdefault(place, _Holder(claim.syncer, idle=True))
@@ -125,8 +145,11 @@ class _Sharing:
         return None
 
 
-def _with_rivals(claim: Serving, held: Mapping[InstanceKey, _Holder], idle: Collection[InstanceKey]) -> Serving:
-    """Return the claim of a syncer of which other syncers hold instances; at those in `idle` they register nothing."""
+def _with_rivals(
+    claim: Serving, held: Mapping[InstanceKey, _Holder], idle: Collection[InstanceKey]
+) -> Serving:
+    """Return the claim of a syncer of which other syncers hold instances; at those in `idle` they
+    register nothing."""
     verdicts = dict(claim.verdicts)
     for key, holder in held.items():
         at_home = _away(claim.syncer) and not _away(holder.syncer)
@@ -170,7 +193,8 @@ def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tupl
 
 
 def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]]:
-    """Yield each bid for a socket for which other namespaces bid, too, and their bids, in the given order."""
+    """Yield each bid for a socket for which other namespaces bid, too, and their bids, in the given
+    order."""
     by_socket: dict[Socket, list[Bid]] = {}
     for bid in bids:
         for socket in bid.sockets:
@@ -186,8 +210,9 @@ def across_namespaces(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Sequence[Bid]]
 
 
 def outdone(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Rival]]:
-    """Yield the bids that another namespace makes, too, so that no new instance is registered. If the cluster gave the
-    address to neither, the instance that is registered first decides, which `plan` finds out."""
+    """Yield the bids that another namespace makes, too, so that no new instance is registered. If
+    the cluster gave the address to neither, the instance that is registered first decides, which
+    `plan` finds out."""
     for bid, others in across_namespaces(bids):
         if not bid.allotted:
             first = min(others, key=lambda other: not other.allotted)

@@ -1,4 +1,5 @@
-"""`mode: service`: each address of each Service is an instance, which is UP while an endpoint behind it is ready."""
+"""`mode: service`: each address of each Service is an instance, which is UP while an endpoint
+behind it is ready."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
 """The plain and the secure port of a Service that a syncer asks for, at least one of them."""
 
 _ALLOTTED = ("ClusterIP", "NodePort", "LoadBalancer")
-"""The kinds of IP addresses that the cluster gives to one Service each. A load balancer's host name is not one of them,
-because several cloud controllers copy it from an annotation of the Service."""
+"""The kinds of IP addresses that the cluster gives to one Service each. A load balancer's host name
+is not one of them, because several cloud controllers copy it from an annotation of the Service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,21 @@ def serve_services(
                 yield _found(service, site, behind[service.name], app, builder, catalog)
 
 
-def _chosen(spec: Syncer, services: Sequence[Service], builder: Builder) -> list[tuple[Service, Ports]]:
+def _chosen(
+    spec: Syncer, services: Sequence[Service], builder: Builder
+) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
-    # A headless Service has no address. It accompanies another Service, or callers reach it by a fixed host name.
+    # A headless Service has no address. It accompanies another Service, or callers reach it by a
+    # fixed host name.
     addressed = [service for service in named if not service.headless]
     host = spec.service.hostname
     if not addressed and host is None:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
-            "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
+            "NoAddress",
+            f"Service {names} is headless and has no address: use mode pod, or select another "
+            "Service",
         )
     candidates = addressed or named
     having: dict[str, Mapping[str, ServicePort]] = {}
@@ -103,15 +109,18 @@ def _chosen(spec: Syncer, services: Sequence[Service], builder: Builder) -> list
             secure = having["securePort"][service.name] if "securePort" in having else None
             found.append((service, (plain, secure)))
     if not found:
-        raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
+        raise InvalidSyncer(
+            "NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
+        )
     return found
 
 
 def _having(
     candidates: Sequence[Service], asked: str | int | None, field: str, spec: Syncer
 ) -> Mapping[str, ServicePort]:
-    """Return the port of each Service that has the one of a field, by the Service's name. With a fixed or external host
-    name, a number is the port at that host, such as an Ingress's 443. Raises InvalidSyncer if no Service has it."""
+    """Return the port of each Service that has the one of a field, by the Service's name. With a
+    fixed or external host name, a number is the port at that host, such as an Ingress's 443. Raises
+    InvalidSyncer if no Service has it."""
     found: dict[str, ServicePort] = {}
     for service in candidates:
         if isinstance(asked, int) and _is_elsewhere(service, spec):
@@ -120,17 +129,21 @@ def _having(
             found[service.name] = port
     if not found:
         host = spec.service.hostname
-        host = host or next((service.external_name for service in candidates if service.external_name), "")
+        host = host or next(
+            (service.external_name for service in candidates if service.external_name), ""
+        )
         where = f"callers use at {host}" if host else "its pods listen on"
-        chosen_ports(candidates, asked, field=field, where=where)  # raises an error that lists the ports
+        chosen_ports(
+            candidates, asked, field=field, where=where
+        )  # raises an error that lists the ports
     return found
 
 
 def _stay(
     field: str, error: InvalidSyncer, candidates: Sequence[Service], builder: Builder
 ) -> Mapping[str, ServicePort]:
-    """Return the ports with the number at which each Service was served before, although `field` cannot be resolved
-    any more, as in `pods._stay`. Raises the error if no Service has it."""
+    """Return the ports with the number at which each Service was served before, although `field`
+    cannot be resolved any more, as in `pods._stay`. Raises the error if no Service has it."""
     stayed: dict[str, ServicePort] = {}
     all_numbers: set[int] = set()
     for service in candidates:
@@ -149,9 +162,9 @@ def _stay(
 def _of_one_port(
     chosen: list[tuple[Service, Ports]], backed: Sequence[Backend], spec: Syncer, builder: Builder
 ) -> list[tuple[Service, Ports]]:
-    """Return the Services without those that give the same pods another port, such as a Service for metrics. If the
-    field is not set, a port named http is the default, unless the instances are registered on another one. Raises
-    InvalidSyncer(AmbiguousService)."""
+    """Return the Services without those that give the same pods another port, such as a Service for
+    metrics. If the field is not set, a port named http is the default, unless the instances are
+    registered on another one. Raises InvalidSyncer(AmbiguousService)."""
     try:
         one_per_port(backed)
     except InvalidSyncer as error:
@@ -168,8 +181,8 @@ def _kept_at(
     spec: Syncer,
     builder: Builder,
 ) -> Collection[str]:
-    """Return the names of the Services that keep their port, out of those that give the same pods different ones.
-    Raises the error if nothing says which."""
+    """Return the names of the Services that keep their port, out of those that give the same pods
+    different ones. Raises the error if nothing says which."""
     field = next(iter(spec.ports))
     outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
     standing: set[str] = set()
@@ -191,7 +204,8 @@ def _kept_at(
 
 
 def _numbers(port: ServicePort) -> Sequence[int]:
-    """Return the numbers with which a port may be registered: the Service's, and the one on its nodes."""
+    """Return the numbers with which a port may be registered: the Service's, and the one on its
+    nodes."""
     return [number for number in (port.port, port.node_port) if number]
 
 
@@ -201,8 +215,8 @@ def _is_elsewhere(service: Service, spec: Syncer) -> bool:
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
-    """Return the kind of address in the spec; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown
-    one."""
+    """Return the kind of address in the spec; `Auto` goes by the Service's type. Raises
+    InvalidSyncer for an unknown one."""
     if spec.service.address not in (None, "Auto"):
         return spec.service.address
     by_type: Sequence[ServiceAddress] = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
@@ -212,9 +226,11 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
     raise _no_address(service, "no address that eurekube-sync knows")
 
 
-def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
-    """Return the addresses of a Service, never none, or a clause that says why it has no address yet. Raises
-    InvalidSyncer."""
+def places(
+    service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
+) -> tuple[Site, ...] | str:
+    """Return the addresses of a Service, never none, or a clause that says why it has no address
+    yet. Raises InvalidSyncer."""
     plain, secure = (port.port if port else None for port in ports)
     host, label = spec.service.hostname, f"Service {service.name}"
     site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)
@@ -238,27 +254,38 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
         asked = f"{spec.address_family} " if spec.address_family else ""
         raise _no_address(service, f"no {asked}address of kind {kind}")
     allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
-    return tuple(replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items())
+    return tuple(
+        replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items()
+    )
 
 
 def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
-    """Return the host names, and the addresses of one family: that of the spec, or the first one with an address."""
+    """Return the host names, and the addresses of one family: that of the spec, or the first one
+    with an address."""
     families = {host: family_of(host) for host in hosts if host}
-    wished = [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
+    wished = (
+        [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
+    )
     chosen = next((family for family in wished if family and family in families.values()), None)
     return {host: family for host, family in families.items() if family in (None, chosen)}
 
 
-def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...]:
+def _node_ports(
+    service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
+) -> tuple[Site, ...]:
     # Only for these types does Kubernetes check the node port, and give it to one Service alone.
-    if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in ports if port):
+    if service.type not in ("NodePort", "LoadBalancer") or not all(
+        port.node_port for port in ports if port
+    ):
         raise _no_address(service, "no node port")
     plain, secure = (port.node_port if port else None for port in ports)
     family: str = spec.address_family or next((one for one in service.ip_families), "IPv4")
     kind = spec.service.node_address
     found = []
     for node in sorted(nodes, key=lambda node: node.name):
-        addresses = (() if kind == "InternalIP" else node.external) + (() if kind == "ExternalIP" else node.internal)
+        addresses = (() if kind == "InternalIP" else node.external) + (
+            () if kind == "ExternalIP" else node.internal
+        )
         host = next((address for address in addresses if family_of(address) == family), None)
         if host is not None and not node.excluded:
             label = f"Service {service.name} on node {node.name}"
@@ -271,13 +298,16 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
-    return InvalidSyncer("NoAddress", f"Service {service.name} is of type {service.type} and has {what}")
+    return InvalidSyncer(
+        "NoAddress", f"Service {service.name} is of type {service.type} and has {what}"
+    )
 
 
 def _behind(
     spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog
 ) -> tuple[Mapping[str, _Behind], Sequence[Backend]]:
-    """Return what is behind each Service, and all backends on the main port. Raises InvalidSyncer(NoSuchPort)."""
+    """Return what is behind each Service, and all backends on the main port. Raises
+    InvalidSyncer(NoSuchPort)."""
     found: dict[str, _Behind] = {}
     backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
@@ -286,7 +316,9 @@ def _behind(
         # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # it is not the Service's port
+        if port is None or (
+            isinstance(asked, int) and _is_elsewhere(service, spec)
+        ):  # it is not the Service's port
             used, _ = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
             serving = [(one, healthy(one, service)) for one in endpoints]
@@ -296,7 +328,9 @@ def _behind(
             serving = [(b.endpoint, b.ready) for b in its_own]
         nodes: dict[str, bool] = {}
         for one, ready in serving:
-            nodes[one.node] = ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
+            nodes[one.node] = (
+                ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
+            )
         found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
     return found, backed
 
@@ -315,6 +349,8 @@ def _found(
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
     drain = drain_of((service,))
     builder.warn(*drain.ignored)
-    if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the drain's mark would be lost
+    if (
+        not up and builder.spec.not_ready == "Cancel" and not drain.by
+    ):  # with a cancel, the drain's mark would be lost
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -1,4 +1,5 @@
-"""The results of `explain` and `check`: the links of an explanation, and the findings of a check."""
+"""The results of `explain` and `check`: the links of an explanation, and the findings of a
+check."""
 
 from __future__ import annotations
 
@@ -46,9 +47,12 @@ class Link:
     part: Part
     mark: Mark
     text: str  # one sentence without its full stop
-    reason: str = ""  # a word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    # A word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    reason: str = ""
     details: tuple[str, ...] = ()  # more lines, such as similar names
-    cause: str = ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
+    cause: str = (
+        ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
+    )
     fix: str = ""  # what to do, preferably a command
 
     @property
@@ -61,7 +65,15 @@ def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = ""
     return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
 
 
-def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
+def breaks(
+    part: Part,
+    reason: str,
+    text: str,
+    *details: str,
+    cause: str = "",
+    fix: str = "",
+    if_: bool = True,
+) -> Link:
     """Make a broken link, or a note if `if_` is false."""
     broken = Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
     return broken if if_ else Link(part, Mark.NOTE, text, details=details)
@@ -89,7 +101,9 @@ class Explanation:
     up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict)  # the smallest syncer that would help; empty for none
+    manifest: dict[str, Any] = field(
+        default_factory=dict
+    )  # the smallest syncer that would help; empty for none
 
     @property
     def broken(self) -> Link | None:
@@ -107,7 +121,8 @@ class Grade(StrEnum):
 
 
 class Check(StrEnum):
-    """The subjects of findings, each with what may be wrong and what to do, as docs/troubleshooting.md says it."""
+    """The subjects of findings, each with what may be wrong and what to do, as
+    docs/troubleshooting.md says it."""
 
     meaning: str
     cure: str
@@ -127,7 +142,8 @@ class Check(StrEnum):
     RIGHTS = (
         "Rights",
         "The account lacks a right.",
-        "Grant it with the manifests in `cronjob/`. The line has the `kubectl auth can-i` command that asks again.",
+        "Grant it with the manifests in `cronjob/`. The line has the `kubectl auth can-i` command "
+        "that asks again.",
     )
     CRD = (
         "Crd",
@@ -152,7 +168,8 @@ class Check(StrEnum):
     )
     REPLICAS = (
         "Replicas",
-        "A server replicates to a server that `--eureka-url` does not name, or to the address that you give.",
+        "A server replicates to a server that `--eureka-url` does not name, or to the address "
+        "that you give.",
         "Name every server in `--eureka-url`, with the URL that the servers use for each "
         "other, or set the host name of a server that does not know its own address; see "
         "[batches](connection.md#batches).",
@@ -160,7 +177,8 @@ class Check(StrEnum):
     SELF_PRESERVATION = (
         "SelfPreservation",
         "A server lists instances whose leases ended minutes ago, so callers get dead instances.",
-        "Find out why renewals are missing. Self-preservation ends by itself when enough instances are renewed again.",
+        "Find out why renewals are missing. Self-preservation ends by itself when enough "
+        "instances are renewed again.",
     )
     CLOCK = (
         "Clock",
@@ -198,4 +216,6 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
+        return (
+            "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
+        )

@@ -1,5 +1,5 @@
-"""A problem: what is wrong, and with what. It is made where it is decided; reports, logs, conditions, explanations and
-exit codes only show it."""
+"""A problem: what is wrong, and with what. It is made where it is decided; reports, logs,
+conditions, explanations and exit codes only show it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Problem:
     reason: Reason
     subject: str  # what it is about, such as `Pods of shop`; empty if the text names it
     text: str  # what is so, and what to do
-    source: str = ""  # what fails as a whole, such as `Pods`, for the log of outages; empty for single objects
+    # What fails as a whole, such as `Pods`, for the log of outages; empty for single objects
+    source: str = ""
     server: Server | None = None  # the server that could not be read or written
     syncer: bool = False  # whether the subject is a syncer, so that `kubectl` shows the reason, too
     unknown: bool = False  # whether too little could be read to say yes or no

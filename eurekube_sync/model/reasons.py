@@ -23,15 +23,17 @@ class Topic(StrEnum):
 
 
 class Reason(StrEnum):
-    """A reason, with its group, what it means, and what to do. The texts are Markdown. Without a cure, nothing is to be
-    done."""
+    """A reason, with its group, what it means, and what to do. The texts are Markdown. Without a
+    cure, nothing is to be done."""
 
     topic: Topic
     meaning: str
     cure: str
 
     # The defaults are only for lookups by value: `Reason("InSync")`.
-    def __new__(cls, value: str, topic: Topic = Topic.WELL, meaning: str = "", cure: str = "") -> Reason:
+    def __new__(
+        cls, value: str, topic: Topic = Topic.WELL, meaning: str = "", cure: str = ""
+    ) -> Reason:
         reason = str.__new__(cls, value)
         reason._value_ = value
         reason.topic, reason.meaning, reason.cure = topic, meaning, cure
@@ -47,7 +49,8 @@ class Reason(StrEnum):
         "InvalidSpec",
         Topic.SPEC,
         "A field has a wrong value, or a name that this version does not know.",
-        "Correct the field that the message names. `eurekube-sync validate FILE` checks the manifest offline.",
+        "Correct the field that the message names. `eurekube-sync validate FILE` checks the "
+        "manifest offline.",
     )
     INVALID_NAME = (
         "InvalidName",
@@ -59,7 +62,8 @@ class Reason(StrEnum):
     INVALID_METADATA = (
         "InvalidMetadata",
         Topic.SPEC,
-        "A key or value of the metadata cannot be written to Eureka, or `metadata` has more than 4096 bytes in all.",
+        "A key or value of the metadata cannot be written to Eureka, or `metadata` has more than "
+        "4096 bytes in all.",
         "Correct what the message names.",
     )
     NO_HOST_NAME = (
@@ -104,7 +108,8 @@ class Reason(StrEnum):
         "OtherClass",
         Topic.INSTALLATION,
         "The syncer has another class than this installation serves, or none.",
-        "If this installation should serve it, correct `spec.syncerClass`, or give the class with `--syncer-class`.",
+        "If this installation should serve it, correct `spec.syncerClass`, or give the class with "
+        "`--syncer-class`.",
     )
     DELETING = (
         "Deleting",
@@ -116,19 +121,23 @@ class Reason(StrEnum):
     ABANDONED = (
         "Abandoned",
         Topic.INSTALLATION,
-        "The deletion of the syncer did not wait for its instances, because of the annotation `eurekube.io/abandon`.",
-        "`eurekube-sync orphans` lists those that are left. A later pass cancels them, or they expire.",
+        "The deletion of the syncer did not wait for its instances, because of the annotation "
+        "`eurekube.io/abandon`.",
+        "`eurekube-sync orphans` lists those that are left. A later pass cancels them, or they "
+        "expire.",
     )
     OWNER_CLASH = (
         "OwnerClash",
         Topic.INSTALLATION,
         "Another cluster has the same owner name, or another owner serves the same syncers.",
-        "Give each cluster its own `--owner`. For one cluster, see [two owners](owner.md#two-owners-in-one-cluster).",
+        "Give each cluster its own `--owner`. For one cluster, see [two "
+        "owners](owner.md#two-owners-in-one-cluster).",
     )
     OTHER_OWNER = (
         "OtherOwner",
         Topic.INSTALLATION,
-        "Another owner serves syncers of this installation, which goes on: it was there first, or serves more.",
+        "Another owner serves syncers of this installation, which goes on: it was there first, or "
+        "serves more.",
         "Stop one of the two installations, then cancel its instances with `eurekube-sync "
         "purge`. See [two owners](owner.md#two-owners-in-one-cluster).",
     )
@@ -188,7 +197,8 @@ class Reason(StrEnum):
     AMBIGUOUS_PORT = (
         "AmbiguousPort",
         Topic.SERVICES,
-        "`port` fits several ports of a Service. Or it is not set, and none of several ports is called `http`.",
+        "`port` fits several ports of a Service. Or it is not set, and none of several ports is "
+        "called `http`.",
         "Name one of those that the message lists.",
     )
     AMBIGUOUS_SERVICE = (
@@ -204,7 +214,8 @@ class Reason(StrEnum):
     NO_ADDRESS = (
         "NoAddress",
         Topic.SERVICES,
-        "The Service has no address of the kind that `service.address` or `addressFamily` asks for.",
+        "The Service has no address of the kind that `service.address` or `addressFamily` asks "
+        "for.",
         "Choose another kind, or correct the Service.",
     )
     ADDRESS_PENDING = (
@@ -219,7 +230,8 @@ class Reason(StrEnum):
         "A Service has no EndpointSlice, not even an empty one, or only slices of host names "
         "(`addressType: FQDN`). Registered instances are kept.",
         "Wait for the cluster's controllers. For a Service without a selector, write a slice of IP "
-        "addresses. The cluster copies the Endpoints of such a Service into slices, except if an address is "
+        "addresses. The cluster copies the Endpoints of such a Service into slices, except if an "
+        "address is "
         "in two subsets.",
     )
 
@@ -227,7 +239,8 @@ class Reason(StrEnum):
     NO_ENDPOINTS = (
         "NoEndpoints",
         Topic.PODS,
-        "No pod matches the Services' selectors. Or pods match, and none has an address yet, or all terminate.",
+        "No pod matches the Services' selectors. Or pods match, and none has an address yet, or "
+        "all terminate.",
         "Compare the selectors with the labels of the pods. `explain` shows similar labels.",
     )
     NOT_READY = (
@@ -257,7 +270,8 @@ class Reason(StrEnum):
     ENDPOINT_UNCLEAR = (
         "EndpointUnclear",
         Topic.PODS,
-        "Something about a pod, such as its labels, could not be read. Its instance is kept as it is.",
+        "Something about a pod, such as its labels, could not be read. Its instance is kept as it "
+        "is.",
         "Wait for the next pass. If the reason stays, see what the message names.",
     )
     LIST_OUTDATED = (
@@ -317,7 +331,8 @@ class Reason(StrEnum):
         Topic.ASKED_FOR,
         "Eureka and the cluster differ, because of a policy or of a status that a person set, "
         "or because the next pass is still to come.",
-        "If the message names a policy or such a status, decide whether you want it. Otherwise wait for the next pass.",
+        "If the message names a policy or such a status, decide whether you want it. Otherwise "
+        "wait for the next pass.",
     )
 
     # Other instances
@@ -332,7 +347,8 @@ class Reason(StrEnum):
         "DuplicateRegistration",
         Topic.OTHERS,
         "The pod registers itself: its image still has a Eureka client.",
-        "Turn its registration off with `eureka.client.register-with-eureka=false`, or delete the syncer.",
+        "Turn its registration off with `eureka.client.register-with-eureka=false`, or delete the "
+        "syncer.",
     )
     REGISTERS_ITSELF = (
         "RegistersItself",
@@ -358,7 +374,8 @@ class Reason(StrEnum):
     CRD_INSTALLED = (
         "CRDInstalled",
         Topic.REMOVALS,
-        "The CRD was installed after the instance was registered, and the instance's syncer is missing.",
+        "The CRD was installed after the instance was registered, and the instance's syncer is "
+        "missing.",
         "Create the syncer, or approve the removal.",
     )
     REMOVAL_HELD = (
@@ -430,14 +447,16 @@ class Reason(StrEnum):
     WRITE_FAILED = (
         "WriteFailed",
         Topic.EUREKA,
-        "Eureka or Kubernetes refused a single write, while others work. The next pass tries again.",
+        "Eureka or Kubernetes refused a single write, while others work. The next pass tries "
+        "again.",
         "If the message stays, correct what it names.",
     )
     NOT_READ_AGAIN = (
         "NotReadAgain",
         Topic.EUREKA,
         "An instance that a pass would change could not be read once more, so it was not changed.",
-        "Wait for the next pass. If the message stays, check that the Eureka server answers `GET /apps/APP/ID`.",
+        "Wait for the next pass. If the message stays, check that the Eureka server answers `GET "
+        "/apps/APP/ID`.",
     )
     CUT_SHORT = (
         "CutShort",

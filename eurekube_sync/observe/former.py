@@ -1,9 +1,9 @@
-"""Whether a former installation (`--former-owner`, `--former-cluster`) has ended, before what it left is
-moved. Pure.
+"""Whether a former installation (`--former-owner`, `--former-cluster`) has ended, before what it
+left is moved. Pure.
 
-Only uncached readings tell, because a renewal does not refresh Eureka's list. An installation serves a
-syncer whole. So one instance of each syncer tells of every part of the old installation, whichever
-namespaces, labels or class it had.
+Only uncached readings tell, because a renewal does not refresh Eureka's list. An installation
+serves a syncer whole. So one instance of each syncer tells of every part of the old installation,
+whichever namespaces, labels or class it had.
 
 | the readings of a syncer's instances           | what is known                      | the pass   |
 |------------------------------------------------|------------------------------------|------------|
@@ -12,9 +12,9 @@ namespaces, labels or class it had.
 | all are gone, or bear another mark             | nothing is left to move            |            |
 | else: a read failed, or an answer has no times | nothing                            | is refused |
 
-While passes are refused, perhaps nobody else renews these leases. But a renewal of ours looks like one
-of the former installation. So they are renewed only if one of them ends soon, and then together. After
-that there is time to see for 90 s that nobody renews them."""
+While passes are refused, perhaps nobody else renews these leases. But a renewal of ours looks like
+one of the former installation. So they are renewed only if one of them ends soon, and then
+together. After that there is time to see for 90 s that nobody renews them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed, Unread
 
 LATELY = 90.0
-"""Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that has
-ended. To wait until it expires would leave callers without instances."""
+"""Seconds: three renewals. An instance that was not renewed for so long may belong to an owner that
+has ended. To wait until it expires would leave callers without instances."""
 
 _DONE = "the leases that would end were renewed, and nothing else was done"
 
@@ -40,7 +40,8 @@ Readings: TypeAlias = Mapping[InstanceKey, ObservedInstance | Unread | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerRenewed:
-    """Somebody renewed instances with a former mark: their installation, or a refused pass of ours."""
+    """Somebody renewed instances with a former mark: their installation, or a refused pass of
+    ours."""
 
     name: str  # of the former installation, such as `owner demo`
     syncers: tuple[SyncerRef, ...]  # those whose instances were renewed, sorted
@@ -49,8 +50,10 @@ class FormerRenewed:
     def sentence(self) -> str:
         """The problem, and what a person should do."""
         return (
-            f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: those of "
-            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the old installation, and run "
+            f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: "
+            "those of "
+            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the old "
+            "installation, and run "
             f"again {LATELY:.0f} s later. This pass is refused: {_DONE}."
         )
 
@@ -68,7 +71,8 @@ class FormerUnread:
         """The problem. The next pass tries again."""
         return (
             f"it is not known whether {self.name} still renews the instances of "
-            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. This pass is refused: {_DONE}. Why it "
+            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. This pass is "
+            f"refused: {_DONE}. Why it "
             f"is not known: {self.why}"
         )
 
@@ -99,9 +103,9 @@ def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedIn
     """Return the instances with a former mark that a first pass would move; none once the move has
     begun.
 
-    From then on, this installation renews what it does not move yet, and its renewals look like those of
-    the former one. A former installation that is started again finds our instances at its addresses, and
-    refuses itself."""
+    From then on, this installation renews what it does not move yet, and its renewals look like
+    those of the former one. A former installation that is started again finds our instances at its
+    addresses, and refuses itself."""
     former: list[ObservedInstance] = []
     for instance in observed.ours.values():
         if not observed.ownership.is_former(instance):
@@ -117,8 +121,8 @@ def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedIn
 
 
 def to_read_first(waiting: Iterable[ObservedInstance], ownership: Ownership) -> list[InstanceKey]:
-    """Return one instance of each syncer: the one with the latest renewal in the list, because it is the
-    least likely to be gone by now."""
+    """Return one instance of each syncer: the one with the latest renewal in the list, because it
+    is the least likely to be gone by now."""
     keys: list[InstanceKey] = []
     for instances in _parts(waiting, ownership).values():
         latest = max(instances, key=lambda instance: (instance.renewed, instance.key))
@@ -126,7 +130,9 @@ def to_read_first(waiting: Iterable[ObservedInstance], ownership: Ownership) -> 
     return keys
 
 
-def to_read_next(waiting: Iterable[ObservedInstance], readings: Readings, ownership: Ownership) -> list[InstanceKey]:
+def to_read_next(
+    waiting: Iterable[ObservedInstance], readings: Readings, ownership: Ownership
+) -> list[InstanceKey]:
     """Return the other instances of the syncers of which the first readings do not tell."""
     keys: list[InstanceKey] = []
     for instances in _parts(waiting, ownership).values():
@@ -135,7 +141,9 @@ def to_read_next(waiting: Iterable[ObservedInstance], readings: Readings, owners
     return keys
 
 
-def judge(waiting: Sequence[ObservedInstance], readings: Readings, ownership: Ownership) -> Judgement:
+def judge(
+    waiting: Sequence[ObservedInstance], readings: Readings, ownership: Ownership
+) -> Judgement:
     """Return why nothing may be moved, and which leases a refused pass leaves alone."""
     renewed: dict[str, list[SyncerRef]] = {}
     unread: dict[str, dict[SyncerRef, str]] = {}
@@ -160,9 +168,12 @@ def judge(waiting: Sequence[ObservedInstance], readings: Readings, ownership: Ow
 
 
 def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> bool:
-    """Say whether a lease ends within its duration. The list tells it of what was not read: it may hide
-    a renewal, and shows none that was not made. Without a time of Eureka's, each lease may end."""
-    answered = [reading.read_at for reading in readings.values() if isinstance(reading, ObservedInstance)]
+    """Say whether a lease ends within its duration. The list tells it of what was not read: it may
+    hide a renewal, and shows none that was not made. Without a time of Eureka's, each lease may
+    end."""
+    answered = [
+        reading.read_at for reading in readings.values() if isinstance(reading, ObservedInstance)
+    ]
     now = max(answered, default=0)
     for instance in waiting:
         reading = readings.get(instance.key)
@@ -172,7 +183,9 @@ def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> b
     return False
 
 
-def _parts(waiting: Iterable[ObservedInstance], ownership: Ownership) -> Mapping[_Part, Sequence[ObservedInstance]]:
+def _parts(
+    waiting: Iterable[ObservedInstance], ownership: Ownership
+) -> Mapping[_Part, Sequence[ObservedInstance]]:
     parts: dict[_Part, list[ObservedInstance]] = {}
     for instance in waiting:
         parts.setdefault(_part_of(instance, ownership), []).append(instance)
@@ -183,15 +196,17 @@ def _part_of(instance: ObservedInstance, ownership: Ownership) -> _Part:
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
     owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
-    name = f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
+    name = (
+        f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
+    )
     return _Part(name, syncer)
 
 
 def _told_of_part(
     instances: Iterable[ObservedInstance], readings: Readings, ownership: Ownership
 ) -> float | str | None:
-    """Return the same as `_told` for all instances of a part: the shortest silence, else why no reading
-    tells."""
+    """Return the same as `_told` for all instances of a part: the shortest silence, else why no
+    reading tells."""
     silences: list[float] = []
     whys: list[str] = []
     for instance in instances:
@@ -206,8 +221,9 @@ def _told_of_part(
 
 
 def _told(reading: ObservedInstance | Unread | None, ownership: Ownership) -> float | str | None:
-    """Return for how many seconds nobody had renewed the instance, or why the reading does not tell.
-    None if nothing is left to move: Eureka answered 404, or the instance has another mark by now.
+    """Return for how many seconds nobody had renewed the instance, or why the reading does not
+    tell. None if nothing is left to move: Eureka answered 404, or the instance has another mark by
+    now.
 
     Both times are of Eureka's clock, because ours may be wrong by minutes."""
     if isinstance(reading, Unread):

@@ -1,9 +1,9 @@
 """Other installations, as far as Eureka's list shows them. Pure.
 
-Another installation of this cluster, with another owner name, may serve our syncers, for example after a typo in
-`--owner`. Both decide from the same list by the same rule which one goes on, so never are both stopped. The one that
-has registered nothing there is stopped; if both have, the later one. An installation with any instance that the other
-has not registered is never stopped."""
+Another installation of this cluster, with another owner name, may serve our syncers, for example
+after a typo in `--owner`. Both decide from the same list by the same rule which one goes on, so
+never are both stopped. The one that has registered nothing there is stopped; if both have, the
+later one. An installation with any instance that the other has not registered is never stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class OtherOwner:
 
     name: str
     ours: str  # our own owner's name
-    registered: int  # how many of its instances are renewed at an address and port that ours would have
+    registered: (
+        int  # how many of its instances are renewed at an address and port that ours would have
+    )
     twice: int  # how many of ours are registered at the same addresses and ports
     stops_us: bool  # whether this installation may only renew
 
@@ -36,11 +38,20 @@ class OtherOwner:
     def sentence(self) -> str:
         """The problem, and what a person should do."""
         if self.stops_us:
-            done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
-            twice = f"{self.twice} of the instances {_are(self.twice)} registered twice. " if self.twice else ""
+            done = (
+                "our instances were renewed, and nothing else was done."
+                if self.twice
+                else "nothing was done."
+            )
+            twice = (
+                f"{self.twice} of the instances {_are(self.twice)} registered twice. "
+                if self.twice
+                else ""
+            )
             return f"owner clash: {self.question} {twice}This pass is refused: {done}"
         return (
-            f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop one of the two "
+            f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop "
+            "one of the two "
             "installations, then cancel its instances with eurekube-sync purge"
         )
 
@@ -48,19 +59,24 @@ class OtherOwner:
     def question(self) -> str:
         """The question whether the owner's name is right, with the reason and the way out."""
         return (
-            f"{self._registered} at addresses that this installation would register under owner {self.ours}. "
+            f"{self._registered} at addresses that this installation would register under owner "
+            f"{self.ours}. "
             f"Is --owner {self.ours} right? "
-            f"To change the name: eurekube-sync run --owner {self.ours} --former-owner {quote(self.name)}."
+            f"To change the name: eurekube-sync run --owner {self.ours} --former-owner "
+            f"{quote(self.name)}."
         )
 
     @property
     def _registered(self) -> str:
-        instances = f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
+        instances = (
+            f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
+        )
         return f"{instances} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
-    """Return the owners that renew instances at addresses of our syncers' instances. `now` in Unix seconds."""
+    """Return the owners that renew instances at addresses of our syncers' instances. `now` in Unix
+    seconds."""
     at_work = _at_work(observed, now)
     if not at_work:
         return ()  # nearly always
@@ -86,8 +102,9 @@ def _at_work(observed: Observed, now: float) -> Mapping[str, Sequence[ObservedIn
 
 
 def _has_ended(instance: ObservedInstance, now: float) -> bool:
-    """Say whether nobody has renewed the instance for longer than any list is old. If nothing in the
-    list is renewed any more, `silent` is small, and the list looks like that of a quiet registry."""
+    """Say whether nobody has renewed the instance for longer than any list is old. If nothing in
+    the list is renewed any more, `silent` is small, and the list looks like that of a quiet
+    registry."""
     longest = max(instance.instance.lease.duration, LIST_LAG + LATELY)
     return bool(instance.last_renewal) and now - instance.renewed > longest
 
@@ -108,7 +125,9 @@ def _is_served(instance: ObservedInstance, servers: Mapping[Socket, SyncerRef]) 
     return any(servers.get(socket) == syncer for socket in sockets_of(instance.instance))
 
 
-def _other_owner(name: str, contested: Sequence[ObservedInstance], observed: Observed, desired: Desired) -> OtherOwner:
+def _other_owner(
+    name: str, contested: Sequence[ObservedInstance], observed: Observed, desired: Desired
+) -> OtherOwner:
     """Return the other owner, and whether it stops us.
 
     | of our wanted instances there are registered   | this installation                            |
@@ -128,12 +147,15 @@ def _other_owner(name: str, contested: Sequence[ObservedInstance], observed: Obs
             twice += not theirs.isdisjoint(sockets_of(instance.instance))
     stops_us = twice == mine and (not twice or _came_first(name, observed))
     owner = observed.ownership.owner
-    return OtherOwner(name=name, ours=owner, registered=len(contested), twice=twice, stops_us=stops_us)
+    return OtherOwner(
+        name=name, ours=owner, registered=len(contested), twice=twice, stops_us=stops_us
+    )
 
 
 def _came_first(name: str, observed: Observed) -> bool:
-    """Say whether the oldest instance at a shared address is the other owner's. Marks and registration times are the
-    same for both installations, on every Eureka server, and after a restart of Eureka."""
+    """Say whether the oldest instance at a shared address is the other owner's. Marks and
+    registration times are the same for both installations, on every Eureka server, and after a
+    restart of Eureka."""
     first: dict[str, dict[Socket, int]] = {name: {}, observed.ownership.owner: {}}
     for one in (*observed.ours.values(), *observed.others.values()):
         owner = one.metadata.get(OWNER, "")
@@ -141,7 +163,10 @@ def _came_first(name: str, observed: Observed) -> bool:
             first[owner].update(dict.fromkeys(sockets_of(one.instance), one.last_dirty_timestamp))
     its, ours = first[name], first[observed.ownership.owner]
     twice = its.keys() & ours.keys()
-    return (min(its[s] for s in twice), name) < (min(ours[s] for s in twice), observed.ownership.owner)
+    return (min(its[s] for s in twice), name) < (
+        min(ours[s] for s in twice),
+        observed.ownership.owner,
+    )
 
 
 def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
@@ -164,8 +189,8 @@ def nothing_of(
     where: str = "this cluster",
     to_read: str = "--owner",
 ) -> str | None:
-    """Return a warning that `to_read` may be wrong, if the owner has no instance in the cluster, with those that
-    exist."""
+    """Return a warning that `to_read` may be wrong, if the owner has no instance in the cluster,
+    with those that exist."""
     owners, clusters = Counter[str](), Counter[str]()
     for one in registered:
         owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")
@@ -177,7 +202,9 @@ def nothing_of(
         return None
     parts = [f"no instance of owner {ownership.owner} in {where}"]
     if owners:
-        there = ", ".join(f"{name} ({counted(number, 'instance')})" for name, number in sorted(owners.items()))
+        there = ", ".join(
+            f"{name} ({counted(number, 'instance')})" for name, number in sorted(owners.items())
+        )
         parts.append(f"the instances of {where} belong to {there}")
     for uid, number in sorted(clusters.items()):
         parts.append(f"owner {ownership.owner} has {counted(number, 'instance')} of cluster {uid}")

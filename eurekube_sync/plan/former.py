@@ -1,5 +1,5 @@
-"""Instances of a former owner, which the plan moves to their new ids, except where callers or a person would lose
-something by that. Pure."""
+"""Instances of a former owner, which the plan moves to their new ids, except where callers or a
+person would lose something by that. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from eurekube_sync.plan.value import Plan, sorted_plan
 def not_to_move(desired: Desired, observed: Observed) -> Desired:
     """Keep instances under their former ids, and register nothing in their place, where
 
-    - a person set an override: Eureka keeps it with the id, so the endpoint would get calls again under the new one;
+    - a person set an override: Eureka keeps it with the id, so the endpoint would get calls
+      again under the new one;
     - another owner's instance has the new id: the endpoint would be registered under neither.
     """
     kept_by_syncer: dict[SyncerRef, dict[InstanceKey, Kept]] = {}
@@ -61,8 +62,8 @@ def not_moved(plan: Plan, done: Iterable[Outcome], observed: Observed) -> dict[I
 
 
 def under_either_id(blind: Plan, ownership: Ownership) -> Plan:
-    """Return the plan of a pass that cannot read Eureka, for instances that may or may not be moved: renew
-    each under its new id and its former ones, and register none on a 404."""
+    """Return the plan of a pass that cannot read Eureka, for instances that may or may not be
+    moved: renew each under its new id and its former ones, and register none on a 404."""
     renewals: list[Renew] = []
     for renewal in blind.renewals:
         for key in (renewal.key, *ownership.former_keys(renewal.key)):
@@ -73,16 +74,21 @@ def under_either_id(blind: Plan, ownership: Ownership) -> Plan:
 def _former(observed: Observed) -> list[ObservedInstance]:
     if not observed.ownership.former:
         return []
-    return [instance for instance in observed.ours.values() if observed.ownership.is_former(instance)]
+    return [
+        instance for instance in observed.ours.values() if observed.ownership.is_former(instance)
+    ]
 
 
 def _why_kept(instance: ObservedInstance, successor: InstanceKey, observed: Observed) -> str | None:
     override = override_of(instance)
     if override is not None:
         return (
-            f"a person set {instance.key.id} {override.value}, and a new id would forget that: end it in Eureka, or "
+            f"a person set {instance.key.id} {override.value}, and a new id would forget that: "
+            "end it in Eureka, or "
             "leave it under its former id"
         )
     if successor in observed.others:
-        return f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
+        return (
+            f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
+        )
     return None

@@ -1,7 +1,9 @@
-"""Drop the changes that are not allowed: all of a suspended syncer, and all cancels under `--policy upsert-only`. Pure.
+"""Drop the changes that are not allowed: all of a suspended syncer, and all cancels under `--policy
+upsert-only`. Pure.
 
-The instances of a suspended syncer are renewed as they are. An instance that Eureka lost is registered again if this
-process saw it UP lately, because a list does not show whether an instance was lost or cancelled."""
+The instances of a suspended syncer are renewed as they are. An instance that Eureka lost is
+registered again if this process saw it UP lately, because a list does not show whether an instance
+was lost or cancelled."""
 
 from __future__ import annotations
 
@@ -16,9 +18,12 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
-def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
-    """Return the plan without the changes that our instances' syncers forbid, except those for which a Namespace no
-    longer has a grant. `last_up` are the instances that this process last saw UP."""
+def left_alone(
+    plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> Plan:
+    """Return the plan without the changes that our instances' syncers forbid, except those for
+    which a Namespace no longer has a grant. `last_up` are the instances that this process last saw
+    UP."""
     suspended = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
     if not suspended:
         return plan
@@ -63,7 +68,9 @@ def is_suspended(claim: Claim | None) -> bool:
     return isinstance(claim, Serving) and claim.conduct.suspend
 
 
-def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+def lost(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> frozenset[InstanceKey]:
     """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
     return frozenset(
         key
@@ -75,12 +82,19 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
     )
 
 
-def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
-    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process last saw UP."""
+def _as_it_is(
+    action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool
+) -> Renew:
+    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process
+    last saw UP."""
     if isinstance(action, Renew):
         return action if seen_up else replace(action, if_gone=None)
-    assert registered is not None  # only a deleting syncer cancels unlisted instances, and it is not suspended
+    assert (
+        registered is not None
+    )  # only a deleting syncer cancels unlisted instances, and it is not suspended
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
     why = f"not changed, because syncer {action.syncer} is suspended"
     if_gone = registered.unchanged() if returns else None
-    return Renew(key=action.key, syncer=action.syncer, why=why, if_gone=if_gone, status=registered.status)
+    return Renew(
+        key=action.key, syncer=action.syncer, why=why, if_gone=if_gone, status=registered.status
+    )

@@ -18,7 +18,11 @@ EXPIRED = Response(status=410, body=b'{"kind":"Status","reason":"Expired","messa
 SLICE = {
     "apiVersion": "discovery.k8s.io/v1",
     "kind": "EndpointSlice",
-    "metadata": {"name": "a-first", "namespace": "rating", "labels": {"kubernetes.io/service-name": "rating"}},
+    "metadata": {
+        "name": "a-first",
+        "namespace": "rating",
+        "labels": {"kubernetes.io/service-name": "rating"},
+    },
     "addressType": "IPv4",
     "ports": [{"name": "http", "port": 8080}],
     "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": True}}],
@@ -53,8 +57,8 @@ def in_pages(answer: Response | None, *, times: int = 1000) -> Proxy:
 
 @pytest.fixture
 def paged(program: Program) -> Iterator[Program]:
-    """Three instances. The first page of slices has one of them, and the second page has the others. In the end all are
-    UP."""
+    """Three instances. The first page of slices has one of them, and the second page has the
+    others. In the end all are UP."""
     status, _ = program.playground.kubernetes.call(
         "POST", "/apis/discovery.k8s.io/v1/namespaces/rating/endpointslices", SLICE
     )
@@ -66,8 +70,8 @@ def paged(program: Program) -> Iterator[Program]:
 
 @pytest.mark.parametrize("name", SECOND_PAGES)
 def test_a_list_whose_second_page_fails_removes_nothing(paged: Program, name: str) -> None:
-    """The second page expires, fails or is cut. Instances that only it has are renewed, and the condition says why.
-    After a complete list, all is in sync."""
+    """The second page expires, fails or is cut. Instances that only it has are renewed, and the
+    condition says why. After a complete list, all is in sync."""
     answer, code, reason = SECOND_PAGES[name]
     with paged.kubernetes_behind(in_pages(answer)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
@@ -88,8 +92,8 @@ def test_a_list_that_expires_once_is_started_again(paged: Program) -> None:
 
 
 def test_a_restarted_eureka_that_refuses_lists_gets_its_instances_again(program: Program) -> None:
-    """It answers lists with 403, and takes writes. A renewal with a 404 registers the instance, and nothing is removed
-    until Eureka can be listed."""
+    """It answers lists with 403, and takes writes. A renewal with a 404 registers the instance, and
+    nothing is removed until Eureka can be listed."""
     assert program.run().code == ExitCode.OK
     for id_ in IDS:
         path = f"/eureka/apps/RATING/{id_}"

@@ -1,6 +1,7 @@
 """A small controller as a pure function: the slices that mirror Endpoints written by hand.
 
-Follows kube-controller-manager's endpointslicemirroring controller (Services without a selector only). Knows no store.
+Follows kube-controller-manager's endpointslicemirroring controller (Services without a selector
+only). Knows no store.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def mirror_of(service: Object, endpoints: Object) -> tuple[dict[str, Any], ...]:
                 family = "IPv6" if ":" in address["ip"] else "IPv4"
                 by_family.setdefault(family, []).append(_mirrored(address, ready=ready))
         for family, entries in by_family.items():
-            found.append(slice_of(service, family, subset.get("ports") or [], entries, len(found), by=MIRRORED_BY))
+            found.append(
+                slice_of(
+                    service, family, subset.get("ports") or [], entries, len(found), by=MIRRORED_BY
+                )
+            )
     return tuple(found)
 
 

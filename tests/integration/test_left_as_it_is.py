@@ -1,5 +1,5 @@
-"""`--policy upsert-only` and `suspend` on real servers: which instances stay after their endpoints and their syncer,
-and what a suspension changes."""
+"""`--policy upsert-only` and `suspend` on real servers: which instances stay after their endpoints
+and their syncer, and what a suspension changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import pytest
 import requests
 
 from tests.integration.program import Program, Registry
-from tests.integration.test_safety import NAMESPACE, SYNCERS, give_endpoints, set_endpoints, shop, up_ids
+from tests.integration.test_safety import (
+    NAMESPACE,
+    SYNCERS,
+    give_endpoints,
+    set_endpoints,
+    shop,
+    up_ids,
+)
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
@@ -41,8 +48,8 @@ def is_gone(world: KubernetesWorld) -> bool:
 def test_upsert_only_removes_nothing_and_a_deletion_does_not_wait(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """An instance without an endpoint is renewed. The instances of a deleted syncer are, too. The second pass under
-    `sync` cancels them."""
+    """An instance without an endpoint is renewed. The instances of a deleted syncer are, too. The
+    second pass under `sync` cancels them."""
     world, upserting = kubernetes_world, "--policy=upsert-only"
     addresses = give_endpoints(world, COUNT)
     create(world)
@@ -66,8 +73,8 @@ def test_upsert_only_removes_nothing_and_a_deletion_does_not_wait(
 def test_a_suspended_syncer_changes_nothing(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Other endpoints change nothing. A new process registers nothing that Eureka lost, and the end of the suspension
-    does. A deletion takes place."""
+    """Other endpoints change nothing. A new process registers nothing that Eureka lost, and the end
+    of the suspension does. A deletion takes place."""
     world = kubernetes_world
     addresses = give_endpoints(world, COUNT)
     create(world)

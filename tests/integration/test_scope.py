@@ -1,4 +1,5 @@
-"""Two installations with one owner at the same time, and one that may not read beyond its namespace."""
+"""Two installations with one owner at the same time, and one that may not read beyond its
+namespace."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ import requests
 
 from tests.deployment.rendered import Form, documents
 from tests.deployment.rights import Right, granted, lacking
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    slices_of,
+    syncers_of,
+)
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -38,7 +46,9 @@ def apps(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 
 @pytest.fixture
-def other(program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer) -> Iterator[Program]:
+def other(
+    program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer
+) -> Iterator[Program]:
     """A second installation with the same owner, whose calls are counted separately."""
     folder = program.folder / "other"
     folder.mkdir()
@@ -93,8 +103,8 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
     apps: None,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """They work at the same time, with registrations, renewals, a deletion and an orphan. No call of the one concerns
-    an instance of the other, not even a renewal."""
+    """They work at the same time, with registrations, renewals, a deletion and an orphan. No call
+    of the one concerns an instance of the other, not even a renewal."""
     world, divided, first = kubernetes_world, DIVISIONS[dividing], FIRST
     second = {app for _, app in APPS} - first
     assert first
@@ -123,7 +133,9 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
 
 def names(world: KubernetesWorld, namespace: str) -> set[str]:
     """The syncers of a namespace."""
-    return {item["metadata"]["name"] for item in world.request("GET", syncers_of(namespace))["items"]}
+    return {
+        item["metadata"]["name"] for item in world.request("GET", syncers_of(namespace))["items"]
+    }
 
 
 def up(registry: Registry, program: Program) -> list[str]:
@@ -136,7 +148,7 @@ def up(registry: Registry, program: Program) -> list[str]:
     return [id_ for app, id_ in keys if registry.status(app, id_) == "UP"]
 
 
-# --- Rights in chosen namespaces -----------------------------------------------------------------------------------
+# --- Rights in chosen namespaces ------------------------------------------------------------------
 
 
 def namespaced(namespace: str, *components: str) -> list[dict[str, Any]]:
@@ -155,8 +167,14 @@ def test_a_role_in_each_namespace_is_enough(
     make_syncer(world, namespace, app, app)
     with granted(world, namespaced(namespace)) as token:
         program.token = token
-        assert program.run().returncode == 11, "without --namespace the whole cluster is listed, and that is denied"
-        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
+        assert program.run().returncode == 11, (
+            "without --namespace the whole cluster is listed, and that is denied"
+        )
+        program.options = (
+            *program.options,
+            f"--namespace={namespace}",
+            f"--lock={namespace}/eurekube-sync",
+        )
         program.good()
         assert len(up(registry, program)) == 2
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
@@ -167,8 +185,8 @@ def test_a_role_in_each_namespace_is_enough(
 def test_the_right_to_list_nodes_is_named_when_missing_and_enough_when_granted(
     program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """A node port needs it, and the component in cronjob/rights grants it. Without it the pass names what was
-    denied."""
+    """A node port needs it, and the component in cronjob/rights grants it. Without it the pass
+    names what was denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app, mode="service", service={"address": "NodePort"})
@@ -191,8 +209,8 @@ NODE = "scope-node"
 def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Without the right, the instance of a drained pod stays DOWN. Others are registered, the exit code is 0, and the
-    condition says why."""
+    """Without the right, the instance of a drained pod stays DOWN. Others are registered, the exit
+    code is 0, and the condition says why."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
@@ -205,11 +223,21 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
         for number in numbers:
             name = f"drained-{number}"
             pod = {"kind": "Pod", "namespace": namespace, "name": name, "uid": uids[name]}
-            ends.append({"addresses": [f"10.22.0.{number}"], "conditions": {"ready": True}, "targetRef": pod})
+            ends.append(
+                {
+                    "addresses": [f"10.22.0.{number}"],
+                    "conditions": {"ready": True},
+                    "targetRef": pod,
+                }
+            )
         world.request("PATCH", f"{slices_of(namespace)}/{app}-1", {"endpoints": ends})
 
     def annotate(drained: str | None) -> None:
-        world.request("PATCH", f"{path}/drained-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
+        world.request(
+            "PATCH",
+            f"{path}/drained-1",
+            {"metadata": {"annotations": {"eurekube.io/drain": drained}}},
+        )
 
     ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
 
@@ -220,7 +248,9 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
         world.create_node(NODE)
     for number in (1, 2, 3):
         name = f"drained-{number}"
-        world.create_pod(namespace, name, labels={"drained": "test"}, node=NODE, ips=[f"10.22.0.{number}"])
+        world.create_pod(
+            namespace, name, labels={"drained": "test"}, node=NODE, ips=[f"10.22.0.{number}"]
+        )
         uids[name] = world.request("GET", f"{path}/{name}")["metadata"]["uid"]
     try:
         apply(1, 2)
@@ -237,7 +267,9 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
             apply(1, 2, 3)
             (unseen,) = program.good()["unknown"]
             assert unseen["source"] == f"drain annotations of Pods of {namespace}"
-            conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"]["conditions"]
+            conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"][
+                "conditions"
+            ]
             (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
             assert "grant it, or leave out --drain-annotations" in ready["message"]
             annotate(None)
@@ -263,7 +295,11 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
     make_syncer(world, namespace, app, app)
     with granted(world, lacking(namespaced(namespace), CRD)) as token:
         program.token = token
-        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
+        program.options = (
+            *program.options,
+            f"--namespace={namespace}",
+            f"--lock={namespace}/eurekube-sync",
+        )
         program.good()
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
         done = program.run("-o", "json")
@@ -275,7 +311,8 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
 def test_services_of_another_namespace_need_the_operators_permission(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """They need --allow-namespace. With it they are served, with ids of the syncer's own namespace."""
+    """They need --allow-namespace. With it they are served, with ids of the syncer's own
+    namespace."""
     world = kubernetes_world
     (own, _), (elsewhere, app) = APPS[0], APPS[1]
     make_syncer(world, own, "across", app, selector={"app": app, "namespace": elsewhere})

@@ -42,7 +42,9 @@ class ServicePortsSet(e.Event):
 
     def happen(self, stage: Stage) -> str:
         path = f"/api/v1/namespaces/{APPS[self.app]}/services/{self.app}"
-        status, _ = stage.world.kubernetes.call("PATCH", path, {"spec": {"ports": _written(self.ports)}})
+        status, _ = stage.world.kubernetes.call(
+            "PATCH", path, {"spec": {"ports": _written(self.ports)}}
+        )
         names = ", ".join(name for name, _, _ in self.ports)
         return f"Service {self.app} has the ports {names}" if status < 300 else ""
 
@@ -91,7 +93,9 @@ def with_an_ambiguous_port(base: Story) -> Story:
     asked, first = PLAIN, (_HTTP,)
     change: e.Event
     undone: e.Event = ServicePortsSet(at=back, app=app, ports=(_HTTP,))
-    match dice.choice(("metrics", "metrics", "headless", "beside web", "renamed", "renamed", "added")):
+    match dice.choice(
+        ("metrics", "metrics", "headless", "beside web", "renamed", "renamed", "added")
+    ):
         case "metrics":
             change = ServiceJoins(at=changes, app=app, port=_METRICS)
             undone = ServiceParts(at=back, app=app, port=_METRICS)
@@ -114,7 +118,10 @@ def with_an_ambiguous_port(base: Story) -> Story:
         e.ServiceApplied(at=0.0, app=app),
         ServicePortsSet(at=0.0, app=app, ports=first),
         e.SyncerApplied(at=0.0, name=app, app=app, asked=asked),
-        *(e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.5.{1 + number}") for number in pods),
+        *(
+            e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.5.{1 + number}")
+            for number in pods
+        ),
         change,
         *replaced(dice, app, round(changes + dice.uniform(0, 40), 1)),
     ]
@@ -150,7 +157,8 @@ class Anchors:
                 self._anchored.discard(syncer.uid)
 
     def eureka_restarted(self) -> None:
-        """Notes that a server lost its instances: if no other has them, only the status tells the port."""
+        """Notes that a server lost its instances: if no other has them, only the status tells the
+        port."""
         standing = self._standing()
         for ref, syncer in self._judge.truth.syncers.items():
             if ref not in standing and not syncer.remembers_port:

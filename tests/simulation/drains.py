@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 _LIST = frozenset({Call.PODS})
 """The list that shows drains."""
-_KINDS = (Kind.TIMEOUT_BEFORE, Kind.ERROR_503, Kind.FORBIDDEN, Kind.FORBIDDEN, Kind.EMPTY, Kind.CUT, Kind.PAGE)
+_KINDS = (
+    Kind.TIMEOUT_BEFORE,
+    Kind.ERROR_503,
+    Kind.FORBIDDEN,
+    Kind.FORBIDDEN,
+    Kind.EMPTY,
+    Kind.CUT,
+    Kind.PAGE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +41,14 @@ class PodDrained(Event):
 
     def happen(self, stage: Stage) -> str:
         name = f"{self.app}-{self.number}"
-        there = annotate(stage, f"/api/v1/namespaces/{APPS[self.app]}/pods/{name}", drained=self.drained)
-        return f"a person {'drains' if self.drained else 'takes the drain off'} pod {name}" if there else ""
+        there = annotate(
+            stage, f"/api/v1/namespaces/{APPS[self.app]}/pods/{name}", drained=self.drained
+        )
+        return (
+            f"a person {'drains' if self.drained else 'takes the drain off'} pod {name}"
+            if there
+            else ""
+        )
 
 
 def annotate(stage: Stage, path: str, *, drained: bool) -> bool:
@@ -53,7 +67,9 @@ def story(seed: int) -> Story:
     events = list(base.events)
     for _ in range(dice.choice((2, 3, 5, 8))):
         at, drained = round(dice.uniform(1, last), 1), dice.random() < 0.65
-        events.append(PodDrained(at=at, app=dice.choice(apps), number=dice.randint(0, 2), drained=drained))
+        events.append(
+            PodDrained(at=at, app=dice.choice(apps), number=dice.randint(0, 2), drained=drained)
+        )
     troubles = list(base.troubles)
     for _ in range(dice.choice((0, 1, 2, 3))):
         at = round(dice.uniform(0, last), 1)

@@ -36,23 +36,28 @@ class Leases:
             raise Violation("lease", f"the lease of {key} ran out at {ran_out:.0f} s")
 
     def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
-        """Whether another server no longer holds it: an instance that a late renewal of another server brought back is
-        left to a sweep."""
-        return any(key not in state for number, state in enumerate(self._judge.known) if number != peer)
+        """Whether another server no longer holds it: an instance that a late renewal of another
+        server brought back is left to a sweep."""
+        return any(
+            key not in state for number, state in enumerate(self._judge.known) if number != peer
+        )
 
     def judge_pass(self, view: PassView, *, period: float) -> None:
-        """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
+        """Judges the end of a pass: each instance that was registered all through it was renewed in
+        time."""
         if view.troubled:
             return
         clock, known = self._judge.world.clock, self._judge.known
         allowed = period + self._judge.story.installation.interval + (clock.time - view.begun)
         for key in sorted(self._judge.ours_of(known[0])):
-            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest counts.
+            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest
+            # counts.
             there = [state[key] for state in known if key in state and self._judge.ours(state[key])]
             if len(there) < len(known):
                 continue
             gap = clock.now() - max(map(renewed, there))
-            # A process that begins after another registered it does not find it in the cached list yet.
+            # A process that begins after another registered it does not find it in the cached list
+            # yet.
             age = clock.now() - min(listed[1].registered for listed in there) / 1000
             cached = _CACHE if age <= allowed + _CACHE else 0.0
             if gap > allowed + cached:
@@ -67,7 +72,11 @@ def duration(listed: Listed) -> float:
 def renewed(listed: Listed) -> float:
     """Unix seconds of its last renewal, or of its registration."""
     times = listed[1]
-    renewed = times.renewed if times.renewed == times.registered else times.renewed - duration(listed) * 1000
+    renewed = (
+        times.renewed
+        if times.renewed == times.registered
+        else times.renewed - duration(listed) * 1000
+    )
     return renewed / 1000
 
 

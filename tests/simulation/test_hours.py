@@ -1,4 +1,5 @@
-"""A gate waits for Eureka for minutes, and an instance that nothing wants stays where nothing is cancelled."""
+"""A gate waits for Eureka for minutes, and an instance that nothing wants stays where nothing is
+cancelled."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ REACHED = {
 
 @pytest.mark.parametrize("about", REACHED)
 def test_every_promise_is_kept(about: str) -> None:
-    """Holds in the stories of these seeds, and some of them reach the situation that they are about."""
+    """Holds in the stories of these seeds, and some of them reach the situation that they are
+    about."""
     reached: Counter[str] = Counter()
     for seed in range(16):
         verdict = run(story(seed, about))

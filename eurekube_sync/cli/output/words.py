@@ -1,4 +1,5 @@
-"""A pass in words: the summary line, sentences about problems and other facts, and the state of each syncer."""
+"""A pass in words: the summary line, sentences about problems and other facts, and the state of
+each syncer."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from eurekube_sync.observe.kubernetes import unknown_sources, unread
 from eurekube_sync.plan.value import Obstacle
 
 _GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
-_STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
+_STATES: Mapping[type[Claim], str] = {
+    Serving: "serving",
+    NotServed: "notServed",
+    Deleting: "deleting",
+}
 
 
 def summary(report: PassReport) -> str:
@@ -28,8 +33,12 @@ def summary(report: PassReport) -> str:
     servers = ["Eureka"] if isinstance(report.registry, Unknown) else []
     servers += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
     if servers:
-        return f"dry run incomplete: {' and '.join(servers)} could not be read, so changes are unknown"
-    changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
+        return (
+            f"dry run incomplete: {' and '.join(servers)} could not be read, so changes are unknown"
+        )
+    changes = _counted(
+        report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel")
+    )
     if not changes and report.desired is not None:
         changes = ["nothing to change"]
     again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
@@ -50,14 +59,17 @@ def _done(report: PassReport) -> str:
     again = outcomes.count(Result.REGISTERED_AGAIN)
     if not parts and not again and report.view is not None:  # without a view, nothing was compared
         conditions = [status.condition("Synced") for status in report.all_statuses.values()]
-        synced = bool(conditions) and all(one and one.status is ConditionStatus.TRUE for one in conditions)
+        synced = bool(conditions) and all(
+            one and one.status is ConditionStatus.TRUE for one in conditions
+        )
         parts = ["in sync" if synced and not troubles else "nothing changed"]
     parts += [f"{again} registered again"] if again else []
     return ", ".join([*parts, f"{renewed(report)} renewed"]) + troubles
 
 
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
-    """Count the actions of each kind. `words` are for register, update, turn UP, turn DOWN and cancel."""
+    """Count the actions of each kind. `words` are for register, update, turn UP, turn DOWN and
+    cancel."""
     updates = [action for action in actions if isinstance(action, Update)]
     up, down = (sum(map(turns, updates)) for turns in (brings_up, removes))
     cancels = sum(isinstance(action, Cancel) and action.was is not None for action in actions)
@@ -68,7 +80,11 @@ def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
 
 def _troubles(report: PassReport) -> str:
     blocked, outcomes = report.plan.blocked, report.outcomes
-    not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
+    not_served = (
+        sum(isinstance(c, NotServed) for c in report.desired.claims.values())
+        if report.desired
+        else 0
+    )
     sources = len(list(unread(report.view)))
     apps = len({lost.app for lost in report.lost.values()})
     found = [
@@ -90,7 +106,8 @@ def _troubles(report: PassReport) -> str:
 
 
 def problems(report: PassReport, *, with_rows: bool) -> list[Problem]:
-    """Return all problems, notes last. With rows of instances, a problem that a row shows is left out."""
+    """Return all problems, notes last. With rows of instances, a problem that a row shows is left
+    out."""
     shown = [problem for problem in problems_of(report) if not (with_rows and problem.in_rows)]
     return sorted(shown, key=lambda problem: problem.note)
 
@@ -101,7 +118,8 @@ def sentences(report: PassReport) -> list[str]:
 
 
 def gathered(found: Sequence[Problem]) -> Iterator[Problem]:
-    """Join many problems of syncers with the same reason into one, which has the first as an example."""
+    """Join many problems of syncers with the same reason into one, which has the first as an
+    example."""
     alike: dict[tuple[Reason, bool], list[Problem]] = {}
     for problem in found:
         if problem.syncer:
@@ -113,14 +131,16 @@ def gathered(found: Sequence[Problem]) -> Iterator[Problem]:
         elif problem is group[0]:
             names = ", ".join(other.subject for other in group[:_GATHERED])
             text = (
-                f"{len(group)} syncers: {names} and {len(group) - _GATHERED} more (-o json has each); "
+                f"{len(group)} syncers: {names} and {len(group) - _GATHERED} more (-o json has "
+                "each); "
                 f"the first: {problem.text}"
             )
             yield replace(problem, syncer=False, subject=problem.reason.value, text=text)
 
 
 def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
-    """Return the state of every listed syncer: desired and UP instances, ready endpoints, reason and message.
+    """Return the state of every listed syncer: desired and UP instances, ready endpoints, reason
+    and message.
 
     A number is null while it is unknown.
     """
@@ -146,4 +166,10 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
         }
     unknown = dict.fromkeys(("desired", "up", "ready"))
     for ref, message in of_other_classes(report):
-        yield {"syncer": str(ref), "state": "notServed", **unknown, "reason": "OtherClass", "message": message}
+        yield {
+            "syncer": str(ref),
+            "state": "notServed",
+            **unknown,
+            "reason": "OtherClass",
+            "message": message,
+        }

@@ -15,7 +15,19 @@ from eurekube_sync.model.kubernetes import EndpointPort, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    UP,
+    endpoint,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 HEIR = SyncerRef(NS, "heir")
@@ -65,7 +77,11 @@ def readable(world: FakeWorld) -> None:
 
 def up(world: FakeWorld) -> set[InstanceKey]:
     """The UP instances of RATING."""
-    return {one.key for one in world.registry.held.values() if one.status is UP and one.key.app == "RATING"}
+    return {
+        one.key
+        for one in world.registry.held.values()
+        if one.status is UP and one.key.app == "RATING"
+    }
 
 
 def deleted(world: FakeWorld) -> None:
@@ -143,7 +159,9 @@ def test_an_heir_in_a_namespace_whose_syncers_could_not_be_listed(
     """It may select here, so it may be the heir. One that may not is none."""
     world = setting()
     del world.cluster.syncers[HEIR]
-    world.cluster.apply(syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS}))
+    world.cluster.apply(
+        syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS})
+    )
     world.scope = Scope(allowed=frozenset({("ops", NS)}))
     passes(world)
     leave(world)
@@ -156,7 +174,9 @@ def test_an_heir_in_a_namespace_whose_syncers_could_not_be_listed(
 
 
 @pytest.mark.parametrize("leave", WAYS)
-def test_a_dead_pod_goes_although_the_heir_cannot_be_read(leave: Callable[[FakeWorld], None]) -> None:
+def test_a_dead_pod_goes_although_the_heir_cannot_be_read(
+    leave: Callable[[FakeWorld], None],
+) -> None:
     """The namespace's pods are listed for it, although no syncer needs them."""
     world = setting(**NEEDS["pods"])
     world.cluster.nodes = DENIED
@@ -196,8 +216,11 @@ def test_a_syncer_that_was_read_and_is_not_served_is_no_heir() -> None:
     assert REF not in world.cluster.syncers
 
 
-def test_an_unlisted_id_of_a_deleted_syncer_is_not_cancelled_while_the_heir_cannot_be_read() -> None:
-    """The heir may have registered it since Eureka made its list. The deletion waits, and says so."""
+def test_an_unlisted_id_of_a_deleted_syncer_is_not_cancelled_while_the_heir_cannot_be_read() -> (
+    None
+):
+    """The heir may have registered it since Eureka made its list. The deletion waits, and says
+    so."""
     world = setting(**NEEDS["pods"])
     world.registry.held.pop(key(2))
     world.registry.cached_for(1000)
@@ -242,8 +265,8 @@ def test_a_pod_that_an_heir_knows_too_little_of_waits_for_it(
 
 @pytest.mark.parametrize("leave", [deleted, without_finalizer, limit_0, moved])
 def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld], None]) -> None:
-    """Nothing proves that it is gone, so the pods are not listed for it. The heir cannot be read because of another
-    pod, which was never ready."""
+    """Nothing proves that it is gone, so the pods are not listed for it. The heir cannot be read
+    because of another pod, which was never ready."""
     world = setting(**NEEDS["readiness"])
     bare = (endpoint(number, pod=None) for number in (1, 2))
     world.cluster.apply(piece(*bare, endpoint(3, ready=False)))
@@ -259,15 +282,21 @@ def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld]
 
 
 def rest_moves(world: FakeWorld, **heir: Any) -> set[InstanceKey]:
-    """Two Services are instances of REST, and then its syncer selects only the first. Another syncer
-    needs Nodes or Pods, which cannot be listed. Return both instances."""
-    rest: dict[str, Any] = {"mode": "service", "service": {"address": "ClusterIP"}, "appName": "rest"}
+    """Two Services are instances of REST, and then its syncer selects only the first. Another
+    syncer needs Nodes or Pods, which cannot be listed. Return both instances."""
+    rest: dict[str, Any] = {
+        "mode": "service",
+        "service": {"address": "ClusterIP"},
+        "appName": "rest",
+    }
     labels = {"app": "rest"}
     world.cluster.apply(
-        service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(endpoint(7), service="first")
+        service("first", labels=labels, cluster_ips=("10.0.0.71",)),
+        piece(endpoint(7), service="first"),
     )
     world.cluster.apply(
-        service("second", labels=labels, cluster_ips=("10.0.0.72",)), piece(endpoint(8), service="second")
+        service("second", labels=labels, cluster_ips=("10.0.0.72",)),
+        piece(endpoint(8), service="second"),
     )
     world.cluster.apply(syncer("rest", selector=labels, **rest))
     passes(world)
@@ -309,7 +338,9 @@ def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
     ],
     ids=["another app", "no Service", "only pods"],
 )
-def test_a_service_does_not_wait_for_a_syncer_that_could_not_register_it(neighbour: dict[str, Any]) -> None:
+def test_a_service_does_not_wait_for_a_syncer_that_could_not_register_it(
+    neighbour: dict[str, Any],
+) -> None:
     """The neighbour has another app, no Service, or registers pods."""
     world = setting()
     rest_moves(world, **neighbour)
@@ -326,7 +357,9 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("neighbour", NEIGHBOURS)
 @pytest.mark.parametrize("leave", WAYS)
-def test_nothing_waits_for_a_syncer_that_could_not_claim_it(leave: Callable[[FakeWorld], None], neighbour: str) -> None:
+def test_nothing_waits_for_a_syncer_that_could_not_claim_it(
+    leave: Callable[[FakeWorld], None], neighbour: str
+) -> None:
     """The lists that show it could be read, and the list of pods could not."""
     world = setting()
     world.cluster.delete(HEIR)
@@ -353,13 +386,18 @@ def test_a_pod_that_no_service_has_goes_although_neither_heir_nor_pods_can_be_re
     assert up(world) - {key(9)} == {key(1)}
 
 
-SECOND: dict[str, dict[str, Any]] = {"it has no slice": {}, "it became an ExternalName": {"type": "ExternalName"}}
+SECOND: dict[str, dict[str, Any]] = {
+    "it has no slice": {},
+    "it became an ExternalName": {"type": "ExternalName"},
+}
 """A second Service that the heir selects, and whose slices may lack a pod."""
 
 
 @pytest.mark.parametrize("second", SECOND)
 @pytest.mark.parametrize("leave", [deleted, without_finalizer, limit_0])
-def test_an_heir_waits_for_slices_that_may_lack_the_pod(leave: Callable[[FakeWorld], None], second: str) -> None:
+def test_an_heir_waits_for_slices_that_may_lack_the_pod(
+    leave: Callable[[FakeWorld], None], second: str
+) -> None:
     """They do not say what it could not claim."""
     world = setting(**NEEDS["pods"])
     unreadable(world, "pods")
@@ -374,10 +412,16 @@ def test_an_heir_waits_for_slices_that_may_lack_the_pod(leave: Callable[[FakeWor
 @pytest.mark.parametrize("what", ["services", "slices"])
 @pytest.mark.parametrize(
     ("heir", "waits"),
-    [({}, True), ({"appName": "rating"}, True), ({"appName": "other"}, False), ({"limit": "much"}, False)],
+    [
+        ({}, True),
+        ({"appName": "rating"}, True),
+        ({"appName": "other"}, False),
+        ({"limit": "much"}, False),
+    ],
 )
 def test_an_heir_whose_services_are_unknown(what: str, heir: dict[str, Any], waits: bool) -> None:
-    """It may select each pod, and name each app but where its spec names one. An invalid one is none."""
+    """It may select each pod, and name each app but where its spec names one. An invalid one is
+    none."""
     world = setting()
     world.cluster.apply(syncer("heir", **{"selector": {"matchLabels": {"app": "rating"}}, **heir}))
     without_finalizer(world)
@@ -390,7 +434,9 @@ def test_a_pod_in_no_slice_goes_although_the_syncers_of_a_namespace_could_not_be
     """They could select only Services, and none has the pod."""
     world = setting()
     del world.cluster.syncers[HEIR]
-    world.cluster.apply(syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS}))
+    world.cluster.apply(
+        syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS})
+    )
     world.scope = Scope(allowed=frozenset({("ops", NS)}))
     passes(world)
     deleted(world)
@@ -400,8 +446,12 @@ def test_a_pod_in_no_slice_goes_although_the_syncers_of_a_namespace_could_not_be
     assert up(world) == {key(1)}
 
 
-@pytest.mark.parametrize(("other", "ends"), [({"selector": {"app": "else"}, "appName": "rating"}, True), ({}, False)])
-def test_a_deletion_waits_only_for_an_heir_that_could_have_registered_an_id(other: dict[str, Any], ends: bool) -> None:
+@pytest.mark.parametrize(
+    ("other", "ends"), [({"selector": {"app": "else"}, "appName": "rating"}, True), ({}, False)]
+)
+def test_a_deletion_waits_only_for_an_heir_that_could_have_registered_an_id(
+    other: dict[str, Any], ends: bool
+) -> None:
     """No list shows the ids, and the heir may have registered those of its own pods."""
     world = setting()
     world.cluster.apply(service("else", labels={"app": "else"}), piece(endpoint(9), service="else"))

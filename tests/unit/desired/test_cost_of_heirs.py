@@ -1,5 +1,5 @@
-"""What an heir may claim costs as much as there are syncers and instances, not their product: a list
-that fails must not make a pass slow. Calls of functions are counted, not seconds."""
+"""What an heir may claim costs as much as there are syncers and instances, not their product: a
+list that fails must not make a pass slow. Calls of functions are counted, not seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import pytest
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.heirs import kept_for
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Service, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    EndpointPort,
+    EndpointSlice,
+    Service,
+    ServicePort,
+    SyncerRef,
+)
 from tests.unit.worlds.build import NS, desired, endpoint, instance, piece, service, stored, syncer
 
 GONE = SyncerRef(NS, "gone")
@@ -72,9 +78,15 @@ def lacking_a_port(number: int) -> World:
     services, slices, instances = apps(number)
     ports = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443))
     https = EndpointPort(name="https", port=8443)
-    second = [replace(one, name=f"{one.name}-2", ports=(https,), endpoints=(endpoint(-1),)) for one in slices]
+    second = [
+        replace(one, name=f"{one.name}-2", ports=(https,), endpoints=(endpoint(-1),))
+        for one in slices
+    ]
     both = [replace(one, ports=ports) for one in services]
-    syncers = [syncer(one.name, selector={"app": one.name}, port="http", securePort="https") for one in services]
+    syncers = [
+        syncer(one.name, selector={"app": one.name}, port="http", securePort="https")
+        for one in services
+    ]
     return desired(syncers, both, [*slices, *second]), instances
 
 
@@ -83,7 +95,9 @@ WORLDS = [unread, lacking_a_slice, lacking_a_port]
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("kept", [True, False])
-def test_ten_times_as_many_syncers_cost_about_ten_times_as_much(world: Callable[[int], World], kept: bool) -> None:
+def test_ten_times_as_many_syncers_cost_about_ten_times_as_much(
+    world: Callable[[int], World], kept: bool
+) -> None:
     """For instances that an heir may claim, and for those of an app that nobody names."""
 
     def cost(number: int) -> int:

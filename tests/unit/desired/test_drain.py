@@ -17,12 +17,31 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Pod, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import (
+    EndpointPort,
+    EndpointSlice,
+    Node,
+    Pod,
+    PodRef,
+    Service,
+    ServicePort,
+)
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.observe.kubernetes import unread
-from tests.unit.worlds.build import DENIED, NS, REF, changed, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
@@ -38,7 +57,9 @@ def setting(**spec: Any) -> FakeWorld:
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer(**spec))
-    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     world.cluster.apply(piece(endpoint(99), service="other"))
     world.registry.put(foreign())
     world.run()
@@ -47,7 +68,8 @@ def setting(**spec: Any) -> FakeWorld:
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: str) -> None:
-    """They stay registered, whatever `notReady` says. After a restart of Eureka they are not registered again."""
+    """They stay registered, whatever `notReady` says. After a restart of Eureka they are not
+    registered again."""
     world = setting(notReady=not_ready)
     world.cluster.apply(drained(service()))
     plan = world.run().plan
@@ -84,15 +106,22 @@ def test_only_true_drains() -> None:
 def test_a_drained_address_of_a_service_is_down() -> None:
     """The syncer is of mode service."""
     world = setting()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
     world.run()
     world.cluster.apply(drained(service("other", labels={"app": "other"})))
     world.run()
-    assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == ["DOWN"]
+    assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == [
+        "DOWN"
+    ]
 
 
 FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
-PORTS = (ServicePort(name="http", port=80, target=8080), ServicePort(name="admin", port=81, target=9090))
+PORTS = (
+    ServicePort(name="http", port=80, target=8080),
+    ServicePort(name="admin", port=81, target=9090),
+)
 
 
 def slice_of(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
@@ -113,7 +142,9 @@ def drain(world: FakeWorld, *numbers: int) -> None:
     """Put the annotation on these pods and on no others. Their list can be read."""
     world.cluster.unknown.clear()
     refs = [end.pod for end in map(endpoint, numbers) if end.pod]
-    world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
+    world.cluster.pods[NS] = tuple(
+        Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs
+    )
 
 
 def blind(world: FakeWorld, source: Unknown = DENIED) -> None:
@@ -128,7 +159,11 @@ def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
 
 def mark(world: FakeWorld) -> str | None:
     """The mark of the first pod's instance, which names what drains it."""
-    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.instance.ip_addr == "10.0.0.1")
+    return next(
+        one.metadata.get(DRAINED)
+        for one in world.registry.held.values()
+        if one.instance.ip_addr == "10.0.0.1"
+    )
 
 
 def code(report: PassReport) -> ExitCode:
@@ -137,11 +172,14 @@ def code(report: PassReport) -> ExitCode:
 
 
 def test_a_drained_pod_takes_its_own_instance_down() -> None:
-    """The other instance stays UP. When the annotation is gone, the instance is UP again, without the mark."""
+    """The other instance stays UP. When the annotation is gone, the instance is UP again, without
+    the mark."""
     world = two_pods()
     drain(world, 1)
     plan = world.run().plan
-    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, "pod")]
+    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [
+        (Grounds.DRAINED, "pod")
+    ]
     assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
@@ -159,12 +197,17 @@ def test_an_address_without_a_pod_is_not_drained() -> None:
     drain(world, 1)
     world.cluster.apply(piece(endpoint(2), endpoint(3), endpoint(5, pod=None)))
     world.run()
-    assert {status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")} == {"UP"}
+    assert {
+        status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")
+    } == {"UP"}
 
 
 @pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
-def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(source: Unknown) -> None:
-    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion does not wait."""
+def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
+    source: Unknown,
+) -> None:
+    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion
+    does not wait."""
     world = two_pods()
     drain(world, 1)
     world.run()
@@ -226,11 +269,14 @@ def test_pods_listed_for_another_reason_are_not_listed_twice() -> None:
 
 
 def test_a_drained_service_of_mode_service_without_a_ready_endpoint_stays_down() -> None:
-    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain would be lost."""
+    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain
+    would be lost."""
     world = setting()
     labels = {"app": "other"}
     address = {"address": "ClusterIP"}
-    world.cluster.apply(syncer("other", selector=labels, mode="service", notReady="Cancel", service=address))
+    world.cluster.apply(
+        syncer("other", selector=labels, mode="service", notReady="Cancel", service=address)
+    )
 
     def other(*, is_drained: bool, ready: bool) -> list[str]:
         plain = service("other", labels=labels)
@@ -258,7 +304,10 @@ def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
         service("ports", port, labels=labels, type="NodePort"),
         piece(endpoint(7), service="ports"),
     )
-    nodes = [Node(name=name, internal=(host,)) for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))]
+    nodes = [
+        Node(name=name, internal=(host,))
+        for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))
+    ]
     world.cluster.nodes = Complete(data=tuple(nodes))
     world.run()
     world.cluster.nodes = Complete(data=(replace(nodes[0], ready=False), nodes[1]))
@@ -291,12 +340,15 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
 
 
 @pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
-@pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
+@pytest.mark.parametrize(
+    ("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")]
+)
 def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
-    """The name or the port changes while drains cannot be read. The instance with the pod's mark stays, and every pass
-    says so; the other pod moves. Later passes that can read drains continue or end the drain."""
+    """The name or the port changes while drains cannot be read. The instance with the pod's mark
+    stays, and every pass says so; the other pod moves. Later passes that can read drains continue
+    or end the drain."""
     world = two_pods(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
     drain(world, 1)
@@ -308,7 +360,10 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     def pods(*ready: int) -> None:
         both = slice_of(1, 2, ready=ready)
         if "port" in spec:
-            both = replace(both, ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)))
+            both = replace(
+                both,
+                ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)),
+            )
         world.cluster.apply(both)
 
     for ready in [(2,), (1, 2)] if unready else [(1, 2)]:
@@ -316,17 +371,25 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
         for _ in range(2):
             world.later(60)
             world.run()
-            mine = {name: status for name, status in world.statuses().items() if "10.0.0." in name and "99" not in name}
+            mine = {
+                name: status
+                for name, status in world.statuses().items()
+                if "10.0.0." in name and "99" not in name
+            }
             assert mine == {A: "DOWN", f"{becomes} 10.0.0.2:{number}": "UP"}
             assert mark(world) == "pod"
     assert world.run().plan.changes == ()
     drain(world)
     world.run()
-    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
+    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (
+        None,
+        "UP",
+    )
 
 
 def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
-    """This includes a syncer that is created meanwhile. An UP instance of another syncer stays UP."""
+    """This includes a syncer that is created meanwhile. An UP instance of another syncer stays
+    UP."""
     world = two_pods()
     drain(world, 1)
     world.run()
@@ -362,7 +425,8 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
 
 
 def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
-    """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered again."""
+    """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered
+    again."""
     world = two_pods()
     drain(world, 1)
     world.run()
@@ -376,8 +440,8 @@ def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
 
 
 def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
-    """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while drains cannot be
-    read."""
+    """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while
+    drains cannot be read."""
     world = two_pods(notReady="Cancel")
     drain(world, 1)
     world.run()
@@ -416,11 +480,14 @@ def test_a_drain_by_two_ends_with_the_later() -> None:
 
 
 def test_nothing_is_turned_down_for_a_mark_alone() -> None:
-    """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it should be DOWN."""
+    """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it
+    should be DOWN."""
     world = two_pods()
     drain(world, 1)
     world.run()
-    key = next(key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1")
+    key = next(
+        key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1"
+    )
     world.registry.held[key] = changed(world.registry.held[key], status=InstanceStatus.UP)
     blind(world)
     assert world.run().plan.removals == ()
@@ -428,7 +495,8 @@ def test_nothing_is_turned_down_for_a_mark_alone() -> None:
 
 
 def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
-    """The mark is lost with it. A missing right must not keep an app away after a restart of Eureka."""
+    """The mark is lost with it. A missing right must not keep an app away after a restart of
+    Eureka."""
     world = two_pods()
     drain(world, 1)
     world.run()
@@ -468,14 +536,19 @@ def test_the_brake_takes_a_drain_as_evidence() -> None:
 def test_a_limit_counts_what_is_up() -> None:
     """A pod is drained, and another pod gets its place."""
     world = two_pods(limit=1)
-    (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
+    (first,) = (
+        int(name[-6])
+        for name, status in world.statuses().items()
+        if (name in (A, B)) and status == "UP"
+    )
     drain(world, first)
     world.run()
     assert up_and_down(world) == (("DOWN", "UP") if first == 1 else ("UP", "DOWN"))
 
 
 def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
-    """The annotation is read all the same: a drained instance is not registered again after Eureka lost its leases."""
+    """The annotation is read all the same: a drained instance is not registered again after Eureka
+    lost its leases."""
     world = two_pods()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     drain(world, 1)
@@ -504,9 +577,12 @@ def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
 
 
 def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
-    """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods are no instances."""
+    """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods
+    are no instances."""
     world = two_pods()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
     world.cluster.delete(REF)
     world.run()
     assert "list_pod_drains" not in world.wire.verbs()
@@ -520,7 +596,9 @@ def say(world: FakeWorld, kind: Kind, value: str) -> None:
         case Kind.POD:
             ref = endpoint(1).pod
             assert ref is not None
-            world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations={DRAIN_ANNOTATION: value}),)
+            world.cluster.pods[NS] = (
+                Pod(name=ref.name, uid=ref.uid, annotations={DRAIN_ANNOTATION: value}),
+            )
         case _:
             assert_never(kind)
 
@@ -546,8 +624,12 @@ def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
 def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
     """In that mode the Service is the instance."""
     world = setting()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
-    wrong = replace(service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"})
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
+    wrong = replace(
+        service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"}
+    )
     world.cluster.apply(wrong)
     told = "Service other: annotation eurekube.io/drain: 'yes' is ignored"
     assert any(told in sentence for sentence in sentences(world.run()))

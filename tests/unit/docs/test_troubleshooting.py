@@ -1,4 +1,5 @@
-"""docs/troubleshooting.md is made from the tables of the program, and the code has no reason beside them."""
+"""docs/troubleshooting.md is made from the tables of the program, and the code has no reason beside
+them."""
 
 from __future__ import annotations
 
@@ -20,14 +21,24 @@ PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain", "controller")
 """The folders whose code gives reasons."""
-CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
+CALLS = {
+    "InvalidSyncer": 0,
+    "refused": 2,
+    "_refusal": 1,
+    "Aspect": 1,
+    "_unknown": 1,
+    "add": 2,
+    "breaks": 1,
+}
 """The position of the reason among a call's arguments."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def page_module() -> ModuleType:
     """docs/troubleshooting_page.py, which belongs to no package."""
-    found = importlib.util.spec_from_file_location("troubleshooting_page", PAGE.with_name("troubleshooting_page.py"))
+    found = importlib.util.spec_from_file_location(
+        "troubleshooting_page", PAGE.with_name("troubleshooting_page.py")
+    )
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
@@ -45,36 +56,60 @@ def assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 
 
 def reasons_in(tree: ast.AST) -> Iterator[str]:
-    """Texts in the place of a reason: an argument called `reason`, or the argument of a call above."""
+    """Texts in the place of a reason: an argument called `reason`, or the argument of a call
+    above."""
     for node in ast.walk(tree):
         found: list[ast.expr] = []
         if isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            name = (
+                node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            )
             found += [one.value for one in node.keywords if one.arg == "reason"]
-            found += [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
+            found += (
+                [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
+            )
         if isinstance(node, ast.Assign):
             found += [value for name, value in assigned(node) if name == "reason"]
         if isinstance(node, ast.FunctionDef):
-            found += [default for default in node.args.defaults if node.args.args[-1].arg == "reason"]
+            found += [
+                default for default in node.args.defaults if node.args.args[-1].arg == "reason"
+            ]
         if isinstance(node, ast.FunctionDef) and node.name in ("nothing_wanted",):
-            found += [one for each in ast.walk(node) if isinstance(each, ast.Tuple) for one in each.elts[:1]]
+            found += [
+                one
+                for each in ast.walk(node)
+                if isinstance(each, ast.Tuple)
+                for one in each.elts[:1]
+            ]
         for value in found:
             for each in ast.walk(value):
-                if isinstance(each, ast.Constant) and isinstance(each.value, str) and _REASON.fullmatch(each.value):
+                if (
+                    isinstance(each, ast.Constant)
+                    and isinstance(each.value, str)
+                    and _REASON.fullmatch(each.value)
+                ):
                     yield each.value
 
 
 def members_in(tree: ast.AST) -> Iterator[str]:
     """Reasons that the code names as members of the table."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Reason":
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "Reason"
+        ):
             yield Reason[node.attr].value
 
 
 def constants_in(tree: ast.Module) -> Iterator[str]:
     """Constants of a module whose value is a reason."""
     for node in tree.body:
-        value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else None
+        value = (
+            node.value.value
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            else None
+        )
         if isinstance(value, str) and _REASON.fullmatch(value):
             yield value
 

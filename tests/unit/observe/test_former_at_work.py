@@ -60,14 +60,19 @@ def world() -> FakeWorld:
 ALL = {**BOTH, "10.0.0.3": "UP", "10.0.0.4": "UP", "10.0.0.5": "UP"}
 
 
-# --- Nothing tells ---------------------------------------------------------------------------------------------------
+# --- Nothing tells --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [RegistryUnavailable("503"), RegistryRejected("500")], ids=["503", "500"])
+@pytest.mark.parametrize(
+    "error", [RegistryUnavailable("503"), RegistryRejected("500")], ids=["503", "500"]
+)
 @pytest.mark.parametrize("app", ["", "pay"], ids=["every read", "one app"])
-def test_no_lease_ends_while_single_reads_fail(world: FakeWorld, error: RegistryError, app: str) -> None:
-    """Lists work, and say nothing of renewals. Nothing is moved, and for twenty minutes each lease is renewed. A pass
-    that can read some of them may take our own renewal for one of the old installation."""
+def test_no_lease_ends_while_single_reads_fail(
+    world: FakeWorld, error: RegistryError, app: str
+) -> None:
+    """Lists work, and say nothing of renewals. Nothing is moved, and for twenty minutes each lease
+    is renewed. A pass that can read some of them may take our own renewal for one of the old
+    installation."""
     for key in of_old(world):
         if key.app.startswith(app.upper()):
             world.registry.refuse_read[key] = error
@@ -88,21 +93,28 @@ def test_no_lease_ends_while_single_reads_fail(world: FakeWorld, error: Registry
 
 
 def test_an_instance_that_cannot_be_read_proves_nothing(world: FakeWorld) -> None:
-    """The report says so, and does not say that the old installation is at work. The next pass may move all."""
+    """The report says so, and does not say that the old installation is at work. The next pass may
+    move all."""
     for key in of_old(world):
         if key.app == "PAY":
             world.registry.refuse_read[key] = RegistryRejected("500 for PAY")
     report = world.run()
     assert sentences(report)[0] == (
-        f"it is not known whether owner {OLD} still renews the instances of 1 syncer, such as {NS}/pay. This pass is "
-        "refused: the leases that would end were renewed, and nothing else was done. Why it is not known: 500 for PAY"
+        f"it is not known whether owner {OLD} still renews the instances of 1 syncer, such as "
+        f"{NS}/pay. This pass is "
+        "refused: the leases that would end were renewed, and nothing else was done. Why it is "
+        "not known: 500 for PAY"
     )
-    assert (code(report), [type(verdict) for verdict in report.former]) == (ExitCode.INCOMPLETE, [FormerUnread])
+    assert (code(report), [type(verdict) for verdict in report.former]) == (
+        ExitCode.INCOMPLETE,
+        [FormerUnread],
+    )
     assert world.wire.writes() == []
 
 
 def test_another_instance_of_the_syncer_tells_as_well(world: FakeWorld) -> None:
-    """One instance cannot be read for good. The other one of its syncer shows that nobody renews them."""
+    """One instance cannot be read for good. The other one of its syncer shows that nobody renews
+    them."""
     (first, _) = (key for key in of_old(world) if key.app == "RATING")
     world.registry.refuse_read[first] = RegistryRejected("500")
     world.run()
@@ -113,7 +125,9 @@ def test_of_a_dead_pod_nothing_is_renewed_while_nothing_tells(world: FakeWorld) 
     """Its instance ends as it would without the move."""
     pods(world, endpoint(1))
     world.cluster.ended.add("uid-of-rating-2")
-    world.registry.refuse_read = {key: RegistryUnavailable("503") for key in of_old(world) if key.app == "PAY"}
+    world.registry.refuse_read = {
+        key: RegistryUnavailable("503") for key in of_old(world) if key.app == "PAY"
+    }
     for _ in range(25):
         world.run()
         later(world, 30)
@@ -121,7 +135,9 @@ def test_of_a_dead_pod_nothing_is_renewed_while_nothing_tells(world: FakeWorld) 
     assert by_owner(world) == {OLD: {address: "UP" for address in ALL if address != "10.0.0.2"}}
 
 
-def test_an_instance_that_bears_the_old_mark_is_renewed_beside_another_owner(world: FakeWorld) -> None:
+def test_an_instance_that_bears_the_old_mark_is_renewed_beside_another_owner(
+    world: FakeWorld,
+) -> None:
     """Half of them are moved when a third owner, older than we are, stops this installation."""
     refused = InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.1:8080")
     world.registry.refuse_register[refused] = RegistryUnavailable("503")
@@ -147,7 +163,7 @@ def test_an_instance_that_bears_the_old_mark_is_renewed_beside_another_owner(wor
     assert by_owner(world)[OLD].keys() == {"10.0.0.1"}
 
 
-# --- By whose clock --------------------------------------------------------------------------------------------------
+# --- By whose clock -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ahead", [-600, -100, 100, 600])
@@ -195,7 +211,7 @@ def test_an_answer_without_times_proves_nothing(reading: ObservedInstance, why: 
     assert verdict.why == why
 
 
-# --- An installation that renews only a part -------------------------------------------------------------------------
+# --- An installation that renews only a part ------------------------------------------------------
 
 
 def test_an_old_installation_that_serves_one_syncer_of_many_is_not_overlooked() -> None:
@@ -212,8 +228,10 @@ def test_an_old_installation_that_serves_one_syncer_of_many_is_not_overlooked() 
     report = world.run()
     assert code(report) is ExitCode.OWNER_CLASH
     assert sentences(report) == [
-        f"owner clash: instances of owner {OLD} were renewed in the last 90 s: those of 1 syncer, such as "
-        f"{NS}/app-151. Stop the old installation, and run again 90 s later. This pass is refused: the leases that "
+        f"owner clash: instances of owner {OLD} were renewed in the last 90 s: those of 1 syncer, "
+        "such as "
+        f"{NS}/app-151. Stop the old installation, and run again 90 s later. This pass is "
+        "refused: the leases that "
         "would end were renewed, and nothing else was done."
     ]
     assert world.wire.writes() == []
@@ -239,12 +257,16 @@ def test_one_that_serves_only_another_namespace_is_not_overlooked() -> None:
     assert code(world.run()) is ExitCode.OWNER_CLASH
 
 
-def test_what_an_ended_part_of_the_old_installation_left_is_renewed_while_another_part_works(world: FakeWorld) -> None:
+def test_what_an_ended_part_of_the_old_installation_left_is_renewed_while_another_part_works(
+    world: FakeWorld,
+) -> None:
     """Else its leases would end in ten minutes, because nobody else renews them."""
     for _ in range(40):
         renewed_by_the_old_one(world, "cart")
         assert code(world.run()) is ExitCode.OWNER_CLASH
-        assert not [call for call in world.wire.calls if call.startswith("renew CART")], "they are left to it"
+        assert not [call for call in world.wire.calls if call.startswith("renew CART")], (
+            "they are left to it"
+        )
         later(world, 30)
         world.registry.evict()
         assert by_owner(world) == {OLD: ALL}
@@ -277,7 +299,7 @@ def test_what_moved_or_ended_meanwhile_stops_nothing() -> None:
     assert judge([listed], {listed.key: None}, REPLACES).verdicts == ()
 
 
-# --- Endpoints that are not ready ------------------------------------------------------------------------------------
+# --- Endpoints that are not ready -----------------------------------------------------------------
 
 
 def unready(world: FakeWorld) -> None:
@@ -302,9 +324,15 @@ def down() -> FakeWorld:
 
 
 def test_an_instance_that_is_down_moves_as_it_is(down: FakeWorld) -> None:
-    """It was ready once, so it is registered DOWN under the new id, and UP when its pod is ready again."""
+    """It was ready once, so it is registered DOWN under the new id, and UP when its pod is ready
+    again."""
     report = down.run()
-    assert [call.split()[0] for call in down.wire.writes()[:4]] == ["register", "register", "cancel", "cancel"]
+    assert [call.split()[0] for call in down.wire.writes()[:4]] == [
+        "register",
+        "register",
+        "cancel",
+        "cancel",
+    ]
     assert (code(report), by_owner(down)) == (ExitCode.OK, {NEW: DOWN})
     pods(down, endpoint(1), endpoint(2))
     later(down, 30)

@@ -46,7 +46,11 @@ def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) ->
     [
         ({"mode": "service"}, "ClusterIP", False),
         ({"mode": "service"}, "NodePort", True),
-        ({"mode": "service", "deleted": 1.0}, "NodePort", True),  # its keys have the nodes' addresses
+        (
+            {"mode": "service", "deleted": 1.0},
+            "NodePort",
+            True,
+        ),  # its keys have the nodes' addresses
         ({"mode": "service", "service": {"address": "NodePort"}}, "LoadBalancer", True),
         ({"mode": "service", "service": {"address": "ClusterIP"}}, "NodePort", False),
         ({"mode": "service", "service": {"hostname": "a.b"}}, "NodePort", False),
@@ -67,11 +71,15 @@ def test_where_services_are_unknown_nothing_more_is_read() -> None:
 
 def test_a_syncer_that_is_not_served_needs_nothing() -> None:
     """It is out of scope, or may not select in that namespace."""
-    assert needs_of(view([syncer(**LABEL)], [service()], []), Scope(syncer_class="other")) == Needs()
+    assert (
+        needs_of(view([syncer(**LABEL)], [service()], []), Scope(syncer_class="other")) == Needs()
+    )
     away = {**LABEL, "selector": {"app": "rating", "namespace": "shared"}}
     assert needs(**away) == Needs()
     shared = view([syncer(**away)], [service(namespace="shared")], [])
-    assert needs_of(shared, Scope(allowed=frozenset({(NS, "shared")}))) == Needs(pods=frozenset({"shared"}))
+    assert needs_of(shared, Scope(allowed=frozenset({(NS, "shared")}))) == Needs(
+        pods=frozenset({"shared"})
+    )
 
 
 def drainable(syncer_: SyncerObject, scope: Scope | None = None) -> frozenset[str]:
@@ -80,7 +88,8 @@ def drainable(syncer_: SyncerObject, scope: Scope | None = None) -> frozenset[st
 
 
 def test_where_drains_of_pods_are_looked_for() -> None:
-    """Mode pod needs the Pods of its namespace. A syncer that is being deleted, or is not ours, does not."""
+    """Mode pod needs the Pods of its namespace. A syncer that is being deleted, or is not ours,
+    does not."""
     assert drainable(syncer()) == {NS}
     assert drainable(syncer(suspend=True)) == {NS}
     assert drainable(syncer(mode="service")) == frozenset()

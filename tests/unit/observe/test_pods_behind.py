@@ -23,7 +23,9 @@ def test_only_namespaces_that_the_syncer_may_select_are_listed() -> None:
     held = observed(stored(instance(1)), stored(elsewhere))
     removals = []
     for found in held.ours:
-        removals.append(Cancel(key=found, syncer=REF, why="gone", grounds=Grounds.ABSENCE, proof=PROOF, was=UP))
+        removals.append(
+            Cancel(key=found, syncer=REF, why="gone", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+        )
     assert {removal.key for removal in removals} == {key(1), key(2)}
     pods = pods_behind(world.cluster, view([]), removals, held, Scope())
     assert set(pods) == {NS}

@@ -1,4 +1,5 @@
-"""`--policy upsert-only`, `suspend` and `onDuplicate`: what they keep a pass from doing, through whole passes."""
+"""`--policy upsert-only`, `suspend` and `onDuplicate`: what they keep a pass from doing, through
+whole passes."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ from tests.unit.worlds.fakes import FakeWorld, When
 
 
 def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
-    """An app with this many ready pods, in sync. Another app exists, so that a removal does not concern all our
-    instances."""
+    """An app with this many ready pods, in sync. Another app exists, so that a removal does not
+    concern all our instances."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.cluster.apply(
@@ -95,7 +96,7 @@ def lose_all(world: FakeWorld) -> None:
     world.registry.held.clear()
 
 
-# --- --policy upsert-only ------------------------------------------------------------------------------------------
+# --- --policy upsert-only -------------------------------------------------------------------------
 
 
 UPSERT_ONLY = Scope(policy=Policy.UPSERT_ONLY)
@@ -114,7 +115,8 @@ def cancels(world: FakeWorld) -> list[str]:
 
 
 def test_an_instance_without_an_endpoint_stays_as_it_is_and_is_renewed() -> None:
-    """It costs no read. The first pass under `sync` cancels it: nothing in Eureka remembers the policy."""
+    """It costs no read. The first pass under `sync` cancels it: nothing in Eureka remembers the
+    policy."""
     world = upserting()
     world.cluster.apply(piece(endpoint(1)))
     for _ in range(15):
@@ -139,7 +141,15 @@ def test_an_instance_without_an_endpoint_stays_as_it_is_and_is_renewed() -> None
         (piece(endpoint(1), endpoint(2), port=9090), {}),
         (piece(), {}),
     ],
-    ids=["terminating", "notReady", "limit", "limit 0", "another name", "another port", "none left"],
+    ids=[
+        "terminating",
+        "notReady",
+        "limit",
+        "limit 0",
+        "another name",
+        "another port",
+        "none left",
+    ],
 )
 def test_no_reason_removes_an_instance(there: EndpointSlice, spec: dict[str, Any]) -> None:
     """The pass plans no removal, so none is held or waits for a second look."""
@@ -154,7 +164,9 @@ def test_no_reason_removes_an_instance(there: EndpointSlice, spec: dict[str, Any
 def test_not_even_an_address_that_another_pod_has_removes_an_instance() -> None:
     """Under `sync`, nothing holds such an instance."""
     world = upserting()
-    world.cluster.apply(piece(endpoint(1)), piece(endpoint(2, pod="another"), endpoint(99), service="other"))
+    world.cluster.apply(
+        piece(endpoint(1)), piece(endpoint(2, pod="another"), endpoint(99), service="other")
+    )
     world.run()
     assert standing(world) == {key(1): UP, key(2): UP}
     world.scope = Scope()
@@ -172,12 +184,15 @@ def test_a_pod_that_registers_itself_takes_nothing_away() -> None:
 
 
 def test_all_else_is_done() -> None:
-    """A new pod is registered. An endpoint that is not ready turns DOWN and UP again. The spec is followed."""
+    """A new pod is registered. An endpoint that is not ready turns DOWN and UP again. The spec is
+    followed."""
     world = upserting()
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3)))
     world.run()
     assert standing(world) == {key(1): UP, key(2): DOWN, key(3): UP}
-    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)), syncer(metadata={"version": "2"}))
+    world.cluster.apply(
+        piece(endpoint(1), endpoint(2), endpoint(3)), syncer(metadata={"version": "2"})
+    )
     world.run()
     assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
     assert mark(world, 2, "version") == "2"
@@ -230,7 +245,9 @@ def test_what_a_deleted_syncer_could_have_registered_is_not_cancelled() -> None:
     """Under `sync`, a DELETE makes sure of each id of its endpoints."""
     world = FakeWorld()
     world.scope = UPSERT_ONLY
-    world.cluster.apply(service(), piece(endpoint(1, ready=False)), syncer(finalizers=(CLEANUP_FINALIZER,)))
+    world.cluster.apply(
+        service(), piece(endpoint(1, ready=False)), syncer(finalizers=(CLEANUP_FINALIZER,))
+    )
     world.cluster.delete(REF)
     world.run()
     assert REF not in world.cluster.syncers
@@ -260,7 +277,7 @@ def test_the_condition_says_what_stays_and_the_exit_code_is_zero() -> None:
     assert kept.why == "it has no endpoint any more; not cancelled, because of --policy upsert-only"
 
 
-# --- suspend -------------------------------------------------------------------------------------------------------
+# --- suspend --------------------------------------------------------------------------------------
 
 
 def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
@@ -274,8 +291,14 @@ def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
     assert report.plan.changes == ()
     assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
     assert sum(call.startswith("renew") for call in world.wire.calls) == 4
-    assert (condition(world, "Ready").reason, condition(world, "Ready").status) == ("Suspended", "True")
-    assert (condition(world, "Synced").reason, condition(world, "Synced").status) == ("Suspended", "False")
+    assert (condition(world, "Ready").reason, condition(world, "Ready").status) == (
+        "Suspended",
+        "True",
+    )
+    assert (condition(world, "Synced").reason, condition(world, "Synced").status) == (
+        "Suspended",
+        "False",
+    )
     world.cluster.apply(syncer())
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, key(4): UP}
@@ -292,8 +315,8 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
 
 
 def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> None:
-    """They are listed and have no lease any more, and their pods may be unready. Instances without an endpoint stay
-    away."""
+    """They are listed and have no lease any more, and their pods may be unready. Instances without
+    an endpoint stay away."""
     world = suspended(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -306,7 +329,8 @@ def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bool) -> None:
-    """It cannot distinguish lost instances from cancelled ones. Every registered instance is renewed."""
+    """It cannot distinguish lost instances from cancelled ones. Every registered instance is
+    renewed."""
     world = suspended()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     if listed:
@@ -324,13 +348,15 @@ def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bo
 
 
 def test_a_persons_status_of_a_suspended_syncer_is_not_made_up_for() -> None:
-    """The process last saw the instance UP, and the spec would change it. If its lease is lost now, nothing registers
-    it again without the status that the person set."""
+    """The process last saw the instance UP, and the spec would change it. If its lease is lost now,
+    nothing registers it again without the status that the person set."""
     world = suspended(pods=1)
     world.registry.override(key(1), OUT)
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.later(40)
-    (renewal,) = (action for action in world.run(dry_run=True).plan.of(Renew) if action.key == key(1))
+    (renewal,) = (
+        action for action in world.run(dry_run=True).plan.of(Renew) if action.key == key(1)
+    )
     assert (renewal.if_gone, renewal.status) == (None, OUT)
     world.run()
     assert standing(world) == {key(1): OUT}
@@ -344,7 +370,8 @@ def test_only_ready_instances_of_a_suspended_syncer_come_back() -> None:
 
 
 def test_only_what_is_known_to_be_gone_comes_back_for_a_suspended_syncer() -> None:
-    """Another owner has its id now, or it could not be read. Other syncers register by their plan."""
+    """Another owner has its id now, or it could not be read. Other syncers register by their
+    plan."""
     wanted = desired([syncer(suspend=True)], [service()], [piece(endpoint(1))])
     ours = stored(instance(1))
     anothers = changed(ours, metadata={**ours.metadata, OWNER: "another"})
@@ -365,7 +392,8 @@ def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
 
 
 def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
-    """Its app had another name for a moment. The list still shows the instances with the first name."""
+    """Its app had another name for a moment. The list still shows the instances with the first
+    name."""
     world = setting(pods=1)
     world.registry.cached_for(30)
     world.cluster.apply(syncer(appName="fresh"))
@@ -454,7 +482,8 @@ def no_registrations(world: FakeWorld) -> None:
 def test_a_lost_instance_is_registered_again_in_a_later_pass_despite_trouble(
     trouble: Callable[[FakeWorld], None], listed: bool
 ) -> None:
-    """An instance that was UP is not forgotten because of the failure, nor because others could be registered."""
+    """An instance that was UP is not forgotten because of the failure, nor because others could be
+    registered."""
     world = suspended()
     if listed:
         lose_all(world)
@@ -549,13 +578,15 @@ def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read(
     assert standing(world) == {}
 
 
-# --- onDuplicate ---------------------------------------------------------------------------------------------------
+# --- onDuplicate ----------------------------------------------------------------------------------
 
 
 def itself(number: int) -> ObservedInstance:
     """The instance that the pod's own Eureka client registered."""
     ip = f"10.0.0.{number}"
-    return changed(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
+    return changed(
+        foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True)
+    )
 
 
 def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:
@@ -571,7 +602,8 @@ def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> 
     ready = condition(world, "Ready")
     assert ready.status == "True"
     assert (
-        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well, and gets twice the "
+        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well, "
+        "and gets twice the "
         "calls; so does 1 more pod"
     ) in ready.message
 
