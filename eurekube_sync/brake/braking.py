@@ -140,7 +140,7 @@ def _too_much_of_all_or_of_the_dead(scales: Scales, weighed: Collection[Removal]
     return [*living, *too_much(scales, of_dead, limits)]
 
 
-def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
+def _approved(planned: Collection[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
     """Return the removals that a person approved, in this pass or earlier in it."""
     found = held_of(holds)  # a removal that two rules hold counts once, as in the plan id that is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())

@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     USAGE = (2, "the command line is wrong")
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of another cluster. `run` "
+        "a file, URL or kubeconfig is wrong. Also: the plan id of `--approve` was given more than an hour ago. `run` "
         "then released nothing, and did the rest",
     )
     INVALID_MANIFEST = (4, "`validate` found a manifest that the API server or `run` would refuse, or no syncer at all")

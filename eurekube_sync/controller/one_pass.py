@@ -9,7 +9,7 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses, Recoveries
-from eurekube_sync.brake.approval import Approval
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
@@ -82,7 +82,7 @@ class PassSettings:
     scope: Scope = field(default_factory=Scope)
     lease: LeaseTimes = OUR_LEASE
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    approved: Approval | None = None
+    approved: PlanId | None = None
     drains: frozenset[Kind] = frozenset()
     """Kinds beside Services whose drain annotations are read. Each costs a list in every pass."""
     named: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class PassReport:
     """The status of each syncer after the pass, or now in a dry run, without syncers whose finalizer may be removed."""
     statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)  # those that were written
     cluster_errors: tuple[ClusterError, ...] = ()
-    approved: Approval | None = None  # as given by a person
+    approved: PlanId | None = None  # as given by a person
     approval_refused: str | None = None  # why it cannot be meant for this pass
     released: frozenset[InstanceKey] = frozenset()  # the removals of this pass that it released
     batching: Batching | None = None

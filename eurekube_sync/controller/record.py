@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.brake.approval import PlanId, SavedDryRun
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis, PassReport, PassSettings
@@ -42,7 +42,7 @@ FORMAT = "eurekube.io/record/v1"  # of a record
 
 _MODELS = (
     *(one for module in (kubernetes, eureka) for one in vars(module).values() if isinstance(one, type)),
-    *(Brake, BrakeLimits, PlanId, SavedDryRun, Kind, Scope, Expression, Ownership),
+    *(Brake, BrakeLimits, PlanId, Kind, Scope, Expression, Ownership),
     *(Cause, Complete, Listed, Unknown, Observed, Unread),
 )
 _CLASSES: Mapping[str, type] = {

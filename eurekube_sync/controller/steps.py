@@ -10,7 +10,7 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.lost import lost_apps
-from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
+from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
@@ -41,7 +41,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
-    refused = refusal(settings.approved, given.ownership, at)
+    refused = refusal(settings.approved, at)
     brake = _brake(given, desired, None if refused else settings.approved, at)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
     last_up = frozenset[InstanceKey]()
@@ -143,7 +143,7 @@ def _braked(drafted: tuple[Desired, Plan], observed: Observed, last_up: frozense
     return apply_brake(without_successor(plan, desired, observed), observed, brake)
 
 
-def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
+def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
     """Makes the brake from the limits of the installation, and from what a person released."""
     settings, claims = given.settings, desired.claims
     # Passes that are further apart than this let leases expire.

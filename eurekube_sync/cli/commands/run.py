@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli import process
 from eurekube_sync.cli.connect import (
     Installation,
@@ -87,7 +88,7 @@ def run_command(
     clock = SystemClock()
     settings = installation.settings(
         lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
-        approved=choices.read_approval(approve, now=clock.now()) if approve else None,
+        approved=PlanId(approve, given=clock.now()) if approve else None,
         dry_run=passes.dry_run,
         looks=bool(dumps),
         deadline=passes.pass_timeout,

@@ -176,8 +176,7 @@ HELP: Mapping[str, str] = {
     "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is any. May be repeated.",
     "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
-    "--approve": "Release held removals. A plan id releases exactly the removals that were held under it. A file is a "
-    "dry run saved with -o json; it releases those of its removals that are still planned.",
+    "--approve": "Release exactly the removals that are held under this plan id, or none.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only "
     "for a single pass]",

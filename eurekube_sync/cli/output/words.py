@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
 from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
-from eurekube_sync.brake.approval import SavedDryRun, approve_command
+from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, OverLimit, Serving, Taken, Wanted, every
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
@@ -225,9 +225,6 @@ def _of_held(report: PassReport) -> Iterator[str]:
         yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
     elif report.approved is not None and not report.released:
         yield f"--approve {report.approved}: no such set of removals is planned now; it releases nothing"
-    elif isinstance(report.approved, SavedDryRun):
-        removals = counted(len(report.approved.removals), "removal")
-        yield f"--approve {report.approved}: it releases {len(report.released)} of its {removals}"
     if report.held:
         count = len(report.held.removals)
         waits = one_or_more(count, "1 removal waits", f"{count} removals wait")

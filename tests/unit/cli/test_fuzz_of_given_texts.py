@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from eurekube_sync.cli import values
 from eurekube_sync.cli.commands.replay import Recorder, record_files
-from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.scope import _lock
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import _matches, _parts
@@ -39,16 +38,6 @@ def test_an_option_is_read_or_refused(name: str, text: str) -> None:
     """The error is one that the command line handles."""
     with contextlib.suppress(click.BadParameter):
         TYPES[name].convert(text, None, None)
-
-
-@given(content=st.binary(max_size=40) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass")))
-@example(content=b'{"held": ' + b"[" * 5000)
-@example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_file_of_an_approval_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "saved").write_bytes(content)
-    with contextlib.suppress(ConfigurationError):
-        read_approval(str(tmp_path / "saved"), now=0)
 
 
 def a_record() -> bytes:

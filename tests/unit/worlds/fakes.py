@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.status import Recoveries
-from eurekube_sync.brake.approval import Approval, PlanId
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
@@ -644,9 +644,7 @@ class FakeWorld:
         """By default every pass writes the latest text of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
-    def run(
-        self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
-    ) -> PassReport:
+    def run(self, *, approved: PlanId | str | None = None, dry_run: bool = False, deadline: float = 120) -> PassReport:
         """Make one pass. Afterwards the wire holds this pass's calls. A text as `approved` is a plan id."""
         self.wire.calls.clear()
         settings = replace(
