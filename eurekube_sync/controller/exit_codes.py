@@ -60,8 +60,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = (
         30,
         "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the next pass tries "
-        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
-        "version plans the pass differently from the version that recorded it",
+        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served",
     )
     REMOVAL_HELD = (
         31,

@@ -103,13 +103,8 @@ class PassSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """Everything that the plan of a pass was made from, and the plan after the brake. A replay plans again from it."""
+    """The plan after the brake, before anything was carried out, and what the brake knew."""
 
-    ownership: Ownership
-    scope: Scope
-    lease: LeaseTimes
-    view: ClusterView
-    registry: Source[Observed]  # with the uncached reads
     brake: Brake
     last_up: frozenset[InstanceKey]  # wanted instances that this process last saw UP; empty where not needed
     braked: Braked

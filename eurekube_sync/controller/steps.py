@@ -14,7 +14,7 @@ from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, World
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
@@ -57,50 +57,23 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
     else:
         braked = _blind(desired, last_up, given.ownership)
-    basis = Basis(
-        ownership=given.ownership,
-        scope=settings.scope,
-        lease=settings.lease,
-        view=found.view,
+    report = PassReport(
+        settings=settings,
+        cluster=given.ownership.cluster,
+        at=at,
+        plan=braked.plan,
         registry=found.registry,
-        brake=brake,
-        last_up=last_up,
-        braked=braked,
-    )
-    report = replace(
-        _report(settings, at, found.desired, basis),
+        view=found.view,
+        desired=found.desired,
+        held=braked.held,
         absent=found.absent,
         approved=settings.approved,
         approval_refused=refused,
         released=braked.approved,
         batching=world.registry.batching(),
+        basis=Basis(brake=brake, last_up=last_up, braked=braked),
     )
     return found, report
-
-
-def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
-    """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix seconds."""
-    last_up = basis.last_up
-    if isinstance(basis.registry, Unknown):
-        return _report(settings, at, desired, replace(basis, braked=_blind(desired, last_up, basis.ownership)))
-    observed = basis.registry.data
-    drafted = draft(desired, observed, last_up)
-    braked = _braked(drafted, observed, last_up, basis.brake)
-    return _report(settings, at, warned(drafted[0], observed), replace(basis, braked=braked))
-
-
-def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
-    return PassReport(
-        settings=settings,
-        cluster=basis.ownership.cluster,
-        at=at,
-        plan=basis.braked.plan,
-        registry=basis.registry,
-        view=basis.view,
-        desired=desired,
-        held=basis.braked.held,
-        basis=basis,
-    )
 
 
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:

@@ -1,4 +1,4 @@
-"""Recorded passes and saved clusters: `replay` and `--from` work without a cluster."""
+"""Recorded passes and saved clusters: `--from` works without a cluster."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
 
 
 def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path) -> None:
-    """Passes were recorded, and the servers are gone. `replay` says why, and no file has a secret."""
+    """Passes were recorded, and the servers are gone. No file has a secret."""
     records = tmp_path / "records"
     program.playground.create(
         syncer("secret", {"selector": {"app": "rating"}, "appName": "OTHER", "metadata": {"user.password": PLANTED}})
@@ -92,10 +92,11 @@ def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path
     written = [gzip.decompress(file.read_bytes()).decode() for file in sorted(records.iterdir())]
     assert len(written) == 2
     assert not [text for text in written if PASSWORD in text or PLANTED in text]
-    ended = program.command("replay", records, "10.0.0.1", stdin="", **NOWHERE, EUREKUBE_SYNC_EUREKA_URL=None)
-    assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.OK, {})
-    cancelled = [line for line in ended.out.splitlines() if f"cancel  RATING/{IDS[0]}" in line]
-    assert [line.partition("  Done: ")[2] for line in cancelled] == ["pod rating-1 terminates"]
-    again = program.command("replay", records, "--at", "2100-01-01 00:00", "-o", "json", stdin="", **NOWHERE)
-    assert (again.code, json.loads(again.out)["passes"][0]["samePlan"]) == (ExitCode.OK, True)
-    assert program.command("replay", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION
+    nowhere = {**NOWHERE, "EUREKUBE_SYNC_EUREKA_URL": None, "EUREKUBE_SYNC_OWNER": None}
+    ended = program.command("explain", "10.0.0.1", "--from", records, stdin="", **nowhere)
+    assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.NOT_REGISTERED, {})
+    assert "; a pass removes it: pod rating-1 terminates" in ended.out
+    again = program.command("run", "--dry-run", "--from", records, "-o", "json", stdin="", **nowhere)
+    planned = [(one["action"], one["id"]) for one in json.loads(again.out)["actions"] if one["action"] != "renew"]
+    assert (again.code, planned) == (ExitCode.OK, [("cancel", IDS[0])])
+    assert program.command("status", "--from", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION

@@ -36,7 +36,6 @@ NEEDED = {
     "orphans": _WHERE,
     "purge": _WHERE,
     "completion": ["bash"],
-    "replay": ["records"],
 }
 
 
@@ -121,8 +120,8 @@ REFUSED = {
     "leases that Eureka cannot count": (["run", "--lease-duration", "2147484s"], "too long; at most 576h"),
     "kept leases": (["keepalive", "--lease-duration", "600h"], "too long; at most 576h"),
     "for ever": (["keepalive", "--daemon", "--interval", "9" * 400], "too long; at most 87600h"),
-    "empty plan": (["run", "--approve", ""], "it is empty"),
-    "blank plan": (["run", "--approve", " "], "it is empty"),
+    "empty plan": (["run", "--approve", ""], "is not a plan id"),
+    "blank plan": (["run", "--approve", " "], "is not a plan id"),
     "empty context": (["run", "--context", ""], "it is empty"),
     "empty kubeconfig": (["orphans", "--kubeconfig", ""], "it is empty"),
     "no patience": (["run", "--call-timeout", "0"], "too short"),

@@ -140,8 +140,8 @@ def options_of(command: click.Command, context: click.Context | None = None) -> 
 HELP: Mapping[str, str] = {
     "--eureka-batch": "Send up to 250 changes or renewals in one call to each Eureka server. auto: only if "
     "--eureka-url names every peer of these servers. on: without this check.",
-    "--from": "With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. Write - for "
-    "standard input. May be repeated. Only namespaces in the files are planned.",
+    "--from": "Read a folder of run --record instead of both servers, or output of kubectl get -o json or -o yaml "
+    "instead of the cluster. For standard input give `-`. Only namespaces in such files are planned. May be repeated.",
     "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
     "--call-timeout": "The longest time to wait for one answer.",
     "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's service account, else "
@@ -197,7 +197,7 @@ HELP: Mapping[str, str] = {
     "--listen": "Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
     "reach the address can read them.",
     "--metrics-file": "Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
-    "--record": "Keep in this folder what each pass read and decided, for eurekube-sync replay. Secrets are left out.",
+    "--record": "Keep in this folder what each pass read and decided, for --from. Secrets are left out.",
     "--record-limit": "The greatest size of the folder of --record. The oldest records are deleted first.",
     "--list-renewals": "With -o json or yaml: list each renewed instance, and not only their number.",
     "--cluster": "Renew only instances of the cluster with this UID. Default: all instances of the owner.",
@@ -205,7 +205,7 @@ HELP: Mapping[str, str] = {
     "NoneUp; or a STATE, such as NotReady.",
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice the renewal period "
     "of the instances, plus 5s]",
-    "--at": "Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are "
-    "UTC.",
+    "--at": "With --from DIR: the last pass that began at or before this time, such as 03:12 or "
+    "2026-11-23T03:12:05Z. Times are UTC. Default: the newest pass.",
 }
 """The help of each option. Where commands need another text, it is given where the option is declared."""

@@ -84,7 +84,7 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     assert "give --dry-run with it" in result.output
 
 
-@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]])
+@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"]])
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,7 +100,7 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
-    offline = command[0] in ("validate", "replay")
+    offline = command[0] == "validate"
     example = "EUREKUBE_SYNC_OUTPUT for --output" if offline else "EUREKUBE_SYNC_EUREKA_URL for --eureka-url"
     assert f"such as {example}" in wide.splitlines()[-3]
 
