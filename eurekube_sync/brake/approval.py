@@ -1,5 +1,6 @@
 """What a person released: a plan by its id, or one syncer's removals for some time. A release that
-cannot be meant for this pass, because it is too old or malformed, releases nothing, and is reported. Pure."""
+cannot be meant for this pass, because it is too old or malformed, releases nothing, and is
+reported. Pure."""
 
 from __future__ import annotations
 
@@ -24,18 +25,21 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases exactly the set of removals with this checksum: all held ones, or all planned ones."""
+    """Releases exactly the set of removals with this checksum: all held ones, or all planned
+    ones."""
 
     value: str
     given: float | None = None
-    """Unix seconds; a daemon must not keep the release for another day's outage of the same pods."""
+    """Unix seconds; a daemon must not keep the release for another day's outage of the same
+    pods."""
 
     def __str__(self) -> str:
         return self.value
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
-    """Return the command that releases a plan. It names the scope, because another scope has another plan."""
+    """Return the command that releases a plan. It names the scope, because another scope has
+    another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
@@ -43,7 +47,9 @@ def parse_plan_id(text: str) -> str:
     """Read the value of `--approve`. Raises ValueError with a message for the user."""
     text = text.strip()
     if not _PLAN_ID.fullmatch(text):
-        raise ValueError(f"{text!r} is not a plan id; write its 12 hex digits, as a report names it")
+        raise ValueError(
+            f"{text!r} is not a plan id; write its 12 hex digits, as a report names it"
+        )
     return text
 
 
@@ -73,7 +79,8 @@ def annotation_releases(syncer: SyncerObject, now: float) -> bool:
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or there is none."""
+    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or
+    there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None

@@ -1,4 +1,5 @@
-"""The options that most commands share, and the adapters that are made from them: a `World` for passes."""
+"""The options that most commands share, and the adapters that are made from them: a `World` for
+passes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.connection import ClientConnection, Connection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.connection import (
+    ClientConnection,
+    Connection,
+    ConnectionSettings,
+)
 from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
@@ -49,7 +54,8 @@ if TYPE_CHECKING:
     from eurekube_sync.cli.records import RecordedPass, Recording
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
-_ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe; each pass asks a server that hangs again
+# Seconds for the question whether batches are safe; each pass asks a server that hangs again
+_ASK_TIMEOUT = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -74,15 +80,20 @@ class Installation(EurekaAccess):
     renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
     only_looks: bool = False  # batches are not probed, because the probe is a POST
-    count: Callable[[Server, str], None] = lambda _server, _code: None  # called with the status of each call
+    count: Callable[[Server, str], None] = lambda _server, _code: (
+        None
+    )  # called with the status of each call
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
     recorded: RecordedPass | None = None  # used instead of both servers
     recording: Recording | None = None  # keeps what each pass reads
-    sweep_interval: float | None = None  # between two lists of every Eureka peer; None: computed from the leases
+    sweep_interval: float | None = (
+        None  # between two lists of every Eureka peer; None: computed from the leases
+    )
 
     def settings(self, **more: Any) -> PassSettings:
-        """Return the settings of a pass, with `more` fields of them; or those of the recorded pass, as a dry run."""
+        """Return the settings of a pass, with `more` fields of them; or those of the recorded pass,
+        as a dry run."""
         if self.recorded is not None:
             return replace(self.recorded.record.settings, dry_run=True)
         given = {
@@ -93,8 +104,11 @@ class Installation(EurekaAccess):
             "drains": self.drains,
             **more,
         }
-        # Printed commands repeat --owner only if it is not in a variable, which the next shell has, too.
-        return PassSettings(**given, named=("--owner", self.owner) if on_command_line("owner") else ())
+        # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
+        # too.
+        return PassSettings(
+            **given, named=("--owner", self.owner) if on_command_line("owner") else ()
+        )
 
 
 installation_options = partial(group, "installation", Installation)
@@ -111,7 +125,9 @@ inspect_options = (
     scope_choices.lock_option,
 )
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*inspect_options, scope_choices.look_for_drains_option, brake_options)
+look_options = installation_options(
+    *inspect_options, scope_choices.look_for_drains_option, brake_options
+)
 """For a command that shows what a dry pass found."""
 
 
@@ -134,7 +150,9 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             endpoints_source=ours.endpoints_source,
             count=partial(ours.count, Server.KUBERNETES),
         )
-        registry = seen.registry if ours.recording is None else ours.recording.registry(seen.registry)
+        registry = (
+            seen.registry if ours.recording is None else ours.recording.registry(seen.registry)
+        )
         yield World(
             registry=registry,
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
@@ -149,20 +167,26 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
 @contextmanager
 def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
-    """Connect to the cluster, and to Eureka if a URL is given, to read only. Raises ConfigurationError."""
+    """Connect to the cluster, and to Eureka if a URL is given, to read only. Raises
+    ConfigurationError."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
     offline = ours.recorded.connection if ours.recorded is not None else ours.to_cluster
     to_cluster = offline or _to_cluster(ours)
     with connect(replace(ours, to_cluster=to_cluster), clock) as world:
-        details = KubernetesDetails(to_cluster, clock=world.clock, random=random.Random(), limit=world.time_limit)
+        details = KubernetesDetails(
+            to_cluster, clock=world.clock, random=random.Random(), limit=world.time_limit
+        )
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
-            """Give the lock of all namespaces, then of the given ones: --namespace may only filter the output."""
+            """Give the lock of all namespaces, then of the given ones: --namespace may only filter
+            the output."""
             if offline is not None:
                 return []
             own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
-            names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
+            names = dict.fromkeys(
+                scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes
+            )
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
@@ -170,22 +194,31 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
 
 def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
-    """Return the installation with a recorded pass instead of both servers, or with files instead of the cluster,
-    limited to the namespaces in the files. Raises click.UsageError and ConfigurationError."""
+    """Return the installation with a recorded pass instead of both servers, or with files instead
+    of the cluster, limited to the namespaces in the files. Raises click.UsageError and
+    ConfigurationError."""
     folder = next((path for path in saved.paths if os.path.isdir(path)), None)
     if saved.at is not None and folder is None:
-        raise click.UsageError("--at chooses a recorded pass: give the folder of run --record as --from DIR")
+        raise click.UsageError(
+            "--at chooses a recorded pass: give the folder of run --record as --from DIR"
+        )
     if not saved.paths:
         return ours
     if on_command_line("kubeconfig") or on_command_line("context"):
-        raise click.UsageError("--from is read instead of a cluster: leave out --kubeconfig and --context")
+        raise click.UsageError(
+            "--from is read instead of a cluster: leave out --kubeconfig and --context"
+        )
     if folder is not None:
         from eurekube_sync.cli.records import record_at, recorded_pass
 
         if len(saved.paths) > 1:
-            raise click.UsageError(f"--from {folder} is a folder of records: give nothing else with it")
+            raise click.UsageError(
+                f"--from {folder} is a folder of records: give nothing else with it"
+            )
         if option := _of_the_installation():
-            raise click.UsageError(f"--from {folder} has the options of the recorded pass: leave out {option}")
+            raise click.UsageError(
+                f"--from {folder} has the options of the recorded pass: leave out {option}"
+            )
         return replace(ours, recorded=recorded_pass(record_at(Path(folder), saved.at)))
     from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
     from eurekube_sync.manifests.dumps import read_dumps
@@ -201,13 +234,16 @@ def _of_the_installation() -> str | None:
     """Return an option of the command line that a recorded pass has itself."""
     context = click.get_current_context()
     for given in options_of(context.command):
-        if given.section not in (None, Section.COMMAND, Section.REPORT) and on_command_line(given.name or ""):
+        if given.section not in (None, Section.COMMAND, Section.REPORT) and on_command_line(
+            given.name or ""
+        ):
             return max(given.opts, key=len)
     return None
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
-    """Make the lock, on its own connection; None if these passes need none. Raises ConfigurationError."""
+    """Make the lock, on its own connection; None if these passes need none. Raises
+    ConfigurationError."""
     namespace = installed_in(ours) if ours.lock == "auto" else None
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
@@ -218,8 +254,13 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
 
 
 def lock_namespace(ours: Installation) -> str:
-    """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the manifests."""
-    return ours.lock.namespace if isinstance(ours.lock, LockName) else installed_in(ours) or INSTALLED_IN
+    """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the
+    manifests."""
+    return (
+        ours.lock.namespace
+        if isinstance(ours.lock, LockName)
+        else installed_in(ours) or INSTALLED_IN
+    )
 
 
 def installed_in(ours: Installation) -> str | None:
@@ -257,7 +298,8 @@ def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
 def _registry(
     ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack
 ) -> tuple[Registry, Mapping[str, EurekaClient]]:
-    """Return one registry for all Eureka servers, and the client of each server by its URL; no client without a URL.
+    """Return one registry for all Eureka servers, and the client of each server by its URL; no
+    client without a URL.
 
     The clients are imported here because they load slowly, and `--help` needs none.
     """
@@ -284,21 +326,28 @@ def _registry(
     first = server_options.with_access(options, ours, addresses, clock)
     for warning in ours.warnings:
         _log.warning("%s", warning)
-    sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
+    sweep = (
+        sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
+    )
     rests = None if len(addresses) == 1 else Rests(clock)
     doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
         chance, count = random.Random(), partial(ours.count, Server.EUREKA)
-        client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
+        client = partial(
+            EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded()
+        )
         return {
-            address.url: opened.enter_context(client(replace(first, address=address, **given))) for address in addresses
+            address.url: opened.enter_context(client(replace(first, address=address, **given)))
+            for address in addresses
         }
 
     servers = clients()
     registry: Registry = next(iter(servers.values()))
     if rests is not None:
-        peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
+        peers = EurekaPeers(
+            servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep
+        )
         opened.callback(peers.renew_strays)
         registry = peers
     if ours.eureka_batch == "off":

@@ -1,4 +1,5 @@
-"""The records of passes: `run --record` writes them, and `--from` makes the same pass again from one, as a dry run."""
+"""The records of passes: `run --record` writes them, and `--from` makes the same pass again from
+one, as a dry run."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ import msgspec
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SavedClock
-from eurekube_sync.adapters.eureka.saved import KeptRegistry, SavedRegistry, all_documents, reading_data, reading_of
+from eurekube_sync.adapters.eureka.saved import (
+    KeptRegistry,
+    SavedRegistry,
+    all_documents,
+    reading_data,
+    reading_of,
+)
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.kubernetes.saved import KeptAnswers, SavedAnswer, SavedConnection
@@ -48,7 +55,9 @@ FORMAT = "eurekube.io/record/v1"
 _NAME = re.compile(r"pass-\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A `.part` is a record that is being written, or whose writer was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
-_MOST_BYTES = 512 * 1024 * 1024  # of one record, unpacked: more than a pass of 100,000 instances takes
+_MOST_BYTES = (
+    512 * 1024 * 1024
+)  # of one record, unpacked: more than a pass of 100,000 instances takes
 _log = logging.getLogger(__name__)
 
 
@@ -56,7 +65,9 @@ _log = logging.getLogger(__name__)
 class Remembered:
     """What the process remembered of earlier passes. Times in monotonic seconds."""
 
-    writes: tuple[tuple[float, int, dict[str, Any]], ...] = ()  # `Write.at`, `Write.since` and the write as JSON
+    writes: tuple[
+        tuple[float, int, dict[str, Any]], ...
+    ] = ()  # `Write.at`, `Write.since` and the write as JSON
     seen: tuple[tuple[SyncerRef, str, float | None], ...] | None = None
     """The removals that await confirmation, and when each was first seen; None: at any time."""
     looked: float = 0.0
@@ -128,7 +139,9 @@ class Recording:
             seen = tuple((syncer, mark, at if at > -inf else None) for (syncer, mark), at in first)
         writes = memory.own_writes.writes.items()
         self._remembered = Remembered(
-            writes=tuple((write.at, write.since, reading_data(key, write.wrote)) for key, write in writes),
+            writes=tuple(
+                (write.at, write.since, reading_data(key, write.wrote)) for key, write in writes
+            ),
             seen=seen,
             looked=memory.sightings.looked,
             first_pass=memory.first_pass,
@@ -167,7 +180,8 @@ class Recording:
 
 
 class Recorder:
-    """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError if it is a file."""
+    """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError
+    if it is a file."""
 
     def __init__(self, folder: Path, recording: Recording, *, most_bytes: int) -> None:
         self._folder, self._recording, self._most = folder, recording, most_bytes
@@ -188,14 +202,19 @@ class Recorder:
         self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
 
     def _write(self, *steps: Callable[[], object]) -> None:
-        """Make the folder if necessary, and do the steps. An error is logged once: passes matter more than records."""
+        """Make the folder if necessary, and do the steps. An error is logged once: passes matter
+        more than records."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for step in steps:
                 step()
         except OSError as error:
             if not self._failing:
-                _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
+                _log.warning(
+                    "no record of the passes can be written into %s: %s",
+                    self._folder,
+                    error.strerror,
+                )
             self._failing = True
         else:
             if self._failing:
@@ -205,7 +224,8 @@ class Recorder:
     def _prune(self, path: Path) -> None:
         """Keep the new record and the latest others within the limit.
 
-        A record that seems later than the new one comes from a wrong clock. If it is too large, only it is deleted.
+        A record that seems later than the new one comes from a wrong clock. If it is too large,
+        only it is deleted.
         """
         left = self._most - path.stat().st_size
         for file in reversed(_files(self._folder)):
@@ -244,37 +264,47 @@ class RecordFile:
                 f"--from {self.path} is damaged, or a record of another version than {__version__}"
             ) from error
         if record.format != FORMAT:
-            raise ConfigurationError(f"--from {self.path} is not a record of a pass (format {FORMAT})")
+            raise ConfigurationError(
+                f"--from {self.path} is not a record of a pass (format {FORMAT})"
+            )
         return record
 
 
 def record_at(folder: Path, at: datetime | None) -> Record:
-    """Read the record of the last pass before this time; without one, of the newest pass. Raises ConfigurationError."""
+    """Read the record of the last pass before this time; without one, of the newest pass. Raises
+    ConfigurationError."""
     try:
         files = [file for file in _files(folder) if file.path.suffix == ".gz"]
     except OSError as error:
         raise ConfigurationError(f"--from {folder} cannot be read: {error.strerror}") from error
     if not files:
-        raise ConfigurationError(f"there is no record in {folder}: run --record {folder} writes them")
+        raise ConfigurationError(
+            f"there is no record in {folder}: run --record {folder} writes them"
+        )
     before = [file for file in files if at is None or file.at < at]
     if at is not None and not before:
         first = rfc_3339(files[0].at.timestamp())
-        raise ConfigurationError(f"no pass was recorded before {rfc_3339(at.timestamp())}; the first is of {first}")
+        raise ConfigurationError(
+            f"no pass was recorded before {rfc_3339(at.timestamp())}; the first is of {first}"
+        )
     return before[-1].read()
 
 
 def _files(folder: Path) -> list[RecordFile]:
-    """Return all records, the oldest first, with those that are being written. Links are left out."""
+    """Return all records, the oldest first, with those that are being written. Links are left
+    out."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
     found: list[RecordFile] = []
     for name in filter(_NAME.fullmatch, names):
         with suppress(ValueError):  # the name is not a valid date
-            found.append(RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)))
+            found.append(
+                RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC))
+            )
     return found
 
 
-# --- The same pass once more -----------------------------------------------------------------------------------------
+# --- The same pass once more ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +321,9 @@ class RecordedPass:
         limit = TimeLimit(self.clock)
         return World(
             registry=self.registry,
-            cluster=KubernetesCluster(self.connection, clock=self.clock, random=random.Random(), limit=limit),
+            cluster=KubernetesCluster(
+                self.connection, clock=self.clock, random=random.Random(), limit=limit
+            ),
             clock=self.clock,
             workers=workers,
             renewals=RenewalLedger(period=RENEWAL_INTERVAL, slack=RENEWAL_INTERVAL),
@@ -301,7 +333,8 @@ class RecordedPass:
         )
 
     def compare(self, report: PassReport, code: ExitCode) -> None:
-        """Log a warning if this version plans otherwise. Reasons are not compared: their wording may change."""
+        """Log a warning if this version plans otherwise. Reasons are not compared: their wording
+        may change."""
         now = sorted(decision[:3] for decision in decisions(report))
         if now != sorted(decision[:3] for decision in self.record.decided):
             _log.warning("version %s planned this pass differently", self.record.version)
@@ -315,10 +348,22 @@ def recorded_pass(record: Record) -> RecordedPass:
             rfc_3339(moment)  # raises for a number that is no date
         registry = SavedRegistry(record.eureka, moved=clock.move)
         memory = _memory(record.remembered, record.settings.registry_cache)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError, RegistryError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        OSError,
+        RegistryError,
+    ) as error:
         raise ConfigurationError(f"the record is damaged: {type(error).__name__}") from error
-    connection = SavedConnection(record.kubernetes, server=record.kubernetes_server, moved=clock.move)
-    return RecordedPass(record=record, connection=connection, registry=registry, memory=memory, clock=clock)
+    connection = SavedConnection(
+        record.kubernetes, server=record.kubernetes_server, moved=clock.move
+    )
+    return RecordedPass(
+        record=record, connection=connection, registry=registry, memory=memory, clock=clock
+    )
 
 
 def _memory(remembered: Remembered, cache: float) -> Memory:

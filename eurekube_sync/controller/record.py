@@ -1,6 +1,7 @@
 """What a record tells of a pass's decisions, and a record without secrets. Pure.
 
-Equal secrets get equal names, so that a pass that is planned again from its record plans the same."""
+Equal secrets get equal names, so that a pass that is planned again from its record plans the
+same."""
 
 from __future__ import annotations
 
@@ -22,13 +23,16 @@ Object: TypeAlias = dict[str, Any]  # JSON
 
 
 def decisions(report: PassReport) -> list[tuple[str, str, str, str]]:
-    """Gives each change that was planned and each removal that was held before anything was carried out: kind of
-    action, app, instance id, and why."""
+    """Gives each change that was planned and each removal that was held before anything was carried
+    out: kind of action, app, instance id, and why."""
     plan, held = report.plan, report.held
     if report.basis is not None:
         plan, held = report.basis.braked.plan, report.basis.braked.held
     actions = [*plan.changes, *(held.removals if held else ())]
-    return [(type(action).__name__.lower(), action.key.app, action.key.id, action.why) for action in actions]
+    return [
+        (type(action).__name__.lower(), action.key.app, action.key.id, action.why)
+        for action in actions
+    ]
 
 
 def without_logins(text: bytes) -> bytes:
@@ -39,30 +43,48 @@ def without_logins(text: bytes) -> bytes:
 class Hiding:
     """Takes the secrets out of what one pass read. Its methods change the data in place.
 
-    Secret are values of metadata and annotations whose key sounds like a secret, and annotations that become such
-    metadata. Annotations that no plan reads are left out, and so is others' metadata. A value that a label has is not
-    hidden, because selectors are compared with it."""
+    Secret are values of metadata and annotations whose key sounds like a secret, and annotations
+    that become such metadata. Annotations that no plan reads are left out, and so is others'
+    metadata. A value that a label has is not hidden, because selectors are compared with it."""
 
     def __init__(
-        self, objects: Mapping[str, Iterable[Any]], instances: Iterable[Object], owners: Iterable[str]
+        self,
+        objects: Mapping[str, Iterable[Any]],
+        instances: Iterable[Object],
+        owners: Iterable[str],
     ) -> None:
-        """`objects` are Kubernetes' by the path of their list. `instances` are Eureka's, of any owner."""
-        self._objects = [(path, item) for path, items in objects.items() for item in items if isinstance(item, dict)]
+        """`objects` are Kubernetes' by the path of their list. `instances` are Eureka's, of any
+        owner."""
+        self._objects = [
+            (path, item)
+            for path, items in objects.items()
+            for item in items
+            if isinstance(item, dict)
+        ]
         self._instances = list(instances)
         self._owners = frozenset(owners)
         sources = list(self._sources())
         self._used = {str(name) for source in sources for name in source.values()}
         secret_sources = {
-            str(name) for source in sources if sounds_secret(str(source.get("key"))) for name in source.values()
+            str(name)
+            for source in sources
+            if sounds_secret(str(source.get("key")))
+            for name in source.values()
         }
-        shown = {str(label) for _, item in self._objects for label in _part(item, "metadata", "labels").values()}
+        shown = {
+            str(label)
+            for _, item in self._objects
+            for label in _part(item, "metadata", "labels").values()
+        }
         secrets: set[str] = set()
         for texts in self._texts():
             for key, value in texts.items():
                 is_secret = key in secret_sources or sounds_secret(key)
                 if is_secret and isinstance(value, str) and value and not key.startswith(_OURS):
                     secrets.add(value)
-        self._names = {value: f"hidden-{number}" for number, value in enumerate(sorted(secrets - shown))}
+        self._names = {
+            value: f"hidden-{number}" for number, value in enumerate(sorted(secrets - shown))
+        }
 
     def read(self) -> None:
         """Take them out of the objects and the instances."""
@@ -79,7 +101,9 @@ class Hiding:
             if _DEFINITIONS in path:
                 item.pop("spec", None)  # the schema, which no pass reads
             if path.endswith(_PODS):
-                _keep_only(item, "spec", "readinessGates")  # the variables of its containers may be secrets
+                _keep_only(
+                    item, "spec", "readinessGates"
+                )  # the variables of its containers may be secrets
                 _keep_only(item, "status", "conditions", "phase", "podIPs")
         for instance in self._instances:
             metadata = _part(instance, "metadata")
@@ -95,7 +119,9 @@ class Hiding:
         """Take them out of the changes of metadata that a report lists."""
         if isinstance(told, dict) and str(told.get("field", "")).startswith("metadata."):
             self._hide(told)
-        children = told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
+        children = (
+            told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
+        )
         for child in children:
             self.report(child)
 

@@ -24,7 +24,9 @@ def save(program: Program, folder: Path, *names: str) -> list[str]:
     for name in names:
         _, found = program.playground.kubernetes.call("GET", LISTS[name])
         kind = found["kind"].removesuffix("List")
-        items = [{"apiVersion": found["apiVersion"], "kind": kind, **item} for item in found["items"]]
+        items = [
+            {"apiVersion": found["apiVersion"], "kind": kind, **item} for item in found["items"]
+        ]
         (folder / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         options += ["--from", str(folder / name)]
     return options
@@ -56,7 +58,9 @@ def test_explain_and_status_read_a_saved_cluster(settled: Program, tmp_path: Pat
 def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Path) -> None:
     """An empty list of EndpointSlices would lead to a removal."""
     assert program.run().code == ExitCode.OK
-    ended = program.run("--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE)
+    ended = program.run(
+        "--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE
+    )
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert json.loads(ended.out)["actions"] == []
     assert "add what kubectl get endpointslices -A -o json writes" in ended.out
@@ -77,7 +81,10 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
     given = save(settled, tmp_path, "syncers")
     assert settled.run(*given).sentence == "Error: --from plans from files: give --dry-run with it"
     ended = settled.run("--dry-run", "--context", "embedded", *given)
-    assert (ended.code, ended.sentence.startswith("Error: --from is read instead of a cluster")) == (
+    assert (
+        ended.code,
+        ended.sentence.startswith("Error: --from is read instead of a cluster"),
+    ) == (
         ExitCode.USAGE,
         True,
     )
@@ -90,7 +97,14 @@ def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path
     """Passes were recorded, and the servers are gone. No file has a secret."""
     records = tmp_path / "records"
     program.playground.create(
-        syncer("secret", {"selector": {"app": "rating"}, "appName": "OTHER", "metadata": {"user.password": PLANTED}})
+        syncer(
+            "secret",
+            {
+                "selector": {"app": "rating"},
+                "appName": "OTHER",
+                "metadata": {"user.password": PLANTED},
+            },
+        )
     )
     program.playground.eureka.credentials = ("joe", PASSWORD)
     login = {"EUREKUBE_SYNC_EUREKA_USERNAME": "joe", "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
@@ -106,8 +120,17 @@ def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path
     ended = program.command("explain", "10.0.0.1", "--from", records, stdin="", **nowhere)
     assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.NOT_REGISTERED, {})
     assert "; a pass removes it: pod rating-1 terminates" in ended.out
-    again = program.command("run", "--dry-run", "--from", records, "-o", "json", stdin="", **nowhere)
-    planned = [(one["action"], one["id"]) for one in json.loads(again.out)["actions"] if one["action"] != "renew"]
+    again = program.command(
+        "run", "--dry-run", "--from", records, "-o", "json", stdin="", **nowhere
+    )
+    planned = [
+        (one["action"], one["id"])
+        for one in json.loads(again.out)["actions"]
+        if one["action"] != "renew"
+    ]
     assert again.code == ExitCode.OK
     assert ("cancel", IDS[0]) in planned
-    assert program.command("status", "--from", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION
+    assert (
+        program.command("status", "--from", tmp_path / "none", stdin="").code
+        == ExitCode.CONFIGURATION
+    )

@@ -1,6 +1,7 @@
 """Makes passes of a story again from their records.
 
-record      a pass that is made again from its record decides and holds the same, for the same reasons
+record      a pass that is made again from its record decides and holds the same, for the same
+            reasons
 """
 
 from __future__ import annotations
@@ -40,15 +41,20 @@ class Records:
         self._recording.begin(world)
 
     def check(self, report: PassReport) -> None:
-        """Make the pass again from its record: each pass that decided something, and a few others."""
+        """Make the pass again from its record: each pass that decided something, and a few
+        others."""
         self._passes += 1
         then = decisions(report)
         held = report.basis.braked.held if report.basis is not None else None
         if not then and held is None and self._passes % _FEW:
             return
         record = decoded(encoded(self._recording.of(report, ExitCode.OK)))
-        again = reconcile(recorded_pass(record).world(InTurn()), replace(record.settings, dry_run=True))
+        again = reconcile(
+            recorded_pass(record).world(InTurn()), replace(record.settings, dry_run=True)
+        )
         if decisions(again) != then:
-            raise Violation("record", f"a pass decided {then}, and from its record {decisions(again)}")
+            raise Violation(
+                "record", f"a pass decided {then}, and from its record {decisions(again)}"
+            )
         if held is not None and (again.basis is None or again.basis.braked.held != held):
             raise Violation("record", f"a pass held {held}, and from its record {again.basis}")

@@ -1,4 +1,5 @@
-"""What `run --record` keeps of Eureka, in Eureka's own JSON, and a registry that answers from it."""
+"""What `run --record` keeps of Eureka, in Eureka's own JSON, and a registry that answers from
+it."""
 
 from __future__ import annotations
 
@@ -32,13 +33,15 @@ class KeptRegistry:
     def begin(self) -> None:
         """Forget the answers of the last pass."""
         self._at = self._clock.now()
-        self._listed: _Instances = Unknown(cause=Cause.NOT_READ, message="the pass did not list Eureka")
+        self._listed: _Instances = Unknown(
+            cause=Cause.NOT_READ, message="the pass did not list Eureka"
+        )
         self._read: list[tuple[InstanceKey, _Read]] = []
         self._elsewhere = Elsewhere((), ())
 
     def data(self) -> dict[str, Any]:
-        """Return the answers since the pass began, as JSON data: Eureka's list, the uncached reads, and what only
-        other servers hold."""
+        """Return the answers since the pass began, as JSON data: Eureka's list, the uncached reads,
+        and what only other servers hold."""
         found: dict[str, Any] = {"at": self._at}
         if isinstance(self._listed, Unknown):
             found["unknown"] = {"cause": self._listed.cause, "message": self._listed.message}
@@ -95,10 +98,13 @@ class _KeptBatches:
 
 
 def _applications(instances: Sequence[ObservedInstance]) -> dict[str, Any]:
-    """Return the JSON of `GET /apps`. An app that is listed in several parts has several entries."""
+    """Return the JSON of `GET /apps`. An app that is listed in several parts has several
+    entries."""
     applications: list[dict[str, Any]] = []
     for app, of_app in groupby(instances, lambda instance: instance.key.app):
-        applications.append({"name": app, "instance": [wire.observed_document(instance) for instance in of_app]})
+        applications.append(
+            {"name": app, "instance": [wire.observed_document(instance) for instance in of_app]}
+        )
     return {"applications": {"application": applications}}
 
 
@@ -116,10 +122,14 @@ def reading_of(data: Mapping[str, Any]) -> tuple[InstanceKey, ObservedInstance |
     if "failed" in data:
         return key, str(data["failed"])
     instance = data["instance"]
-    return key, wire.decode_instance(msgspec.json.encode({"instance": instance})) if instance else None
+    return key, wire.decode_instance(
+        msgspec.json.encode({"instance": instance})
+    ) if instance else None
 
 
-def all_documents(data: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def all_documents(
+    data: Mapping[str, Any], written: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
     """Yield the JSON of each instance in `KeptRegistry.data`, and in these writes."""
     for apps in (data.get("apps"), data["elsewhere"]):
         for application in apps["applications"]["application"] if apps else ():
@@ -130,16 +140,21 @@ def all_documents(data: Mapping[str, Any], written: Sequence[Mapping[str, Any]])
 
 
 class SavedRegistry(Registry):
-    """Answers as the registry did whose answers `KeptRegistry.data` holds. It refuses every write."""
+    """Answers as the registry did whose answers `KeptRegistry.data` holds. It refuses every
+    write."""
 
-    def __init__(self, data: Mapping[str, Any], *, moved: Callable[[float], None] = lambda _at: None) -> None:
-        """`moved` is called with the time of the list. Raises a KeyError, TypeError, ValueError or RegistryError for
-        other data."""
+    def __init__(
+        self, data: Mapping[str, Any], *, moved: Callable[[float], None] = lambda _at: None
+    ) -> None:
+        """`moved` is called with the time of the list. Raises a KeyError, TypeError, ValueError or
+        RegistryError for other data."""
         self._moved = moved
         self._at = float(data["at"])
         self._listed: _Instances
         if "unknown" in data:
-            self._listed = Unknown(cause=Cause(data["unknown"]["cause"]), message=str(data["unknown"]["message"]))
+            self._listed = Unknown(
+                cause=Cause(data["unknown"]["cause"]), message=str(data["unknown"]["message"])
+            )
         else:
             self._listed = Complete(data=_instances(data["apps"]))
         self._elsewhere = Elsewhere(_instances(data["elsewhere"]), tuple(data["unseen"]))
@@ -156,8 +171,8 @@ class SavedRegistry(Registry):
         return self._elsewhere
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """Answer as the pass was answered; its last answer is repeated. Raises a RegistryError if the pass did not read
-        it, or could not."""
+        """Answer as the pass was answered; its last answer is repeated. Raises a RegistryError if
+        the pass did not read it, or could not."""
         left = self._left.get(key, ["the recorded pass did not read it again"])
         found = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(found, str):

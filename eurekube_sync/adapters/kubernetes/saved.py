@@ -1,5 +1,5 @@
-"""Answers of the Kubernetes API in files: those that `run --record` keeps, and what `kubectl get` wrote. Both are read
-by one connection. What no file has is unknown, and never empty."""
+"""Answers of the Kubernetes API in files: those that `run --record` keeps, and what `kubectl get`
+wrote. Both are read by one connection. What no file has is unknown, and never empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
-_PLACES = {  # path and plural by kind; the group matters, because another one may have a kind of the same name
+# Path and plural by kind; the group matters, because another one may have a kind of the same name
+_PLACES = {
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
@@ -78,7 +79,8 @@ class SavedAnswer:
 
 
 class SavedConnection:
-    """Answers each GET as the files say. Answers to the same call come in their order, and the last one is repeated."""
+    """Answers each GET as the files say. Answers to the same call come in their order, and the last
+    one is repeated."""
 
     def __init__(
         self,
@@ -88,11 +90,14 @@ class SavedConnection:
         missing: str = "",
         moved: Callable[[float], None] = lambda _at: None,
     ) -> None:
-        """`missing` says how to add what no file has. `moved` is called with the time of each answer."""
+        """`missing` says how to add what no file has. `moved` is called with the time of each
+        answer."""
         self._answers = answers
         self._left: dict[object, list[SavedAnswer]] = {}
         for saved in answers:
-            self._left.setdefault(_asked(saved.path, saved.query, saved.metadata_only), []).append(saved)
+            self._left.setdefault(_asked(saved.path, saved.query, saved.metadata_only), []).append(
+                saved
+            )
         self._server = server
         self._missing = missing
         self._moved = moved
@@ -107,7 +112,9 @@ class SavedConnection:
             raise ClusterRejected(f"{call}: files are only read")
         metadata_only = METADATA_ONLY in call.accept
         left = self._left.get(_asked(call.path, call.query, metadata_only), [])
-        saved = left.pop(0) if len(left) > 1 else left[0] if left else self._part(call, metadata_only)
+        saved = (
+            left.pop(0) if len(left) > 1 else left[0] if left else self._part(call, metadata_only)
+        )
         self._moved(saved.at)
         return saved.answer()
 
@@ -132,15 +139,21 @@ class SavedConnection:
                     return replace(pages[-1], status=200, body=item)
             raise ClusterRejected(f"no file of --from has the {place.kind} {place.name}")
         if not pages:
-            raise ClusterRejected(f"no file of --from has any {place.kind}{self._missing.format(plural=plural)}")
+            raise ClusterRejected(
+                f"no file of --from has any {place.kind}{self._missing.format(plural=plural)}"
+            )
         first = max(number for number, page in enumerate(pages) if "continue" not in page.query)
         items: list[Any] = []
         for page in pages[first:]:
             if page.body is None:
                 return page
-            items += [item for item in page.objects if place.namespace in (None, _names_of(item)[0])]
+            items += [
+                item for item in page.objects if place.namespace in (None, _names_of(item)[0])
+            ]
         kind = METADATA_ONLY if metadata_only else f"{place.kind}List"
-        return replace(pages[-1], body={"kind": kind, "metadata": {"resourceVersion": "1"}, "items": items})
+        return replace(
+            pages[-1], body={"kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}
+        )
 
 
 def _asked(path: str, query: Mapping[str, str], metadata_only: bool) -> object:
@@ -150,11 +163,16 @@ def _asked(path: str, query: Mapping[str, str], metadata_only: bool) -> object:
 def _names_of(item: Any) -> tuple[Any, Any]:
     """Return the namespace and the name of an object."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
-    return (metadata.get("namespace"), metadata.get("name")) if isinstance(metadata, dict) else (None, None)
+    return (
+        (metadata.get("namespace"), metadata.get("name"))
+        if isinstance(metadata, dict)
+        else (None, None)
+    )
 
 
 def lists_of(objects: Iterable[Mapping[str, Any]]) -> list[SavedAnswer]:
-    """Return one list of the whole cluster for each kind that is among these objects. Other kinds are left out."""
+    """Return one list of the whole cluster for each kind that is among these objects. Other kinds
+    are left out."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for item in objects:
         prefix, plural = _PLACES.get(item["kind"], ("", ""))
@@ -164,7 +182,8 @@ def lists_of(objects: Iterable[Mapping[str, Any]]) -> list[SavedAnswer]:
 
 
 def namespaces_of(objects: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
-    """Return the namespaces of these objects. None if there are none, so that the syncers are unknown, not absent."""
+    """Return the namespaces of these objects. None if there are none, so that the syncers are
+    unknown, not absent."""
     names = {item["metadata"].get("namespace") for item in objects}
     return frozenset(name for name in names if isinstance(name, str) and name) or None
 
@@ -176,14 +195,17 @@ class KeptAnswers:
         self._connection = connection
         self._clock = clock
         self._kept: list[tuple[float, Call, Answer | ClusterError]] = []
-        self._identity: tuple[Call, Answer] | None = None  # the first one, which `KubernetesCluster` remembers
+        self._identity: tuple[Call, Answer] | None = (
+            None  # the first one, which `KubernetesCluster` remembers
+        )
 
     @property
     def server(self) -> str:
         return self._connection.server
 
     def begin(self) -> None:
-        """Forget the answers of the last pass. A pass does not ask for the UID of the cluster if it is known."""
+        """Forget the answers of the last pass. A pass does not ask for the UID of the cluster if it
+        is known."""
         self._kept = [(self._clock.now(), *self._identity)] if self._identity is not None else []
 
     def answers(self) -> list[SavedAnswer]:
@@ -205,8 +227,13 @@ class KeptAnswers:
         self._connection.renew(within)
 
     def _keep(self, call: Call, answer: Answer | ClusterError) -> None:
-        """Keep an answer that the plan may be made from. A single syncer is read only before a write."""
-        if call.method == "GET" and _place(call.path) is not None and "/eurekasyncers/" not in call.path:
+        """Keep an answer that the plan may be made from. A single syncer is read only before a
+        write."""
+        if (
+            call.method == "GET"
+            and _place(call.path) is not None
+            and "/eurekasyncers/" not in call.path
+        ):
             self._kept.append((self._clock.now(), call, answer))
 
 
@@ -223,13 +250,18 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 def _has_uid(answer: Answer) -> bool:
     with suppress(*UNREADABLE):
-        return answer.status == 200 and CLUSTER_PATTERN.fullmatch(_OBJECT.decode(answer.body).metadata.uid) is not None
+        return (
+            answer.status == 200
+            and CLUSTER_PATTERN.fullmatch(_OBJECT.decode(answer.body).metadata.uid) is not None
+        )
     return False
 
 
 def _saved(at: float, call: Call, answer: Answer | ClusterError) -> SavedAnswer:
     """Of anything but a 200 with JSON, keep a part of the text without credentials."""
-    asked = SavedAnswer(path=call.path, query=call.query, metadata_only=METADATA_ONLY in call.accept, at=at)
+    asked = SavedAnswer(
+        path=call.path, query=call.query, metadata_only=METADATA_ONLY in call.accept, at=at
+    )
     if isinstance(answer, ClusterError):
         return replace(asked, status=None, text=str(answer))
     asked = replace(asked, status=answer.status, date=answer.date)
@@ -238,4 +270,6 @@ def _saved(at: float, call: Call, answer: Answer | ClusterError) -> SavedAnswer:
             return replace(asked, body=msgspec.json.decode(answer.body))
     if is_page(answer):
         return replace(asked, text="<html>")
-    return replace(asked, text=msgspec.json.encode({"kind": "Status", "message": said(answer)}).decode())
+    return replace(
+        asked, text=msgspec.json.encode({"kind": "Status", "message": said(answer)}).decode()
+    )

@@ -29,7 +29,9 @@ def cancel(number: int) -> Cancel:
 def down(number: int) -> Update:
     """A change from UP to DOWN."""
     wanted = instance(number, status=DOWN)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+    return Update(
+        instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    )
 
 
 def test_a_plan_id_is_twelve_hex_digits() -> None:
@@ -80,7 +82,8 @@ def test_a_plan_id_is_valid_for_an_hour() -> None:
     ],
 )
 def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:
-    """The condition gives the reason why an annotation is refused. The time here is 2027-01-15T08:00:00Z."""
+    """The condition gives the reason why an annotation is refused. The time here is
+    2027-01-15T08:00:00Z."""
     asked = syncer(annotations={APPROVE_ANNOTATION: text})
     refused = annotation_refused(asked, NOW)
     assert annotation_releases(asked, NOW) is (refused is None) is released

@@ -9,7 +9,8 @@ from eurekube_sync.cli.values import PERCENT
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)]
+    ("text", "number"),
+    [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)],
 )
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
     """Scripts may write it in different forms."""

@@ -1,4 +1,5 @@
-"""Random texts from a person: each is read, or is refused in one sentence. No other error occurs."""
+"""Random texts from a person: each is read, or is refused in one sentence. No other error
+occurs."""
 
 from __future__ import annotations
 
@@ -26,10 +27,14 @@ from tests.unit.worlds.town import Town
 
 pytestmark = pytest.mark.fuzz
 
-TEXTS = st.text(st.sampled_from("abAB01-._,:;=!/*()[]{}&<>\\\"' \n\t\x00\x1b\ud800\u00e9"), max_size=60)
-TYPES = {name: kind for name, kind in vars(values).items() if name.isupper() and isinstance(kind, click.ParamType)} | {
-    "lock": values.Value("lock", _lock)
-}
+TEXTS = st.text(
+    st.sampled_from("abAB01-._,:;=!/*()[]{}&<>\\\"' \n\t\x00\x1b\ud800\u00e9"), max_size=60
+)
+TYPES = {
+    name: kind
+    for name, kind in vars(values).items()
+    if name.isupper() and isinstance(kind, click.ParamType)
+} | {"lock": values.Value("lock", _lock)}
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -1,4 +1,5 @@
-"""Records of passes: `--from` makes each pass again as it was, their folder is limited, and they hold no secret."""
+"""Records of passes: `--from` makes each pass again as it was, their folder is limited, and they
+hold no secret."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ PLANTED = "hunter2-s3cr3t"
 
 @pytest.mark.parametrize("seed", range(1000, 1025))
 def test_a_pass_that_is_made_again_from_its_record_decides_the_same(seed: int) -> None:
-    """The simulation checks it in every story: lists fail or are cut, Eureka cannot be read, removals are held, pods
-    end, several servers and several processes are at work."""
+    """The simulation checks it in every story: lists fail or are cut, Eureka cannot be read,
+    removals are held, pods end, several servers and several processes are at work."""
     verdict = run(story(seed))
     assert verdict.kept, tell(verdict)
 
@@ -47,8 +48,8 @@ def morning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Night:
-    """Records of a town: at 08:01:00 a pass that changes nothing, at 08:01:30 one that cancels an instance whose pod
-    has ended, at 08:02:00 another one that changes nothing."""
+    """Records of a town: at 08:01:00 a pass that changes nothing, at 08:01:30 one that cancels an
+    instance whose pod has ended, at 08:02:00 another one that changes nothing."""
 
     def __init__(self, folder: Path, most_bytes: int = 10**7) -> None:
         self.folder, self.town = folder, Town(3, 2)
@@ -88,7 +89,9 @@ def night(tmp_path: Path) -> Night:
 
 def said(*arguments: str | Path) -> Result:
     """Return the result of a command."""
-    return CliRunner().invoke(cli, [*map(str, arguments)], standalone_mode=False, env={"COLUMNS": "200"})
+    return CliRunner().invoke(
+        cli, [*map(str, arguments)], standalone_mode=False, env={"COLUMNS": "200"}
+    )
 
 
 def refused(*arguments: str | Path) -> str:
@@ -104,7 +107,10 @@ def test_why_an_address_was_removed_is_answered_offline(night: Night) -> None:
     assert result.return_value == ExitCode.NOT_REGISTERED
     assert "a pass removes 10.0.0.1:8080: it has no endpoint any more" in result.output
     before = said("explain", "10.0.0.1", "--from", night.folder, "--at", "2027-01-15 08:01:29")
-    assert (before.return_value, "Registered: 1 of 1 UP as APP0." in before.output) == (ExitCode.OK, True)
+    assert (before.return_value, "Registered: 1 of 1 UP as APP0." in before.output) == (
+        ExitCode.OK,
+        True,
+    )
     after = said("explain", "10.0.0.1", "--from", night.folder)
     assert "no syncer wants 10.0.0.1, and Eureka does not list it" in after.output
 
@@ -132,7 +138,9 @@ def test_a_dry_run_and_a_status_read_a_record(night: Night) -> None:
         ("07:00", ""),
     ],
 )
-def test_a_time_chooses_the_last_pass_at_or_before_it(night: Night, moment: str, record: str) -> None:
+def test_a_time_chooses_the_last_pass_at_or_before_it(
+    night: Night, moment: str, record: str
+) -> None:
     """A time without a day is the last such time before now."""
     arguments = ("run", "--dry-run", "--from", night.folder, "--at", moment, "-o", "json")
     if not record:
@@ -151,7 +159,10 @@ def test_a_wrong_command_line_is_one_sentence(night: Night, tmp_path: Path) -> N
         (("run", "--dry-run", *from_, "--owner", "x"), "leave out --owner"),
         (("status", *from_, "-n", "team"), "leave out --namespace"),
         (("status", *from_, "--watch"), "--watch looks at the servers"),
-        (("explain", "app0", *from_, "--from", str(tmp_path / "dump")), "give nothing else with it"),
+        (
+            ("explain", "app0", *from_, "--from", str(tmp_path / "dump")),
+            "give nothing else with it",
+        ),
         (("explain", "app0", "--at", "03:12"), "--at chooses a recorded pass"),
         *(
             (("status", *from_, "--at", text), "is not a time; write 03:12")
@@ -162,7 +173,8 @@ def test_a_wrong_command_line_is_one_sentence(night: Night, tmp_path: Path) -> N
 
 
 def test_a_plan_that_differs_is_reported(night: Night) -> None:
-    """An update of the program could cause this. The wording of reasons may change. Here the record is changed."""
+    """An update of the program could cause this. The wording of reasons may change. Here the record
+    is changed."""
     reworded, otherwise = b"it has no endpoint any more", b'"decided":[["cancel"'
     for was, becomes in ((reworded, b"it has none"), (otherwise, b'"decided":[["update"')):
         text = gzip.decompress(night.files[1].read_bytes())
@@ -178,7 +190,9 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
     night = Night(tmp_path)
     night.good()
     (tmp_path / "mine.txt").write_text("x" * 10**5)
-    night.recorder = Recorder(tmp_path, night.town.recording, most_bytes=int(3.5 * night.files[0].stat().st_size))
+    night.recorder = Recorder(
+        tmp_path, night.town.recording, most_bytes=int(3.5 * night.files[0].stat().st_size)
+    )
     for _ in range(4):
         night.good()
     assert night.moments() == ["080200", "080230", "080300"]
@@ -189,7 +203,8 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_path: Path) -> None:
-    """A killed process leaves a partial file. A wrong clock leaves a record that would always be the newest."""
+    """A killed process leaves a partial file. A wrong clock leaves a record that would always be
+    the newest."""
     part = tmp_path / "pass-20200101T000000.000Z-00000000.json.part"
     future = tmp_path / "pass-29990101T000000.000Z-00000000.json.gz"
     for file in (part, future):
@@ -214,8 +229,11 @@ def test_nobody_else_may_read_a_record(night: Night) -> None:
     assert (night.folder.stat().st_mode & 0o777, modes) == (0o700, {0o600})
 
 
-def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It cannot be made, or goes away later. One line reports the start and one the end. The passes continue."""
+def test_a_folder_that_cannot_be_written_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It cannot be made, or goes away later. One line reports the start and one the end. The passes
+    continue."""
     (tmp_path / "file").write_text("")
     caplog.set_level(logging.INFO)
     night = Night(tmp_path / "file" / "records")
@@ -242,25 +260,34 @@ DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "cut": (lambda good: good[: len(good) // 2], "cannot be read: it is cut"),
     "no gzip": (lambda good: b"{}", "cannot be read: it is cut"),
     "no JSON": (lambda good: gzip.compress(b"{"), "is damaged, or a record of another version"),
-    "deep": (lambda good: gzip.compress(b"[" * 100_000), "is damaged, or a record of another version"),
+    "deep": (
+        lambda good: gzip.compress(b"[" * 100_000),
+        "is damaged, or a record of another version",
+    ),
     "a bomb": (lambda good: gzip.compress(b" " * (3 << 20)), "is too large for a record"),
     "another format": (
         lambda good: gzip.compress(gzip.decompress(good).replace(b"record/v1", b"record/v9")),
         "is not a record of a pass",
     ),
     "a wrong type": (
-        lambda good: gzip.compress(gzip.decompress(good).replace(b'"owner":"town"', b'"owner":{}', 1)),
+        lambda good: gzip.compress(
+            gzip.decompress(good).replace(b'"owner":"town"', b'"owner":{}', 1)
+        ),
         "is damaged, or a record of another version",
     ),
     "wrong instances": (
-        lambda good: gzip.compress(gzip.decompress(good).replace(b'"instanceId":"', b'"instanceId":7,"x":"', 1)),
+        lambda good: gzip.compress(
+            gzip.decompress(good).replace(b'"instanceId":"', b'"instanceId":7,"x":"', 1)
+        ),
         "the record is damaged",
     ),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_record_is_one_sentence(night: Night, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_record_is_one_sentence(
+    night: Night, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Anybody may have written it."""
     monkeypatch.setattr(records, "_MOST_BYTES", 2 << 20)
     damage, expected = DAMAGED[name]
@@ -268,17 +295,26 @@ def test_a_damaged_record_is_one_sentence(night: Night, name: str, monkeypatch: 
     assert expected in refused("explain", "app0", "--from", night.folder)
 
 
-# --- Secrets ---------------------------------------------------------------------------------------------------------
+# --- Secrets --------------------------------------------------------------------------------------
 
 
 def secret(town: Town) -> None:
-    """Plant a secret in every place where somebody could have put one, and let the metadata of an instance change."""
+    """Plant a secret in every place where somebody could have put one, and let the metadata of an
+    instance change."""
     path = f"/apis/eurekube.io/v1/namespaces/team/eurekasyncers/{town.apps[0].name}"
     spec = {
-        "metadata": {"user.password": PLANTED, "page": f"http://joe:{PLANTED}@intern/", "team": "blue"},
+        "metadata": {
+            "user.password": PLANTED,
+            "page": f"http://joe:{PLANTED}@intern/",
+            "team": "blue",
+        },
         "metadataFrom": [{"key": "api-key", "serviceAnnotation": "example.com/plain"}],
     }
-    annotations = {"example.com/plain": PLANTED, "example.com/other": PLANTED, "last": f'{{"password": "{PLANTED}"}}'}
+    annotations = {
+        "example.com/plain": PLANTED,
+        "example.com/other": PLANTED,
+        "last": f'{{"password": "{PLANTED}"}}',
+    }
     town.ask("PATCH", path, {"spec": spec, "metadata": {"annotations": {"note": PLANTED}}})
     service = f"/api/v1/namespaces/team/services/{town.apps[0].name}"
     town.ask("PATCH", service, {"metadata": {"annotations": annotations}})
@@ -290,20 +326,26 @@ def secret(town: Town) -> None:
         "status": "UP",
         "homePageUrl": f"http://x/{PLANTED}",
         "metadata": {"anything": PLANTED},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
     }
     town.register("STRANGER", stranger)
 
 
 def test_no_secret_is_in_a_record_and_equal_secrets_stay_equal(tmp_path: Path) -> None:
-    """So the plan is the same, before and after such a value changes. Other values stay as they are."""
+    """So the plan is the same, before and after such a value changes. Other values stay as they
+    are."""
     night = Night(tmp_path)
     secret(night.town)
     kinds: list[list[str]] = []
     for number in range(3):
         if number == 2:
             spec = {"metadata": {"user.password": f"{PLANTED}-2"}}
-            night.town.ask("PATCH", "/apis/eurekube.io/v1/namespaces/team/eurekasyncers/app0", {"spec": spec})
+            night.town.ask(
+                "PATCH", "/apis/eurekube.io/v1/namespaces/team/eurekasyncers/app0", {"spec": spec}
+            )
         report = night.town.good()
         record = decoded(encoded(night.town.recording.of(report, ExitCode.OK)))
         text = encoded(record).decode()
@@ -317,9 +359,11 @@ def test_no_secret_is_in_a_record_and_equal_secrets_stay_equal(tmp_path: Path) -
 
 @pytest.mark.parametrize("value", ["record", "app0", "register", "eurekube.io/report/v1", "app"])
 @pytest.mark.parametrize("key", ["author", "user.password"])
-def test_text_that_others_write_does_not_falsify_a_record(tmp_path: Path, key: str, value: str) -> None:
-    """It is hidden under its own key and nowhere else. The name `author` is no secret key. A value that a label has is
-    not hidden."""
+def test_text_that_others_write_does_not_falsify_a_record(
+    tmp_path: Path, key: str, value: str
+) -> None:
+    """It is hidden under its own key and nowhere else. The name `author` is no secret key. A value
+    that a label has is not hidden."""
     night = Night(tmp_path)
     path = "/apis/eurekube.io/v1/namespaces/team/eurekasyncers/app0"
     night.town.ask("PATCH", path, {"spec": {"metadata": {key: value}}})
@@ -332,11 +376,24 @@ def test_text_that_others_write_does_not_falsify_a_record(tmp_path: Path, key: s
 
 def test_objects_of_any_form_are_kept(night: Night) -> None:
     """A damaged object makes no pass fail, and no record of it."""
-    odd: list[Any] = [7, "x", {}, {"metadata": 5, "spec": []}, {"metadata": {"labels": 3, "annotations": []}}]
-    odd += [
-        {"metadata": {"annotations": {"a": 5}}, "spec": {"metadataFrom": [3, {"key": 5}], "metadata": {"token": 9}}}
+    odd: list[Any] = [
+        7,
+        "x",
+        {},
+        {"metadata": 5, "spec": []},
+        {"metadata": {"labels": 3, "annotations": []}},
     ]
-    paths = ("/apis/eurekube.io/v1/eurekasyncers", "/api/v1/pods", "/apis/x/customresourcedefinitions/y")
+    odd += [
+        {
+            "metadata": {"annotations": {"a": 5}},
+            "spec": {"metadataFrom": [3, {"key": 5}], "metadata": {"token": 9}},
+        }
+    ]
+    paths = (
+        "/apis/eurekube.io/v1/eurekasyncers",
+        "/api/v1/pods",
+        "/apis/x/customresourcedefinitions/y",
+    )
     hiding = Hiding(dict.fromkeys(paths, odd), [], ["town"])
     hiding.read()
     hiding.report({"messages": odd, "field": "metadata.x"})
