@@ -40,6 +40,31 @@ class SystemClock:
         self._wakeups.put(None)
 
 
+class SavedClock:
+    """The clock of a recorded pass: it moves with the answers that come from the record."""
+
+    def __init__(self, begun: float, monotonic: float) -> None:
+        """`begun` in Unix seconds, and the same moment in monotonic seconds."""
+        self._now = begun
+        self._ahead = begun - monotonic
+
+    def move(self, at: float) -> None:
+        """Move to the time of an answer, in Unix seconds. It never moves back."""
+        self._now = max(self._now, at)
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now - self._ahead
+
+    def sleep(self, seconds: float) -> None:
+        """Nothing is waited for."""
+
+    def stopping(self) -> bool:
+        return False
+
+
 def unix_time(date: str) -> float | None:
     """Return the date of an HTTP header in Unix seconds; None for anything else."""
     try:

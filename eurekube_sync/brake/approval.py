@@ -1,29 +1,24 @@
-"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some
-time. A release that cannot be meant for this pass (of another cluster, too old, malformed) releases
-nothing, and is reported. Pure."""
+"""What a person released: a plan by its id, or one syncer's removals for some time. A release that
+cannot be meant for this pass, because it is too old or malformed, releases nothing, and is
+reported. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
 
 from eurekube_sync.model.actions import Removal
-from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
-LONGEST = 3600
-"""Seconds: how far ahead an annotation may release, how old a saved dry run or a plan id may be."""
+LONGEST = 3600  # seconds: how far ahead an annotation may release, and how old a plan id may be
 
-_CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
@@ -42,98 +37,40 @@ class PlanId:
         return self.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedDryRun:
-    """Releases the removals that it showed, if this pass would do the same to the same
-    instances."""
-
-    name: str  # the file's
-    owner: str
-    cluster: str
-    at: float  # Unix seconds
-    removals: frozenset[tuple[str, InstanceKey]]  # `cancel` or `update`, and the instance's key
-
-    def __str__(self) -> str:
-        return self.name
-
-
-Approval: TypeAlias = PlanId | SavedDryRun
-
-
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
     """Return the command that releases a plan. It names the scope, because another scope has
     another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
-def is_plan_id(text: str) -> bool:
-    """Say whether the value of `--approve` is a plan id; else it is a file."""
-    return _PLAN_ID.fullmatch(text) is not None
+def parse_plan_id(text: str) -> str:
+    """Read the value of `--approve`. Raises ValueError with a message for the user."""
+    text = text.strip()
+    if not _PLAN_ID.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not a plan id; write its 12 hex digits, as a report names it"
+        )
+    return text
 
 
-def from_dry_run(data: Any, name: str) -> SavedDryRun:
-    """Read a saved dry run. Raises ConfigurationError with the end of a sentence about the file."""
-    if not isinstance(data, Mapping) or data.get("dryRun") is not True:
-        raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
-    try:
-        removals = frozenset(_removals_in(data))
-        owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigurationError("is not a dry run of this version: save a new one") from error
-    if not removals:
-        raise ConfigurationError("shows no removal, so there is nothing to release")
-    return SavedDryRun(name=name, owner=str(owner), cluster=str(cluster), at=at, removals=removals)
-
-
-def _removals_in(data: Mapping[str, Any]) -> Iterator[tuple[str, InstanceKey]]:
-    """Yield the removals among the actions of a report, held or not. Raises KeyError or
-    TypeError."""
-    for name in ("actions", "held"):
-        actions = data.get(name)
-        for action in actions if isinstance(actions, list) else ():
-            if action["removal"]:
-                yield str(action["action"]), InstanceKey(str(action["app"]), str(action["id"]))
-
-
-def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence.
-    `now` in Unix seconds."""
-    if approval is None:
+def refusal(approval: PlanId | None, now: float) -> str | None:
+    """Return why a pass refuses the release, as the end of a sentence. `now` in Unix seconds."""
+    if approval is None or approval.given is None or now - approval.given <= LONGEST:
         return None
-    most = LONGEST // 60
-    if isinstance(approval, PlanId):
-        if approval.given is None or now - approval.given <= LONGEST:
-            return None
-        ago = f"{(now - approval.given) / 60:.0f} minutes ago"
-        return f"was given {ago}, and is valid for {most} minutes: see what is held now"
-    if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
-        this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
-        return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
-    if now - approval.at > LONGEST:
-        old = f"{(now - approval.at) / 60:.0f} minutes old"
-        return f"is {old}, and may be {most} at most: save a new one"
-    if approval.at - now > _CLOCKS_APART:
-        return "was saved in the future: the clocks of both machines differ"
-    return None
+    ago = f"{(now - approval.given) / 60:.0f} minutes ago"
+    return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
 
 
 def released_by(
-    approval: Approval | None, planned: Iterable[Removal], held: Iterable[Removal]
+    approval: PlanId | None, planned: Collection[Removal], held: Collection[Removal]
 ) -> frozenset[InstanceKey]:
-    """Return the removals that the approval releases."""
+    """Return the removals that the approval releases: all held ones, or all planned ones."""
     if approval is None:
         return frozenset()
-    planned, held = tuple(planned), tuple(held)
-    if isinstance(approval, PlanId):
-        for removals in (held, planned):
-            if removals and removal_id(removals) == approval.value:
-                return frozenset(removal.key for removal in removals)
-        return frozenset()
-    shown = set()
-    for removal in planned:
-        if (type(removal).__name__.lower(), removal.key) in approval.removals:
-            shown.add(removal.key)
-    return frozenset(shown)
+    for removals in (held, planned):
+        if removals and removal_id(removals) == approval.value:
+            return frozenset(removal.key for removal in removals)
+    return frozenset()
 
 
 def annotation_releases(syncer: SyncerObject, now: float) -> bool:
@@ -158,8 +95,8 @@ def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
     return None
 
 
-def _time(text: Any) -> float:
+def _time(text: str) -> float:
     """Return the Unix seconds of an RFC 3339 time. Raises ValueError."""
-    if not isinstance(text, str) or not _RFC_3339.fullmatch(text.upper()):
+    if not _RFC_3339.fullmatch(text.upper()):
         raise ValueError(f"no RFC 3339 time: {text!r}")
     return datetime.fromisoformat(text.upper()).timestamp()

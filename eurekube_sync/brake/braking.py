@@ -155,7 +155,7 @@ def _too_much_of_all_or_of_the_dead(
 
 
 def _approved(
-    planned: Iterable[Removal],
+    planned: Collection[Removal],
     holds: Iterable[Hold],
     brake: Brake,
 ) -> frozenset[InstanceKey]:

@@ -159,18 +159,20 @@ class Sightings:
     """What the passes of one process saw; all times in monotonic seconds, which clock changes do
     not affect."""
 
-    def __init__(self) -> None:
-        self._first: dict[tuple[SyncerRef, str], float] | None = None
-        self._looked = 0.0
+    def __init__(self, first: Sighted | None = None, looked: float = 0.0) -> None:
+        self.first = (
+            first  # when each removal was first seen, by syncer and mark; None: no pass has looked
+        )
+        self.looked = looked  # when the last pass looked
 
     def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
         """Return what was seen before this pass, and at most `within` seconds ago. `now` in Unix
         seconds. A status holds only the time of the first sight, so that one counts."""
-        if self._first is None:  # in its first pass a process uses the statuses
+        if self.first is None:  # in its first pass a process uses the statuses
             return _of_statuses(desired, now=now, within=within)
-        if monotonic - self._looked >= within:
+        if monotonic - self.looked >= within:
             return {}
-        return {seen: monotonic - first for seen, first in self._first.items()}
+        return {seen: monotonic - first for seen, first in self.first.items()}
 
     def note(
         self,
@@ -182,15 +184,15 @@ class Sightings:
     ) -> None:
         """Remember the removals that a later pass can confirm, and the `confirmed` ones that
         failed; forget all others."""
-        self._first = {}
+        first: dict[tuple[SyncerRef, str], float] = {}
         for hold in held.awaited if held else ():
             for seen in hold.sightings:
-                self._first[seen] = monotonic - before.get(seen, 0.0)
+                first[seen] = monotonic - before.get(seen, 0.0)
         for removal in confirmed:
             # It may have been confirmed as dead, and is not to wait again.
-            self._first[removal.syncer, seen_as(removal, dead=True)] = -inf
-        self._looked = monotonic
+            first[removal.syncer, seen_as(removal, dead=True)] = -inf
+        self.first, self.looked = first, monotonic
 
     def nothing_seen(self) -> None:
         """Forget everything, because a pass ended before it could look."""
-        self._first = {}
+        self.first = {}

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from math import inf
 
-from eurekube_sync.brake.approval import Approval
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
@@ -40,7 +40,7 @@ class Brake:
     limits: BrakeLimits = field(default_factory=BrakeLimits)
     freed: frozenset[SyncerRef] = frozenset()
     """Released by annotation: their removals are neither counted nor held."""
-    approval: Approval | None = None
+    approval: PlanId | None = None
     approved: frozenset[InstanceKey] = frozenset()
     """Released earlier in this pass: counted, but not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)

@@ -23,7 +23,6 @@ _FILES = (
     ("run", ("run", "keepalive")),
     ("look", ("status", "explain", "check", "orphans")),
     ("purge", ("purge",)),
-    ("replay", ("replay",)),
     ("offline", ("validate", "crd")),
     ("demo", ("demo",)),
     ("look", ("version",)),

@@ -8,11 +8,15 @@ import os
 import random
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import (
@@ -27,10 +31,10 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
-from eurekube_sync.cli.options.declare import group, on_command_line
+from eurekube_sync.cli.options.declare import Section, group, on_command_line, options_of
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.scope import LockChoice
-from eurekube_sync.cli.options.servers import EurekaAccess
+from eurekube_sync.cli.options.servers import EurekaAccess, SavedInput
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
@@ -46,6 +50,7 @@ from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.client import EurekaClient
+    from eurekube_sync.cli.records import RecordedPass, Recording
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
 # Seconds for the question whether batches are safe; each pass asks a server that hangs again
@@ -78,12 +83,17 @@ class Installation(EurekaAccess):
     )  # called with the status of each call
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
+    recorded: RecordedPass | None = None  # used instead of both servers
+    recording: Recording | None = None  # keeps what each pass reads
     sweep_interval: float | None = (
         None  # between two lists of every Eureka peer; None: computed from the leases
     )
 
     def settings(self, **more: Any) -> PassSettings:
-        """Return the settings of a pass, with `more` fields of them."""
+        """Return the settings of a pass, with `more` fields of them; or those of the recorded pass,
+        as a dry run."""
+        if self.recorded is not None:
+            return replace(self.recorded.record.settings, dry_run=True)
         given = {
             "owner": self.owner,
             "former": self.former,
@@ -120,7 +130,13 @@ look_options = installation_options(*inspect_options, scope_choices.drain_option
 @contextmanager
 def connect(ours: Installation, clock: Clock) -> Iterator[World]:
     """Connect to both servers. Raises ConfigurationError."""
+    if ours.recorded is not None:
+        with ThreadWorkers(ours.concurrency) as workers:
+            yield ours.recorded.world(workers)
+        return
     to_cluster = ours.to_cluster or _to_cluster(ours)
+    if ours.recording is not None:
+        to_cluster = ours.recording.connection(to_cluster)
     with connect_registry(ours, clock) as seen:
         cluster: Cluster = KubernetesCluster(
             to_cluster,
@@ -129,8 +145,11 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             limit=seen.time_limit,
             count=partial(ours.count, Server.KUBERNETES),
         )
+        registry = (
+            seen.registry if ours.recording is None else ours.recording.registry(seen.registry)
+        )
         yield World(
-            registry=seen.registry,
+            registry=registry,
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
@@ -147,15 +166,18 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
     ConfigurationError."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
-    to_cluster = _to_cluster(ours)
+    offline = ours.recorded.connection if ours.recorded is not None else ours.to_cluster
+    to_cluster = offline or _to_cluster(ours)
     with connect(replace(ours, to_cluster=to_cluster), clock) as world:
         details = KubernetesDetails(
-            to_cluster, clock=clock, random=random.Random(), limit=world.time_limit
+            to_cluster, clock=world.clock, random=random.Random(), limit=world.time_limit
         )
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Give the lock of all namespaces, then of the given ones: --namespace may only filter
             the output."""
+            if offline is not None:
+                return []
             own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
             names = dict.fromkeys(
                 scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes
@@ -164,6 +186,54 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             return [(name, store(name)) for name in names if name is not None]
 
         yield LookWorld(world=world, details=details, locks=locks)
+
+
+def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
+    """Return the installation with a recorded pass instead of both servers, or with files instead
+    of the cluster, limited to the namespaces in the files. Raises click.UsageError and
+    ConfigurationError."""
+    folder = next((path for path in saved.paths if os.path.isdir(path)), None)
+    if saved.at is not None and folder is None:
+        raise click.UsageError(
+            "--at chooses a recorded pass: give the folder of run --record as --from DIR"
+        )
+    if not saved.paths:
+        return ours
+    if on_command_line("kubeconfig") or on_command_line("context"):
+        raise click.UsageError(
+            "--from is read instead of a cluster: leave out --kubeconfig and --context"
+        )
+    if folder is not None:
+        from eurekube_sync.cli.records import record_at, recorded_pass
+
+        if len(saved.paths) > 1:
+            raise click.UsageError(
+                f"--from {folder} is a folder of records: give nothing else with it"
+            )
+        if option := _of_the_installation():
+            raise click.UsageError(
+                f"--from {folder} has the options of the recorded pass: leave out {option}"
+            )
+        return replace(ours, recorded=recorded_pass(record_at(Path(folder), saved.at)))
+    from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
+    from eurekube_sync.manifests.dumps import read_dumps
+
+    objects, scope = read_dumps(saved.paths, stdin=sys.stdin.buffer), ours.scope
+    if scope.namespaces is None:
+        scope = replace(scope, namespaces=namespaces_of(objects))
+    how = ": add what kubectl get {plural} -A -o json writes"
+    return replace(ours, scope=scope, to_cluster=SavedConnection(lists_of(objects), missing=how))
+
+
+def _of_the_installation() -> str | None:
+    """Return an option of the command line that a recorded pass has itself."""
+    context = click.get_current_context()
+    for given in options_of(context.command):
+        if given.section not in (None, Section.COMMAND, Section.REPORT) and on_command_line(
+            given.name or ""
+        ):
+            return max(given.opts, key=len)
+    return None
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:

@@ -9,10 +9,12 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import click
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
@@ -77,6 +79,31 @@ class Duration(Value[float]):
         if seconds > self._most:
             raise ValueError(f"{text!r} is too long; at most {duration(self._most)}")
         return seconds
+
+
+_MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
+
+
+def end_of_moment(text: str) -> datetime:
+    """Return the end of a minute or second in UTC: `03:12`, `2026-11-23 03:12` or
+    `2026-11-23T03:12:05Z`.
+
+    Without a date it is the last such time before now. Raises ValueError with a message for the
+    user.
+    """
+    found, now = _MOMENT.fullmatch(text.strip()), datetime.fromtimestamp(SystemClock().now(), UTC)
+    try:
+        if not found:
+            raise ValueError
+        begin = datetime.fromisoformat(
+            f"{found[1] or now.date()}T{found[2]}{found[3] or ':00'}+00:00"
+        )
+        begin -= timedelta(days=not found[1] and begin > now)
+        return begin + timedelta(seconds=1 if found[3] else 60)  # OverflowError after the year 9999
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC"
+        ) from None
 
 
 class File(click.Path):

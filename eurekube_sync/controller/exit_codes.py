@@ -45,10 +45,10 @@ class ExitCode(IntEnum):
     )
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong. Also: the file of `--approve` is too old, or of "
-        "another cluster. `run` "
+        "a file, URL or kubeconfig is wrong. Also: the plan id of `--approve` was given more than "
+        "an hour ago. `run` "
         "then released nothing, and did the rest",
-        "Correct what the message names. If it is the file of `--approve`, save a new dry run.",
+        "Correct what the message names. If it is `--approve`, give the plan id of now.",
     )
     INVALID_MANIFEST = (
         4,
@@ -111,8 +111,7 @@ class ExitCode(IntEnum):
         "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the "
         "next pass tries "
         "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not "
-        "served. `replay`: this "
-        "version plans the pass differently from the version that recorded it",
+        "served",
         "Wait for the next pass. If the code stays, see what the report names. If the "
         'finalizer of a syncer "cannot be written until somebody mends its spec", correct the '
         "field that the message names, also if the syncer is being deleted: before 1.30, "

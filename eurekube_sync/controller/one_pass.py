@@ -15,7 +15,7 @@ from eurekube_sync.apply.status import (
     EarlierStatuses,
     Recoveries,
 )
-from eurekube_sync.brake.approval import Approval
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
@@ -93,7 +93,7 @@ class PassSettings:
     scope: Scope = field(default_factory=Scope)
     lease: LeaseTimes = OUR_LEASE
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    approved: Approval | None = None
+    approved: PlanId | None = None
     pod_drains: bool = False
     """Whether the drain annotations of Pods are read. They cost a list in every pass."""
     named: tuple[str, ...] = ()
@@ -114,14 +114,8 @@ class PassSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """Everything that the plan of a pass was made from, and the plan after the brake. A replay
-    plans again from it."""
+    """The plan after the brake, before anything was carried out, and what the brake knew."""
 
-    ownership: Ownership
-    scope: Scope
-    lease: LeaseTimes
-    view: ClusterView
-    registry: Source[Observed]  # with the uncached reads
     brake: Brake
     last_up: frozenset[
         InstanceKey
@@ -158,7 +152,7 @@ class PassReport:
         default_factory=dict
     )  # those that were written
     cluster_errors: tuple[ClusterError, ...] = ()
-    approved: Approval | None = None  # as given by a person
+    approved: PlanId | None = None  # as given by a person
     approval_refused: str | None = None  # why it cannot be meant for this pass
     released: frozenset[InstanceKey] = frozenset()  # the removals of this pass that it released
     batching: Batching | None = None

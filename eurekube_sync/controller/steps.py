@@ -10,7 +10,7 @@ from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
-from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
+from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
@@ -21,7 +21,6 @@ from eurekube_sync.controller.one_pass import (
     Found,
     Given,
     PassReport,
-    PassSettings,
     World,
 )
 from eurekube_sync.desired.claims import Desired
@@ -65,7 +64,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
-    refused = refusal(settings.approved, given.ownership, at)
+    refused = refusal(settings.approved, at)
     brake = _brake(given, desired, None if refused else settings.approved, at)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
     last_up = frozenset[InstanceKey]()
@@ -81,53 +80,23 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
     else:
         braked = _blind(desired, last_up, given.ownership)
-    basis = Basis(
-        ownership=given.ownership,
-        scope=settings.scope,
-        lease=settings.lease,
-        view=found.view,
+    report = PassReport(
+        settings=settings,
+        cluster=given.ownership.cluster,
+        at=at,
+        plan=braked.plan,
         registry=found.registry,
-        brake=brake,
-        last_up=last_up,
-        braked=braked,
-    )
-    report = replace(
-        _report(settings, at, found.desired, basis),
+        view=found.view,
+        desired=found.desired,
+        held=braked.held,
         absent=found.absent,
         approved=settings.approved,
         approval_refused=refused,
         released=braked.approved,
         batching=world.registry.batching(),
+        basis=Basis(brake=brake, last_up=last_up, braked=braked),
     )
     return found, report
-
-
-def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
-    """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix
-    seconds."""
-    last_up = basis.last_up
-    if isinstance(basis.registry, Unknown):
-        return _report(
-            settings, at, desired, replace(basis, braked=_blind(desired, last_up, basis.ownership))
-        )
-    observed = basis.registry.data
-    drafted = draft(desired, observed, last_up)
-    braked = _braked(drafted, observed, last_up, basis.brake)
-    return _report(settings, at, warned(drafted[0], observed), replace(basis, braked=braked))
-
-
-def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
-    return PassReport(
-        settings=settings,
-        cluster=basis.ownership.cluster,
-        at=at,
-        plan=basis.braked.plan,
-        registry=basis.registry,
-        view=basis.view,
-        desired=desired,
-        held=basis.braked.held,
-        basis=basis,
-    )
 
 
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
@@ -186,7 +155,7 @@ def _braked(
     return apply_brake(without_successor(plan, desired, observed), observed, brake)
 
 
-def _brake(given: Given, desired: Desired, approval: Approval | None, now: float) -> Brake:
+def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
     """Makes the brake from the limits of the installation, and from what a person released."""
     settings, claims = given.settings, desired.claims
     # Passes that are further apart than this let leases expire.

@@ -18,11 +18,18 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
-from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in, slices_of
+from eurekube_sync.explain.subject import (
+    Subject,
+    address_of,
+    endpoints_of,
+    read,
+    services_in,
+    slices_of,
+)
 from eurekube_sync.explain.what import matches, near_labels, written
 from eurekube_sync.model.kubernetes import EndpointPort, PodDetail, SyncerObject
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import counted, one_or_more, some_of, span
+from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
 _PATIENCE = (
     120.0  # seconds within which a pass should see a new syncer; a CronJob runs a pass each minute
@@ -264,6 +271,10 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
             cause=cause,
             fix=f"kubectl get pods -n {subject.namespace}",
         )
+    elif subject.keys and (removals := subject.removals):
+        key, why = next(iter(removals.items()))
+        text = f"a pass removes {address_of(key)}{and_more(len(removals))}: {why}"
+        yield breaks(Part.PODS, "NoEndpoints", text, cause=why, fix=subject.kubectl("describe"))
     elif not claim.incomplete:
         yield _none(subject, claim, look)
 

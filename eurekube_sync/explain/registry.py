@@ -94,7 +94,10 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
     elif held:
         text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
         yield Link(
-            Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held))
+            Part.EUREKA,
+            Mark.NOTE if broken else Mark.OK,
+            text,
+            details=tuple(_details(subject, look, held)),
         )
     else:
         apps = apps_of(subject.claim)
@@ -103,9 +106,10 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
     yield from _callers(subject, held)
 
 
-def _details(look: Look, held: Held) -> Iterator[str]:
+def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
     """Describe the first instances: status, override, lease, and different answers of other
     servers."""
+    removals = subject.removals
     for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
@@ -126,7 +130,8 @@ def _details(look: Look, held: Held) -> Iterator[str]:
                 case other if other.status is not one.status:
                     elsewhere.append(f"{server} has it {other.status}")
         beside = f" ({'; '.join(elsewhere)})" if elsewhere else ""
-        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}"
+        removed = f"; a pass removes it: {removals[key]}" if key in removals else ""
+        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}{removed}"
     if len(held) > _MOST:
         yield f"and {len(held) - _MOST} more"
 

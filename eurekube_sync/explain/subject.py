@@ -11,6 +11,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, Serving, Verdict, every
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.what import Kind, What, matches
+from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, SyncerObject, SyncerRef
@@ -48,6 +49,15 @@ class Subject:
 
     def kubectl(self, verb: str) -> str:
         return f"kubectl {verb} esync {self.ref.name} -n {self.ref.namespace}"
+
+    @property
+    def removals(self) -> Mapping[InstanceKey, str]:
+        """What the pass removes of it, each with the reason."""
+        found: dict[InstanceKey, str] = {}
+        for action in self.report.plan.changes:
+            if action.syncer == self.ref and self.concerns(action.key) and comes_last(action):
+                found[action.key] = action.why
+        return found
 
     def concerns(self, key: InstanceKey) -> bool:
         return self.keys is None or key in self.keys

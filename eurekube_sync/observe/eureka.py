@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Serving
@@ -358,7 +359,7 @@ def interval_of(pass_interval: float, *, slack: float) -> float:
     return pass_interval * max(1, -(-wait // pass_interval))
 
 
-class _Write(NamedTuple):
+class Write(NamedTuple):
     at: float  # in monotonic seconds
     since: int  # Unix milliseconds: what was registered has this timestamp or a newer one
     wrote: ObservedInstance | None  # None: cancelled
@@ -369,9 +370,16 @@ class OwnWrites:
 
     They are those of the last `seconds`, and older registrations until a list has shown them."""
 
-    def __init__(self, *, seconds: float) -> None:
+    def __init__(
+        self, writes: Mapping[InstanceKey, Write] = MappingProxyType({}), *, seconds: float
+    ) -> None:
         self._seconds = seconds
-        self._writes: dict[InstanceKey, _Write] = {}
+        self._writes = dict(writes)
+
+    @property
+    def writes(self) -> Mapping[InstanceKey, Write]:
+        """All that is remembered, by key."""
+        return self._writes
 
     def note(self, outcomes: Outcomes, now: float, *, since: float = 0) -> None:
         """Remember what a pass wrote that began at `since`, in Unix seconds. Forget the key of a
@@ -381,13 +389,13 @@ class OwnWrites:
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
             elif isinstance(outcome.action, Cancel):
-                self._writes[key] = _Write(now, int(since * 1000), None)
+                self._writes[key] = Write(now, int(since * 1000), None)
             else:
                 wrote = outcome.registered
                 assert wrote  # `others` has no plain renewal
                 status = outcome.status or wrote.status
                 instance = ObservedInstance(instance=replace(wrote, status=status))
-                self._writes[key] = _Write(now, int(since * 1000), instance)
+                self._writes[key] = Write(now, int(since * 1000), instance)
 
     def recent(self, now: float) -> Mapping[InstanceKey, ObservedInstance | None]:
         """Return the writes of the last seconds by key; None means cancelled."""
@@ -397,7 +405,7 @@ class OwnWrites:
     def unshown(self, now: float, listed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
         """Return older registrations that the list should show, and does not, the newest first.
         Forget the others."""
-        found: dict[InstanceKey, _Write] = {}
+        found: dict[InstanceKey, Write] = {}
         for key, write in list(self._writes.items()):
             if now - write.at < self._seconds:
                 continue

@@ -100,8 +100,8 @@ COMMANDS = {
     "validate": ("validate", "evil.yaml"),
     "validate in JSON": ("validate", "evil.yaml", "-o", "json"),
     "a dry run of a file": ("run", "--dry-run", "--from", "evil.json"),
-    "replay": ("replay", "records", "10.0.0.1"),
-    "replay in JSON": ("replay", "records", "-o", "json"),
+    "a recorded pass": ("run", "--dry-run", "--from", "records"),
+    "a recorded pass in JSON": ("run", "--dry-run", "--from", "records", "-o", "json"),
     "an option": ("run", f"--evil{MARKUP}\x1b[2J\u200b"),
     "a value": ("run", "--namespace", f"evil{MARKUP}\x1b[2J\u202e\u200b"),
 }

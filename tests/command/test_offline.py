@@ -1,4 +1,4 @@
-"""Recorded passes and saved clusters: `replay` and `--from` work without a cluster."""
+"""Recorded passes and saved clusters: `--from` works without a cluster."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_
     assert (found["actions"], found["messages"]) == (live["actions"], live["messages"])
 
 
+def test_explain_and_status_read_a_saved_cluster(settled: Program, tmp_path: Path) -> None:
+    """They ask Eureka alone, and say what the files do not have."""
+    saved = save(settled, tmp_path, *LISTS)
+    explained = settled.command("explain", "rating/rating", *saved, **NOWHERE)
+    assert explained.out.splitlines()[-1] == "Registered: 2 of 2 UP as RATING."
+    shown = settled.command("status", "--all", *saved, **NOWHERE)
+    assert "1 syncer: 1 in sync; 2 instances UP" in shown.out
+    assert sum(explained.kubernetes.values()) + sum(shown.kubernetes.values()) == 0
+
+
 def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Path) -> None:
     """An empty list of EndpointSlices would lead to a removal."""
     assert program.run().code == ExitCode.OK
@@ -84,8 +94,7 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
 
 
 def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path) -> None:
-    """Passes were recorded, and the servers are gone. `replay` says why, and no file has a
-    secret."""
+    """Passes were recorded, and the servers are gone. No file has a secret."""
     records = tmp_path / "records"
     program.playground.create(
         syncer(
@@ -107,14 +116,21 @@ def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path
     written = [gzip.decompress(file.read_bytes()).decode() for file in sorted(records.iterdir())]
     assert len(written) == 2
     assert not [text for text in written if PASSWORD in text or PLANTED in text]
-    ended = program.command(
-        "replay", records, "10.0.0.1", stdin="", **NOWHERE, EUREKUBE_SYNC_EUREKA_URL=None
-    )
-    assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.OK, {})
-    cancelled = [line for line in ended.out.splitlines() if f"cancel  RATING/{IDS[0]}" in line]
-    assert [line.partition("  Done: ")[2] for line in cancelled] == ["pod rating-1 terminates"]
+    nowhere = {**NOWHERE, "EUREKUBE_SYNC_EUREKA_URL": None, "EUREKUBE_SYNC_OWNER": None}
+    ended = program.command("explain", "10.0.0.1", "--from", records, stdin="", **nowhere)
+    assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.NOT_REGISTERED, {})
+    assert "; a pass removes it: pod rating-1 terminates" in ended.out
     again = program.command(
-        "replay", records, "--at", "2100-01-01 00:00", "-o", "json", stdin="", **NOWHERE
+        "run", "--dry-run", "--from", records, "-o", "json", stdin="", **nowhere
     )
-    assert (again.code, json.loads(again.out)["passes"][0]["samePlan"]) == (ExitCode.OK, True)
-    assert program.command("replay", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION
+    planned = [
+        (one["action"], one["id"])
+        for one in json.loads(again.out)["actions"]
+        if one["action"] != "renew"
+    ]
+    assert again.code == ExitCode.OK
+    assert ("cancel", IDS[0]) in planned
+    assert (
+        program.command("status", "--from", tmp_path / "none", stdin="").code
+        == ExitCode.CONFIGURATION
+    )

@@ -36,7 +36,6 @@ NEEDED = {
     "orphans": _WHERE,
     "purge": _WHERE,
     "completion": ["bash"],
-    "replay": ["records"],
 }
 
 
@@ -69,8 +68,9 @@ def another_value(option: click.Option) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [one for one in OPTIONS if one.values[1].envvar is not None]
-)  # type: ignore[union-attr]
+    ("name", "option"),
+    [one for one in OPTIONS if one.values[1].envvar is not None],  # type: ignore[union-attr]
+)
 def test_each_option_is_read_from_its_variable(
     name: str, option: click.Option, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,8 +140,8 @@ REFUSED = {
     ),
     "kept leases": (["keepalive", "--lease-duration", "600h"], "too long; at most 576h"),
     "for ever": (["keepalive", "--daemon", "--interval", "9" * 400], "too long; at most 87600h"),
-    "empty plan": (["run", "--approve", ""], "it is empty"),
-    "blank plan": (["run", "--approve", " "], "it is empty"),
+    "empty plan": (["run", "--approve", ""], "is not a plan id"),
+    "blank plan": (["run", "--approve", " "], "is not a plan id"),
     "empty context": (["run", "--context", ""], "it is empty"),
     "empty kubeconfig": (["orphans", "--kubeconfig", ""], "it is empty"),
     "no patience": (["run", "--call-timeout", "0"], "too short"),

@@ -277,25 +277,6 @@ def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Progra
     assert outage.run("--no-fail-on-held").code == ExitCode.OK
 
 
-def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
-    """One sentence says so, the exit code is 3, and all is renewed. A file of its own cluster shows
-    in a dry run what it would do."""
-    shown = outage.run("--dry-run", "-o", "yaml").out
-    file = outage.folder / "plan.yaml"
-    file.write_text(shown)
-    assert "12 to turn DOWN" in outage.run("--dry-run", "--approve", str(file)).out
-    file.write_text(shown.replace("cluster: ", "cluster: not-"))
-    wrong = outage.run("--approve", str(file))
-    assert (wrong.code, wrong.eureka["PUT"], wrong.eureka["POST"]) == (
-        ExitCode.CONFIGURATION,
-        14,
-        0,
-    )
-    assert f"--approve {file}: is a dry run of owner demo in cluster not-" in wrong.out
-    file.write_text("kind: List")
-    assert outage.run("--approve", str(file)).code == ExitCode.CONFIGURATION
-
-
 def test_only_the_right_approval_releases(outage: Program) -> None:
     """A wrong plan id releases nothing. The id of the report does, and a dry run with it shows what
     would be done."""

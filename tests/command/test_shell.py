@@ -37,10 +37,11 @@ def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
         "explain rating/r": ["rating/rating", "rating/rest"],
     }
     for line, words in offered.items():  # a very slow machine offers nothing in time
-        wait_until(
-            lambda line=line, words=words: completed(program, f"eurekube-sync {line}") == words,
-            line,
-        )  # type: ignore[misc]
+
+        def is_offered(line: str = line, words: list[str] = words) -> bool:
+            return completed(program, f"eurekube-sync {line}") == words
+
+        wait_until(is_offered, line)
     assert completed(program, "eurekube-sync exp") == ["explain"]
     assert "--dry-run" in completed(program, "eurekube-sync run --dry")
 

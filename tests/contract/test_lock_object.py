@@ -73,9 +73,8 @@ def place(subject: Subject) -> Place:
 
 def record(holder: str = "a", **fields: object) -> LockRecord:
     """One that a holder writes."""
-    return replace(
-        LockRecord(holder=holder, acquired=1_800_000_000.25, renewed=1_800_000_001.5), **fields
-    )  # type: ignore[arg-type]
+    written = LockRecord(holder=holder, acquired=1_800_000_000.25, renewed=1_800_000_001.5)
+    return replace(written, **fields)  # type: ignore[arg-type]
 
 
 def test_it_is_made_read_and_written(place: Place) -> None:

@@ -30,6 +30,7 @@ from tests.in_process.eureka import InProcessSession
 from tests.in_process.workers import InTurn
 
 from .clock import MachineClock
+from .recorded import Records
 from .story import Installation, Mode
 from .tokens import StoryConnection
 from .view import OWNER, PassView, Violation
@@ -68,14 +69,11 @@ class Process:
         self._other_half = installation.halves and not first
         many = installation.mode is not Mode.ONCE
         team = (_FIRST_TEAM if first else _OTHER_TEAM,) if installation.halves else ()
+        self._records = Records(clock)
+        connection = self._records.connection(StoryConnection(wire.kubernetes, wire.credentials))
         self._world = World(
-            registry=_registry(installation, clock, limit, wire, chance),
-            cluster=KubernetesCluster(
-                StoryConnection(wire.kubernetes, wire.credentials),
-                clock=clock,
-                random=chance,
-                limit=limit,
-            ),
+            registry=self._records.registry(_registry(installation, clock, limit, wire, chance)),
+            cluster=KubernetesCluster(connection, clock=clock, random=chance, limit=limit),
             clock=clock,
             workers=InTurn(),
             renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
@@ -115,6 +113,7 @@ class Process:
             other_half=self._other_half,
         )
         self.wire.view = view
+        self._records.begin(self._world)
         try:
             report = reconcile(
                 self._world,
@@ -122,6 +121,7 @@ class Process:
             )
         except Exception as error:
             raise Violation("crash", f"a pass ended with {error!r}") from error
+        self._records.check(report)
         self._pass_over(view, report)
         return report
 

@@ -233,6 +233,20 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
                 "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
             )
             raise RegistryRejected(f"Instance {instance.key} was not sent: {why}; {use}")
+    return _written(instance, dirty_timestamp=dirty_timestamp)
+
+
+def observed_document(observed: ObservedInstance) -> dict[str, Any]:
+    """Return the JSON object that Eureka lists for this instance."""
+    body = _written(observed.instance, dirty_timestamp=observed.last_dirty_timestamp)
+    times = {
+        "registrationTimestamp": observed.registered,
+        "lastRenewalTimestamp": observed.last_renewal,
+    }
+    return body | {"leaseInfo": body["leaseInfo"] | times}
+
+
+def _written(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
     body: dict[str, Any] = {
         "instanceId": instance.key.id,
         "hostName": instance.host_name,

@@ -23,6 +23,7 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option
+from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
@@ -83,6 +84,7 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
     help="Show syncers that are in sync as well.",
 )
 @option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
+@saved_options
 @connect.look_options
 @report_options
 def status_command(
@@ -90,6 +92,7 @@ def status_command(
     condition: str | None,
     everything: bool,
     watch: bool,
+    saved: SavedInput,
     installation: Installation,
     form: ReportForm,
 ) -> ExitCode:
@@ -100,8 +103,15 @@ def status_command(
     It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster
     says. Give it the same options or variables as run.
     """
-    clock, settings = SystemClock(), installation.settings()
-    servers = installation.printable_urls
+    if watch and saved.paths:
+        raise click.UsageError(
+            "--watch looks at the servers, and --from at files: leave out one of them"
+        )
+    installation = connect.with_saved_input(installation, saved)
+    clock, settings, recorded = SystemClock(), installation.settings(), installation.recorded
+    servers = (
+        recorded.record.eureka_servers if recorded is not None else installation.printable_urls
+    )
     with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
         while True:
             with installation.waits.seen():
@@ -131,9 +141,12 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
 
 @click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
 @click.argument("what", type=WHAT, shell_complete=complete_syncers)
+@saved_options
 @connect.look_options
 @report_options
-def explain_command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
+def explain_command(
+    what: What, saved: SavedInput, installation: Installation, form: ReportForm
+) -> ExitCode:
     """Say why something is registered in Eureka, or is not. It checks the requirements in order:
     the first that fails is the answer.
 
@@ -143,6 +156,7 @@ def explain_command(what: What, installation: Installation, form: ReportForm) ->
     It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which
     requirement could not be checked, and goes on. Give it the same options or variables as run.
     """
+    installation = connect.with_saved_input(installation, saved)
     with _looking(installation) as seen:
         found, explained = _explained(seen, installation.settings(), what)
     table, data = (

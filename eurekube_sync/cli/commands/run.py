@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli import process
 from eurekube_sync.cli.connect import (
     Installation,
@@ -17,11 +18,12 @@ from eurekube_sync.cli.connect import (
     connect_registry,
     installation_options,
     required_options,
+    with_saved_input,
 )
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.declare import on_command_line, option
+from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import (
@@ -32,10 +34,11 @@ from eurekube_sync.cli.options.scope import (
     owner_option,
 )
 from eurekube_sync.cli.options.servers import (
+    SavedInput,
     batch_option,
     call_options,
     eureka_options,
-    from_option,
+    saved_options,
 )
 from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.table import console_for
@@ -56,7 +59,7 @@ from eurekube_sync.model.wording import counted, duration
 
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
 @choices.pass_options
-@from_option
+@saved_options
 @installation_options(
     *required_options,
     former_options,
@@ -75,7 +78,7 @@ from eurekube_sync.model.wording import counted, duration
 def run_command(
     installation: Installation,
     passes: Passes,
-    dumps: tuple[str, ...],
+    saved: SavedInput,
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     fail_on_broken: bool,
@@ -105,24 +108,28 @@ def run_command(
         raise click.UsageError(
             "--detailed-exitcode says what a dry run found: give --dry-run with it"
         )
-    installation = _of_files(installation, dumps, passes) if dumps else installation
+    if saved.paths and not passes.dry_run:
+        raise click.UsageError("--from plans from files: give --dry-run with it")
+    installation = with_saved_input(installation, saved)
     process.avoid_garbage_collection()
     clock = SystemClock()
     settings = installation.settings(
         lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
-        approved=choices.read_approval(approve, now=clock.now()) if approve else None,
+        approved=PlanId(approve, given=clock.now()) if approve else None,
         dry_run=passes.dry_run,
-        looks=bool(dumps),
+        looks=installation.to_cluster is not None,
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
     reporters = [reporter(form, passes)]
-    if monitoring.record is not None:
-        from eurekube_sync.cli.commands.replay import Recorder
+    if monitoring.record is not None and installation.recorded is None:
+        from eurekube_sync.cli.records import Recorder, Recording
 
-        reporters.insert(
-            0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep
-        )
+        recording, limit = Recording(clock), monitoring.record_limit * 1024 * 1024
+        installation = replace(installation, recording=recording)
+        reporters.insert(0, Recorder(monitoring.record, recording, most_bytes=limit).keep)
+    if installation.recorded is not None:
+        reporters.append(installation.recorded.compare)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
     with process.stopped_by_signals(clock), watching as (monitor, passed):
         ours = replace(_renewing(installation, passes), count=monitor.called)
@@ -166,24 +173,6 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
     return replace(installation, only_looks=passes.dry_run, renewal_slack=passes.renewal_slack)
 
 
-def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
-    """Return the installation with these files instead of the cluster, limited to the namespaces in
-    the files."""
-    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
-    from eurekube_sync.manifests.dumps import read_dumps
-
-    if not passes.dry_run:
-        raise click.UsageError("--from plans from files: give --dry-run with it")
-    if on_command_line("kubeconfig") or on_command_line("context"):
-        raise click.UsageError(
-            "--from is read instead of a cluster: leave out --kubeconfig and --context"
-        )
-    dumped, scope = DumpedConnection(read_dumps(files, stdin=sys.stdin.buffer)), installation.scope
-    if scope.namespaces is None:
-        scope = replace(scope, namespaces=dumped.namespaces)
-    return replace(installation, scope=scope, to_cluster=dumped)
-
-
 def _run(
     ours: Installation,
     settings: PassSettings,
@@ -212,6 +201,8 @@ def _run(
 
             def make(renew_only: Unknown | None) -> PassReport:
                 monitor.turned()
+                if ours.recording is not None:
+                    ours.recording.begin(world)
                 with ours.waits.seen():
                     return reconcile(world, replace(given, renew_only=renew_only))
 

@@ -157,7 +157,11 @@ EXAMPLES = (
         "Why is this pod not registered?",
         "eurekube-sync explain pod/shop/orders-7d9f-x2x4k",
     ),
-    ("explain", "Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
+    (
+        "explain",
+        "Why was this address removed?",
+        "eurekube-sync explain 10.0.0.7 --from records --at 03:12",
+    ),
     ("check", "Can this installation work?", "eurekube-sync check"),
     (
         "check",
@@ -182,21 +186,6 @@ EXAMPLES = (
         "purge",
         "The instances of a lost cluster, without a question:",
         "eurekube-sync purge --cluster UID --yes",
-    ),
-    (
-        "replay",
-        "What did the recorded passes decide?",
-        "eurekube-sync replay /var/lib/eurekube-sync",
-    ),
-    (
-        "replay",
-        "Why was this address removed?",
-        "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7",
-    ),
-    (
-        "replay",
-        "All that one pass decided:",
-        "eurekube-sync replay /var/lib/eurekube-sync --at 03:12",
     ),
     ("validate", "All manifests of a folder:", "eurekube-sync validate manifests/"),
     ("validate", "What a chart makes:", "helm template my-app | eurekube-sync validate -"),

@@ -162,9 +162,10 @@ HELP: Mapping[str, str] = {
     "--eureka-batch": "Send up to 250 changes or renewals in one call to each Eureka server. "
     "auto: only if "
     "--eureka-url names every peer of these servers. on: without this check.",
-    "--from": "With --dry-run: read the cluster from this output of kubectl get -o json or -o "
-    "yaml. Write - for "
-    "standard input. May be repeated. Only namespaces in the files are planned.",
+    "--from": "Read a folder of run --record instead of both servers, or output of kubectl get -o "
+    "json or -o yaml "
+    "instead of the cluster. For standard input give `-`. Only namespaces in such files are "
+    "planned. May be repeated.",
     "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
     "--call-timeout": "The longest time to wait for one answer.",
     "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's "
@@ -214,11 +215,8 @@ HELP: Mapping[str, str] = {
     "hosts. Grants are the "
     "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     "--policy": "What run may do. sync: register, update and cancel instances. upsert-only: "
-    "register and update; what "
-    "nothing wants any more is renewed and stays.",
-    "--approve": "Release held removals. A plan id releases exactly the removals that were held "
-    "under it. A file is a "
-    "dry run saved with -o json; it releases those of its removals that are still planned.",
+    "register and update; what nothing wants any more is renewed and stays.",
+    "--approve": "Release exactly the removals that are held under this plan id, or none.",
     "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes "
     "to make.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds "
@@ -251,8 +249,8 @@ HELP: Mapping[str, str] = {
     "reach the address can read them.",
     "--metrics-file": "Write the metrics into this file after each pass, for the textfile "
     "collector of node_exporter.",
-    "--record": "Keep in this folder what each pass read and decided, for eurekube-sync replay. "
-    "Secrets are left out.",
+    "--record": "Keep in this folder what each pass read and decided, for --from. Secrets are "
+    "left out.",
     "--record-limit": "The greatest size of the folder of --record. The oldest records are "
     "deleted first.",
     "--list-renewals": "With -o json or yaml: list each renewed instance, and not only their "
@@ -265,9 +263,8 @@ HELP: Mapping[str, str] = {
     "--observe": "How long to watch whether somebody still renews the instances.  [default: twice "
     "the renewal period "
     "of the instances, plus 5s]",
-    "--at": "Show the last pass that began at or before this time, such as 03:12 or "
-    "2026-11-23T03:12:05Z. Times are "
-    "UTC.",
+    "--at": "With --from DIR: the last pass that began at or before this time, such as 03:12 or "
+    "2026-11-23T03:12:05Z. Times are UTC. Default: the newest pass.",
 }
 """The help of each option. Where commands need another text, it is given where the option is
 declared."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
-import yaml
 
-from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
+from eurekube_sync.brake.approval import parse_plan_id
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import LISTEN, NAME, PERCENT, Duration, File, Value
-from eurekube_sync.files import open_named
-from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.cli.values import LISTEN, PERCENT, Duration, File, Value
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.values import dataclass
 
@@ -25,7 +20,6 @@ _LONGEST = (
     576 * 3600.0
 )  # seconds; 25 days would overflow Eureka's `Lease`, which counts milliseconds in 32 bits
 _LIMITS = BrakeLimits()
-_MOST_BYTES = 256 * 1024 * 1024  # more than a dry run of 100,000 instances takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,51 +107,10 @@ brake_options = group(
 """The command gets a `BrakeLimits` named `brake`. Variables would weaken the brake for every
 command of a shell."""
 
+_plan_id = Value("plan id", parse_plan_id)
 approve_option = option(
-    "--approve", variable=False, section=Section.BRAKE, type=NAME, metavar="PLAN_ID|FILE"
+    "--approve", variable=False, section=Section.BRAKE, type=_plan_id, metavar="PLAN_ID"
 )
-
-
-def read_approval(text: str, *, now: float) -> Approval:
-    """Read a plan id, or else the file of that name. Raises ConfigurationError."""
-    if is_plan_id(text):
-        return PlanId(text, given=now)
-    try:
-        return from_dry_run(_read(text), text)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"--approve {text} {error}") from error
-
-
-def _read(path: str) -> Any:
-    try:
-        with open_named(path) as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ConfigurationError("is too large for a dry run")
-        text = content.decode()
-        return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_Plain)
-    except FileNotFoundError as error:
-        raise ConfigurationError(
-            "is neither a plan id, which is 12 hex digits, nor a file"
-        ) from error
-    except OSError as error:
-        raise ConfigurationError(f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            "is not text: save a dry run with run --dry-run -o json"
-        ) from error
-    except (ValueError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
-        raise ConfigurationError("is cut, or neither JSON nor YAML: save it again") from error
-
-
-class _Plain(yaml.SafeLoader):
-    """Reads timestamps as texts."""
-
-
-_Plain.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

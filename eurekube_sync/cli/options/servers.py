@@ -8,6 +8,7 @@ import re
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +19,12 @@ import click
 from eurekube_sync.cli.options.declare import (
     ENVIRONMENT_PREFIX,
     Section,
+    group,
     on_command_line,
     option,
     variable_of,
 )
-from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
+from eurekube_sync.cli.values import NAME, Duration, File, Value, complete_contexts, end_of_moment
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
@@ -51,8 +53,48 @@ kubernetes_options = (
     option("--kubeconfig", section=Section.WHERE, type=File(), envvar=_kubeconfig),
     option("--context", section=Section.WHERE, type=NAME, shell_complete=complete_contexts),
 )
-from_option = option(
-    "--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True
+
+
+@dataclass(frozen=True, slots=True)
+class SavedInput:
+    """What is read instead of a cluster: output of kubectl, or the record of a pass."""
+
+    paths: tuple[str, ...]  # files, or one folder of records
+    at: datetime | None  # the end of the moment that chooses the record; None: the newest
+
+
+def _without_servers(
+    context: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]
+) -> tuple[str, ...]:
+    """A recorded pass names its owner and its servers. So they need not be given."""
+    if any(os.path.isdir(path) for path in paths):
+        context.default_map = {
+            "owner": "recorded",
+            "eureka_url": ["http://recorded.invalid/eureka"],
+        }
+    return paths
+
+
+saved_options = group(
+    "saved",
+    SavedInput,
+    option(
+        "--from",
+        "paths",
+        variable=False,
+        section=Section.COMMAND,
+        metavar="FILE|DIR",
+        multiple=True,
+        is_eager=True,
+        callback=_without_servers,
+    ),
+    option(
+        "--at",
+        variable=False,
+        section=Section.COMMAND,
+        metavar="TIME",
+        type=Value("time", end_of_moment),
+    ),
 )
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
@@ -365,11 +364,6 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
     assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
 
 
-def saved(report: PassReport) -> SavedDryRun:
-    """The dry run, read from its file."""
-    return from_dry_run(as_data(report, ExitCode.OK), "plan.json")
-
-
 @pytest.fixture
 def outage(world: FakeWorld) -> FakeWorld:
     """All pods of both apps are unready, and the removals are held."""
@@ -379,60 +373,20 @@ def outage(world: FakeWorld) -> FakeWorld:
     return world
 
 
-def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(
-    outage: FakeWorld,
-) -> None:
+def test_a_plan_id_of_which_nothing_is_planned_any_more_is_no_success(outage: FakeWorld) -> None:
     """All pods are ready again. A sentence says that nothing is released."""
-    approval = saved(outage.run(dry_run=True))
+    held = outage.run(dry_run=True).held
+    assert held is not None
     web(outage, True)
     outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
-    report = outage.run(approved=approval)
+    report = outage.run(approved=held.plan_id)
     assert (report.held, single(report), daemon(report)) == (
         None,
         ExitCode.REMOVAL_HELD,
         ExitCode.REMOVAL_HELD,
     )
-    assert sentences(report) == [
-        "--approve plan.json: no such set of removals is planned now; it releases nothing"
-    ]
-
-
-def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: FakeWorld) -> None:
-    """Removals that are not in the dry run stay held, so the exit code is not 0."""
-    approval = saved(outage.run(dry_run=True))
-    assert len(approval.removals) == 4
-    add_app(outage, "late", 20)
-    outage.run()
-    outage.cluster.apply(piece(endpoint(20, ready=False), service="late"))
-    outage.cluster.apply(
-        piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other")
-    )
-    report = outage.run(approved=approval)
-    states = outage.statuses()
-    assert (
-        states["WEB 10.0.0.1:8080"]
-        == states["OTHER 10.0.0.8:8080"]
-        == states["OTHER 10.0.0.9:8080"]
-        == "DOWN"
-    )
-    assert states["LATE 10.0.0.20:8080"] == states["OTHER 10.0.0.7:8080"] == "UP"
-    assert report.held is not None
-    assert [one.key for one in report.held.removals] == [key(20, app="late")]
-    assert single(report) is daemon(report) is ExitCode.REMOVAL_HELD
-    assert any("it releases 3 of its 4 removals" in sentence for sentence in sentences(report))
-    assert report.approval_spent
-
-
-def test_an_old_or_foreign_dry_run_is_refused_and_all_is_renewed(outage: FakeWorld) -> None:
-    """A dry run of another owner, or an old one, gives exit code 3. Nothing is released."""
-    approval = saved(outage.run(dry_run=True))
-    for wrong in (replace(approval, owner="test"), replace(approval, at=approval.at - 7200)):
-        report = outage.run(approved=wrong)
-        assert single(report) is daemon(report) is ExitCode.CONFIGURATION
-        assert sentences(report)[0].startswith("--approve plan.json: is ")
-        assert (report.held is not None, outage.wire.verbs().count("renew")) == (True, 4)
-        assert not report.approval_spent
-    assert set(outage.statuses().values()) == {"UP"}
+    told = f"--approve {held.plan_id}: no such set of removals is planned now; it releases nothing"
+    assert sentences(report) == [told]
 
 
 def test_an_approval_is_used_up_when_all_its_removals_are_done(outage: FakeWorld) -> None:

@@ -102,9 +102,7 @@ def test_a_move_is_refused_where_nothing_is_cancelled(
     assert "--policy upsert-only cancels no former id: move with --policy sync" in result.output
 
 
-@pytest.mark.parametrize(
-    "command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]]
-)
+@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"]])
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,7 +119,7 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
-    offline = command[0] in ("validate", "replay")
+    offline = command[0] == "validate"
     example = (
         "EUREKUBE_SYNC_OUTPUT for --output"
         if offline

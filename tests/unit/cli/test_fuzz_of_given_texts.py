@@ -6,8 +6,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 import pytest
@@ -15,16 +15,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.cli import values
-from eurekube_sync.cli.commands.replay import Recorder, record_files
-from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.scope import _lock
+from eurekube_sync.cli.records import encoded, record_at, recorded_pass
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.scope import _matches, _parts
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
-from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import endpoint, piece
-from tests.unit.worlds.fakes import FakeWorld
+from tests.in_process.workers import InTurn
+from tests.unit.worlds.town import Town
 
 pytestmark = pytest.mark.fuzz
 
@@ -46,27 +45,10 @@ def test_an_option_is_read_or_refused(name: str, text: str) -> None:
         TYPES[name].convert(text, None, None)
 
 
-@given(
-    content=st.binary(max_size=40) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass"))
-)
-@example(content=b'{"held": ' + b"[" * 5000)
-@example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_file_of_an_approval_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "saved").write_bytes(content)
-    with contextlib.suppress(ConfigurationError):
-        read_approval(str(tmp_path / "saved"), now=0)
-
-
 def a_record() -> bytes:
-    """The record of a pass that registers two pods."""
-    world = FakeWorld()
-    add_app(world, "app", 0)
-    world.cluster.apply(piece(endpoint(1), endpoint(2), service="app"))
-    with TemporaryDirectory() as folder:
-        Recorder(Path(folder), most_bytes=10**6).keep(world.run(), ExitCode.OK)
-        (file,) = Path(folder).iterdir()
-        return gzip.decompress(file.read_bytes())
+    """The record of a pass of a small town."""
+    town = Town(2, 1)
+    return encoded(town.recording.of(town.good(), ExitCode.OK))
 
 
 RECORD = a_record()
@@ -85,12 +67,12 @@ def damaged(text: bytes) -> st.SearchStrategy[bytes]:
 @given(content=damaged(gzip.compress(RECORD, mtime=0)) | damaged(RECORD).map(gzip.compress))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_record_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
-    """The damage is before or after the compression."""
+    """The damage is before or after the compression. A pass can be made from what is read."""
     path = tmp_path / "pass-20260101T000000.000Z-00000000.json.gz"
     path.write_bytes(content)
-    for whole in (True, False):
-        with contextlib.suppress(ConfigurationError):
-            record_files(tmp_path)[0].read(whole=whole)
+    with contextlib.suppress(ConfigurationError):
+        recorded = recorded_pass(record_at(tmp_path, None))
+        reconcile(recorded.world(InTurn()), replace(recorded.record.settings, dry_run=True))
 
 
 @given(content=damaged(DUMP))

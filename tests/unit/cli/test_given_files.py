@@ -16,7 +16,6 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddre
 from eurekube_sync.adapters.kubernetes.connection import Call, ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
 from eurekube_sync.adapters.tries import AnswerTime
-from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.options.servers import EurekaAccess, with_access
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.manifests.files import validate_paths
@@ -43,7 +42,6 @@ def _validate(path: str) -> None:
 
 
 READERS: dict[str, tuple[Callable[[str], object], str]] = {
-    "--approve": (lambda path: read_approval(path, now=0), NO_FILE),
     "--from": (lambda path: read_dumps([path], stdin=io.BytesIO()), NO_FILE),
     "--kubeconfig": (context_names, "there is no kubeconfig"),
     "validate": (_validate, NO_FILE),

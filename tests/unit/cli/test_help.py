@@ -31,6 +31,7 @@ def test_the_options_of_run_are_under_headings() -> None:
     assert [line.split()[0] for line in under if line.startswith("  -")] == [
         "--dry-run",
         "--from",
+        "--at",
         "--detailed-exitcode",
         "--fail-on-held",
         "--fail-on-broken",

@@ -24,14 +24,13 @@ def _commands() -> dict[str, click.Command]:
 COMMANDS = _commands()
 BRAKE = {"--brake-percent", "--brake-count", "--brake-apps-percent"}
 FROM_NO_VARIABLE = {
-    "run": {"--approve", "--from", *BRAKE},
+    "run": {"--approve", "--from", "--at", *BRAKE},
     "orphans": BRAKE,
-    "explain": BRAKE,
-    "status": {"--all", "--app", "--condition", "--watch", *BRAKE},
+    "explain": {"--from", "--at", *BRAKE},
+    "status": {"--all", "--app", "--condition", "--watch", "--from", "--at", *BRAKE},
     "validate": {"--allow-empty"},
     "check": {"--pre"},
     "version": {"--client"},
-    "replay": {"--at"},
     "purge": {"--cluster", "--yes"},
 }
 """Options that decide something once, or weaken the brake. A variable in a profile would apply to

@@ -75,7 +75,6 @@ PROMISES = {
         "no other Eureka server",
         "are reported",
         "`--approve PLAN_ID`",
-        "`--approve FILE`",
         "spent",
         "annotation",
         "never exit 0",

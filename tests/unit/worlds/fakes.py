@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.status import Recoveries
-from eurekube_sync.brake.approval import Approval, PlanId
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
@@ -714,11 +714,7 @@ class FakeWorld:
         self.time_limit = TimeLimit(self.clock)
 
     def run(
-        self,
-        *,
-        approved: Approval | str | None = None,
-        dry_run: bool = False,
-        deadline: float = 120,
+        self, *, approved: PlanId | str | None = None, dry_run: bool = False, deadline: float = 120
     ) -> PassReport:
         """Make one pass. Afterwards the wire holds this pass's calls. A text as `approved` is a
         plan id."""

@@ -7,6 +7,7 @@ three good passes. None is UP at an address that another pod has by now.
 from __future__ import annotations
 
 import heapq
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.cli.records import Recording
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -97,13 +99,14 @@ class Town:
         self.clock = Clock()
         self.kubernetes = FullKubernetes(self.clock.now, definitions=[_definition()])
         self.eureka = FullEureka(self.clock.now, self_preservation=False)
+        self.recording = Recording(self.clock)
         self._ips = (f"10.{n // 62500}.{n // 250 % 250}.{n % 250 + 1}" for n in count())
         self._single = single
         self._process = self._new_process()
         self._dead: Counter[tuple[str, str]] = Counter()
-        self._ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+        self.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
         for namespace in (TEAM, REST):
-            self._ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         self.apps = [App(TEAM if number < team else REST, f"app{number}") for number in range(apps)]
         for app in self.apps:
             self.deploy(app)
@@ -118,7 +121,7 @@ class Town:
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         metadata = {"name": app.name, "labels": {"app": app.name}}
         spec = {"selector": {"app": app.name}, "ports": ports}
-        self._ask(
+        self.ask(
             "POST",
             f"/api/v1/namespaces/{app.namespace}/services",
             {"metadata": metadata, "spec": spec},
@@ -128,7 +131,7 @@ class Town:
             "kind": "EurekaSyncer",
             "metadata": {"name": app.name},
         }
-        self._ask(
+        self.ask(
             "POST",
             _SYNCERS.format(app.namespace),
             {**syncer, "spec": {"selector": {"app": app.name}}},
@@ -140,7 +143,7 @@ class Town:
         """Start one more ready pod."""
         path, name = f"/api/v1/namespaces/{app.namespace}/pods", f"{app.name}-{suffix}"
         spec = {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}]}
-        self._ask(
+        self.ask(
             "POST", path, {"metadata": {"name": name, "labels": {"app": app.name}}, "spec": spec}
         )
         ip = ip or next(self._ips)
@@ -150,11 +153,11 @@ class Town:
             "podIPs": [{"ip": ip}],
             "conditions": _conditions(ready=True),
         }
-        self._ask("PATCH", f"{path}/{name}/status", {"status": status})
+        self.ask("PATCH", f"{path}/{name}/status", {"status": status})
 
     def pods(self, *apps: App) -> list[Any]:
         """The pods of these apps, or of all."""
-        found = self._ask("GET", "/api/v1/pods")["items"]
+        found = self.ask("GET", "/api/v1/pods")["items"]
         wanted = {(app.namespace, app.name) for app in apps or self.apps}
         return [
             pod
@@ -177,7 +180,7 @@ class Town:
     def unready(self, pods: Iterable[Any]) -> None:
         """Make these pods unready."""
         for pod in pods:
-            self._ask(
+            self.ask(
                 "PATCH",
                 f"{_path(pod)}/status",
                 {"status": {"conditions": _conditions(ready=False)}},
@@ -191,28 +194,28 @@ class Town:
     def delete_syncers(self, *apps: App) -> None:
         """Delete syncers, as `kubectl delete esync` does."""
         for app in apps:
-            self._ask("DELETE", f"{_SYNCERS.format(app.namespace)}/{app.name}")
+            self.ask("DELETE", f"{_SYNCERS.format(app.namespace)}/{app.name}")
 
     def uninstall(self, *apps: App) -> None:
         """Delete everything at once, as `helm uninstall` does."""
         self.delete_syncers(*apps)
         for app in apps:
-            self._ask("DELETE", f"/api/v1/namespaces/{app.namespace}/services/{app.name}")
+            self.ask("DELETE", f"/api/v1/namespaces/{app.namespace}/services/{app.name}")
         self.end(self.pods(*apps), 5)
 
     def delete_namespace(self) -> None:
         """Delete the namespace, as `kubectl delete namespace` does. The kubelets take a while to
         end its pods."""
         pods = self.pods(*(app for app in self.apps if app.namespace == TEAM))
-        self._ask("DELETE", f"/api/v1/namespaces/{TEAM}")
+        self.ask("DELETE", f"/api/v1/namespaces/{TEAM}")
         self.clock.after(25, lambda: self.end(pods))
 
     def delete_slices(self) -> None:
         """Delete all slices. They are made again later."""
         slices = "/apis/discovery.k8s.io/v1"
-        for piece in self._ask("GET", f"{slices}/endpointslices")["items"]:
+        for piece in self.ask("GET", f"{slices}/endpointslices")["items"]:
             metadata = piece["metadata"]
-            self._ask(
+            self.ask(
                 "DELETE",
                 f"{slices}/namespaces/{metadata['namespace']}/endpointslices/{metadata['name']}",
             )
@@ -225,6 +228,7 @@ class Town:
         wrong = set(self.at_anothers_address())
         if self._single:
             self._process = self._new_process()
+        self.recording.begin(self._process)
         report = reconcile(self._process, PassSettings(owner=OWNER))
         assert of_report(report, fail_on_held=True, detailed=False) in (
             ExitCode.OK,
@@ -248,12 +252,12 @@ class Town:
 
     def dead(self) -> list[tuple[str, str]]:
         """The UP instances of pods that no longer exist."""
-        uids = {pod["metadata"]["uid"] for pod in self._ask("GET", "/api/v1/pods")["items"]}
+        uids = {pod["metadata"]["uid"] for pod in self.ask("GET", "/api/v1/pods")["items"]}
         return [key for key, one in self.up().items() if _uid(one) not in uids]
 
     def at_anothers_address(self) -> list[tuple[str, str]]:
         """The UP instances at the address of another, ready pod."""
-        pods = self._ask("GET", "/api/v1/pods")["items"]
+        pods = self.ask("GET", "/api/v1/pods")["items"]
         there = {
             pod["status"].get("podIP"): pod["metadata"]["uid"] for pod in pods if _is_ready(pod)
         }
@@ -270,7 +274,17 @@ class Town:
     def _gone(self, path: str) -> None:
         self.kubernetes.call("DELETE", path, None, gracePeriodSeconds="0")
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def register(self, app: str, instance: Any) -> None:
+        """Register an instance as another client of Eureka."""
+        body = json.dumps({"instance": instance}).encode()
+        headers = {"content-type": "application/json"}
+        request = Request(
+            method="POST", path=f"/eureka/apps/{app}", query={}, headers=headers, body=body
+        )
+        assert self.eureka.handle(request).status == 204
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Call the Kubernetes API."""
         status, answer = self.kubernetes.call(method, path, body)
         assert status < 300, (method, path, answer)
         return answer
@@ -291,22 +305,15 @@ class Town:
             session=InProcessSession(lambda request: answer(self.eureka.handle, request)),
             limit=limit,
         )
+        servers = {address.url: client}
+        batches = EverywhereBatches(
+            servers=servers, asked=servers, clock=clock, limit=limit, workers=InTurn()
+        )
+        connection = InProcessConnection(lambda request: answer(self.kubernetes.handle, request))
         return World(
-            registry=BatchingRegistry(
-                client,
-                EverywhereBatches(
-                    servers={address.url: client},
-                    asked={address.url: client},
-                    clock=clock,
-                    limit=limit,
-                    workers=InTurn(),
-                ),
-            ),
+            registry=self.recording.registry(BatchingRegistry(client, batches)),
             cluster=KubernetesCluster(
-                InProcessConnection(lambda request: answer(self.kubernetes.handle, request)),
-                clock=clock,
-                random=chance,
-                limit=limit,
+                self.recording.connection(connection), clock=clock, random=chance, limit=limit
             ),
             clock=clock,
             workers=InTurn(),

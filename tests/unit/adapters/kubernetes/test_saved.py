@@ -7,7 +7,7 @@ from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
+from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 
 
@@ -33,7 +33,10 @@ SERVICES = [
 
 def cluster(*objects: dict[str, Any]) -> KubernetesCluster:
     """A cluster port that reads these objects."""
-    return KubernetesCluster(DumpedConnection(objects), clock=SystemClock(), random=random.Random())
+    connection = SavedConnection(
+        lists_of(objects), missing=": add what kubectl get {plural} -A -o json writes"
+    )
+    return KubernetesCluster(connection, clock=SystemClock(), random=random.Random())
 
 
 def unknown(source: Any) -> str:
@@ -57,7 +60,7 @@ def test_objects_of_the_files_are_listed() -> None:
     assert names(found.list_services(["ship", "other"]), "ship") == ["web"]
     assert names(found.list_services(["ship", "other"]), "other") == []
     assert names(found.list_pods(["shop"]), "shop") == ["a"]
-    assert DumpedConnection(SERVICES).namespaces == frozenset({"shop", "ship"})
+    assert namespaces_of(SERVICES) == frozenset({"shop", "ship"})
 
 
 def test_a_kind_that_no_file_has_is_unknown() -> None:
@@ -87,7 +90,7 @@ def test_a_kind_of_another_group_is_another_kind() -> None:
 
 def test_files_without_namespaced_objects_name_no_namespace() -> None:
     """A scope of no namespaces would have no syncers, and no unknown source."""
-    assert DumpedConnection([thing("Namespace", "", "shop")]).namespaces is None
+    assert namespaces_of([thing("Namespace", "", "shop")]) is None
 
 
 def test_the_cluster_is_known_where_its_namespace_was_saved() -> None:

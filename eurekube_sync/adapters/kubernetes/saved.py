@@ -1,0 +1,275 @@
+"""Answers of the Kubernetes API in files: those that `run --record` keeps, and what `kubectl get`
+wrote. Both are read by one connection. What no file has is unknown, and never empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, is_page, said
+from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
+from eurekube_sync.adapters.no_answer import UNREADABLE
+from eurekube_sync.adapters.tries import AnswerTime
+from eurekube_sync.model.errors import ClusterError, ClusterRejected, ClusterUnavailable
+from eurekube_sync.model.ownership import CLUSTER_PATTERN
+from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.values import dataclass
+
+# Path and plural by kind; the group matters, because another one may have a kind of the same name
+_PLACES = {
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+    "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
+    "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
+    "Endpoints": (CORE, "endpoints"),
+    "Service": (CORE, "services"),
+    "Pod": (CORE, "pods"),
+    "Node": (CORE, "nodes"),
+    "Namespace": (CORE, "namespaces"),
+}
+_IDENTITY = f"{CORE}/namespaces/kube-system"
+
+
+class _Place(NamedTuple):
+    """A list of the API, or an object with a name."""
+
+    kind: str
+    namespace: str | None
+    name: str | None
+
+
+def _place(path: str) -> _Place | None:
+    for kind, (prefix, plural) in _PLACES.items():
+        if found := re.fullmatch(f"{prefix}(?:/namespaces/([^/]+))?/{plural}(?:/([^/]+))?", path):
+            return _Place(kind, found[1], found[2])
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedAnswer:
+    """What the API answered to one GET."""
+
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    metadata_only: bool = False
+    at: float = 0.0  # Unix seconds
+    status: int | None = 200  # None: no answer came
+    body: Any = None  # as data; None if it was no 200, or no JSON
+    text: str = ""  # in place of the body, or why no answer came
+    date: str = ""  # the header
+
+    @property
+    def objects(self) -> Sequence[Any]:
+        """The items of a list, or the one object."""
+        if not isinstance(self.body, dict):
+            return ()
+        items = self.body.get("items", [self.body])
+        return items if isinstance(items, list) else ()
+
+    def answer(self) -> Answer:
+        """Answer as the API did. Raises ClusterUnavailable if it did not."""
+        if self.status is None:
+            raise ClusterUnavailable(self.text)
+        body = self.text.encode() if self.body is None else msgspec.json.encode(self.body)
+        return Answer(status=self.status, body=body, date=self.date)
+
+
+class SavedConnection:
+    """Answers each GET as the files say. Answers to the same call come in their order, and the last
+    one is repeated."""
+
+    def __init__(
+        self,
+        answers: Sequence[SavedAnswer],
+        *,
+        server: str = "the files of --from",
+        missing: str = "",
+        moved: Callable[[float], None] = lambda _at: None,
+    ) -> None:
+        """`missing` says how to add what no file has. `moved` is called with the time of each
+        answer."""
+        self._answers = answers
+        self._left: dict[object, list[SavedAnswer]] = {}
+        for saved in answers:
+            self._left.setdefault(_asked(saved.path, saved.query, saved.metadata_only), []).append(
+                saved
+            )
+        self._server = server
+        self._missing = missing
+        self._moved = moved
+
+    @property
+    def server(self) -> str:
+        return self._server
+
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        """Answer the GET of a list or of one object. Raises ClusterRejected for anything else."""
+        if call.method != "GET":
+            raise ClusterRejected(f"{call}: files are only read")
+        metadata_only = METADATA_ONLY in call.accept
+        left = self._left.get(_asked(call.path, call.query, metadata_only), [])
+        saved = (
+            left.pop(0) if len(left) > 1 else left[0] if left else self._part(call, metadata_only)
+        )
+        self._moved(saved.at)
+        return saved.answer()
+
+    def renew(self, within: AnswerTime) -> None:
+        """There are no credentials."""
+
+    def _part(self, call: Call, metadata_only: bool) -> SavedAnswer:
+        """Return an object, or the list of a namespace, from the list of the whole cluster."""
+        place = _place(call.path)
+        if place is None:
+            raise ClusterRejected(f"no file of --from has {call.path}")
+        prefix, plural = _PLACES[place.kind]
+        # A list of whole objects has their metadata as well.
+        pages = [
+            saved
+            for saved in self._answers
+            if saved.path == f"{prefix}/{plural}" and saved.metadata_only in (False, metadata_only)
+        ]
+        if place.name is not None:
+            for item in (item for page in pages for item in page.objects):
+                if _names_of(item) == (place.namespace, place.name):
+                    return replace(pages[-1], status=200, body=item)
+            raise ClusterRejected(f"no file of --from has the {place.kind} {place.name}")
+        if not pages:
+            raise ClusterRejected(
+                f"no file of --from has any {place.kind}{self._missing.format(plural=plural)}"
+            )
+        first = max(number for number, page in enumerate(pages) if "continue" not in page.query)
+        items: list[Any] = []
+        for page in pages[first:]:
+            if page.body is None:
+                return page
+            items += [
+                item for item in page.objects if place.namespace in (None, _names_of(item)[0])
+            ]
+        kind = METADATA_ONLY if metadata_only else f"{place.kind}List"
+        return replace(
+            pages[-1], body={"kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}
+        )
+
+
+def _asked(path: str, query: Mapping[str, str], metadata_only: bool) -> object:
+    return path, frozenset(query.items()), metadata_only
+
+
+def _names_of(item: Any) -> tuple[Any, Any]:
+    """Return the namespace and the name of an object."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return (
+        (metadata.get("namespace"), metadata.get("name"))
+        if isinstance(metadata, dict)
+        else (None, None)
+    )
+
+
+def lists_of(objects: Iterable[Mapping[str, Any]]) -> list[SavedAnswer]:
+    """Return one list of the whole cluster for each kind that is among these objects. Other kinds
+    are left out."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for item in objects:
+        prefix, plural = _PLACES.get(item["kind"], ("", ""))
+        if prefix and re.sub("^/apis?/", "", prefix) == item["apiVersion"]:
+            found.setdefault(f"{prefix}/{plural}", []).append(item)
+    return [SavedAnswer(path=path, body={"items": items}) for path, items in found.items()]
+
+
+def namespaces_of(objects: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
+    """Return the namespaces of these objects. None if there are none, so that the syncers are
+    unknown, not absent."""
+    names = {item["metadata"].get("namespace") for item in objects}
+    return frozenset(name for name in names if isinstance(name, str) and name) or None
+
+
+class KeptAnswers:
+    """A connection that keeps what each pass reads."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._kept: list[tuple[float, Call, Answer | ClusterError]] = []
+        self._identity: tuple[Call, Answer] | None = (
+            None  # the first one, which `KubernetesCluster` remembers
+        )
+
+    @property
+    def server(self) -> str:
+        return self._connection.server
+
+    def begin(self) -> None:
+        """Forget the answers of the last pass. A pass does not ask for the UID of the cluster if it
+        is known."""
+        self._kept = [(self._clock.now(), *self._identity)] if self._identity is not None else []
+
+    def answers(self) -> list[SavedAnswer]:
+        """Return the answers since the pass began."""
+        return [_saved(at, call, answer) for at, call, answer in self._kept]
+
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        try:
+            answer = self._connection.send(call, within)
+        except ClusterError as error:
+            self._keep(call, error)
+            raise
+        self._keep(call, answer)
+        if self._identity is None and call.path == _IDENTITY and _has_uid(answer):
+            self._identity = call, answer
+        return answer
+
+    def renew(self, within: AnswerTime) -> None:
+        self._connection.renew(within)
+
+    def _keep(self, call: Call, answer: Answer | ClusterError) -> None:
+        """Keep an answer that the plan may be made from. A single syncer is read only before a
+        write."""
+        if (
+            call.method == "GET"
+            and _place(call.path) is not None
+            and "/eurekasyncers/" not in call.path
+        ):
+            self._kept.append((self._clock.now(), call, answer))
+
+
+class _Metadata(msgspec.Struct):
+    uid: str
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+
+
+_OBJECT = msgspec.json.Decoder(_Object)
+
+
+def _has_uid(answer: Answer) -> bool:
+    with suppress(*UNREADABLE):
+        return (
+            answer.status == 200
+            and CLUSTER_PATTERN.fullmatch(_OBJECT.decode(answer.body).metadata.uid) is not None
+        )
+    return False
+
+
+def _saved(at: float, call: Call, answer: Answer | ClusterError) -> SavedAnswer:
+    """Of anything but a 200 with JSON, keep a part of the text without credentials."""
+    asked = SavedAnswer(
+        path=call.path, query=call.query, metadata_only=METADATA_ONLY in call.accept, at=at
+    )
+    if isinstance(answer, ClusterError):
+        return replace(asked, status=None, text=str(answer))
+    asked = replace(asked, status=answer.status, date=answer.date)
+    if answer.status == 200:
+        with suppress(*UNREADABLE):
+            return replace(asked, body=msgspec.json.decode(answer.body))
+    if is_page(answer):
+        return replace(asked, text="<html>")
+    return replace(
+        asked, text=msgspec.json.encode({"kind": "Status", "message": said(answer)}).decode()
+    )

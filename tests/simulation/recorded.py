@@ -1,0 +1,60 @@
+"""Makes passes of a story again from their records.
+
+record      a pass that is made again from its record decides and holds the same, for the same
+            reasons
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.adapters.kubernetes.connection import Connection
+from eurekube_sync.cli.records import Recording, decoded, encoded, recorded_pass
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.controller.record import decisions
+from eurekube_sync.model.ports import Clock, Registry
+from tests.in_process.workers import InTurn
+
+from .view import Violation
+
+_FEW = 5
+"""Of this many passes that decided nothing, one is made again."""
+
+
+class Records:
+    """The records of one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._recording = Recording(clock)
+        self._passes = 0
+
+    def connection(self, connection: Connection) -> Connection:
+        return self._recording.connection(connection)
+
+    def registry(self, registry: Registry) -> Registry:
+        return self._recording.registry(registry)
+
+    def begin(self, world: World) -> None:
+        """Begin the record of a pass."""
+        self._recording.begin(world)
+
+    def check(self, report: PassReport) -> None:
+        """Make the pass again from its record: each pass that decided something, and a few
+        others."""
+        self._passes += 1
+        then = decisions(report)
+        held = report.basis.braked.held if report.basis is not None else None
+        if not then and held is None and self._passes % _FEW:
+            return
+        record = decoded(encoded(self._recording.of(report, ExitCode.OK)))
+        again = reconcile(
+            recorded_pass(record).world(InTurn()), replace(record.settings, dry_run=True)
+        )
+        if decisions(again) != then:
+            raise Violation(
+                "record", f"a pass decided {then}, and from its record {decisions(again)}"
+            )
+        if held is not None and (again.basis is None or again.basis.braked.held != held):
+            raise Violation("record", f"a pass held {held}, and from its record {again.basis}")
