@@ -21,7 +21,8 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, changed, instance, key, stored
-from tests.unit.worlds.fakes import START, Clock, Registry, Wire
+from tests.unit.worlds.clock import START, Clock
+from tests.unit.worlds.fakes import Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
 

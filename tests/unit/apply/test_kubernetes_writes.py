@@ -19,7 +19,8 @@ from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan.value import Plan
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DENIED, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
-from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire
+from tests.unit.worlds.clock import START, Clock
+from tests.unit.worlds.fakes import Cluster, FakeWorld, Wire
 
 
 @dataclass

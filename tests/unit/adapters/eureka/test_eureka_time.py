@@ -22,6 +22,7 @@ from eurekube_sync.model.sources import Cause, Unknown
 from tests.in_process.eureka import InProcessAdapter
 from tests.trickling import (
     HEAD,
+    MOMENT,
     NEVER_ENDING_HANDSHAKE,
     NEVER_ENDING_HEAD,
     SOON_SECONDS,
@@ -29,7 +30,8 @@ from tests.trickling import (
     stopped_when_asked,
     trickling,
 )
-from tests.unit.adapters.eureka.test_eureka_calls import FakeClock, Highest
+from tests.unit.adapters.eureka.test_eureka_calls import Highest
+from tests.unit.worlds.clock import Clock
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 
@@ -43,13 +45,13 @@ def client(url: str, clock: SystemClock, limit: TimeLimit | None = None, **optio
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
     """The server sends a byte every moment, so it is never silent. The list is Unknown after one try."""
-    with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=1) as eureka:
+    with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=MOMENT) as eureka:
         watch = Stopwatch()
         source = eureka.list_instances()
         assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNAVAILABLE
-    assert "was not answered completely in 1 s" in source.message
+    assert f"was not answered completely in {MOMENT} s" in source.message
     assert server.calls == 1
 
 
@@ -60,7 +62,7 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         source = eureka.list_instances()
         with pytest.raises(RegistryUnavailable, match="was not tried"):
@@ -77,7 +79,7 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
@@ -106,7 +108,7 @@ def test_a_stop_ends_a_trickling_answer() -> None:
     assert server.calls == 1
 
 
-def in_process(clock: FakeClock, limit: TimeLimit, answer: Response) -> tuple[EurekaClient, list[Request]]:
+def in_process(clock: Clock, limit: TimeLimit, answer: Response) -> tuple[EurekaClient, list[Request]]:
     asked: list[Request] = []
 
     def handle(request: Request) -> Response:
@@ -120,7 +122,7 @@ def in_process(clock: FakeClock, limit: TimeLimit, answer: Response) -> tuple[Eu
 
 def test_nothing_is_tried_when_nothing_is_left() -> None:
     """No call begins after the limit. The list is Unknown."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
     limit.end = clock.monotonic()
@@ -133,7 +135,7 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 def test_no_retry_waits_beyond_the_limit() -> None:
     """A wait longer than the time that is left does not begin. The error is that of the last try."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=503))
     limit.end = clock.monotonic() + 0.5
@@ -144,7 +146,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
 
 def test_a_limit_that_is_lifted_bounds_nothing() -> None:
     """A later stage may have more time."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=404))
     limit.end = clock.monotonic()
@@ -160,7 +162,7 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
     limit = TimeLimit(clock)
     with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
         with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
-            limit.end = clock.monotonic() + 1
+            limit.end = clock.monotonic() + MOMENT
             watch = Stopwatch()
             with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
                 eureka.renew(KEY)
@@ -188,7 +190,7 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
