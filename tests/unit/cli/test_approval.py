@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
+from eurekube_sync.cli.options import passes
 from eurekube_sync.cli.options.passes import read_approval
 from eurekube_sync.cli.values import PERCENT
 from eurekube_sync.model.errors import ConfigurationError
@@ -42,8 +43,9 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
         assert (approval.at, len(approval.removals)) == (1_800_000_000, 1)
 
 
-def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
+def test_a_file_without_end_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more bytes are read than the largest dry run may have."""
+    monkeypatch.setattr(passes, "_MOST_BYTES", 2**20)
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(10 * 2**30)
     with pytest.raises(ConfigurationError, match="is too large for a dry run"):
@@ -79,7 +81,7 @@ ODD_TAGS = (b"at: !!timestamp now", b"at: !!int ''", b"at: !!float ''", b"dryRun
         (b'{"dryRun": true', "is cut, or neither JSON nor YAML: save it again"),
         (b"dryRun: true\nactions: [", "is cut, or neither JSON nor YAML: save it again"),
         (json.dumps(DRY_RUN).encode() * 2, "is cut, or neither JSON nor YAML: save it again"),
-        (b"[" * 5000, "is cut, or neither JSON nor YAML: save it again"),
+        (b"[" * 700, "is cut, or neither JSON nor YAML: save it again"),
         *((tagged, "is cut, or neither JSON nor YAML: save it again") for tagged in ODD_TAGS),
         (b"\xff\xfe", "is not text: save a dry run with run --dry-run -o json"),
         (json.dumps({**DRY_RUN, "actions": []}).encode(), "shows no removal, so there is nothing to release"),
