@@ -16,8 +16,11 @@ _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
-_JSON_CHARACTER = re.compile(r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])")
-"""A surrogate pair of two escapes, any other escape, or a character that YAML may refuse or fold."""
+_JSON_CHARACTER = re.compile(
+    r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])"
+)
+"""A surrogate pair of two escapes, any other escape, or a character that YAML may refuse or
+fold."""
 
 
 class Severity(StrEnum):
@@ -84,7 +87,9 @@ class Document:
     unparsable: Unparsable | None = None  # why it could not be read
     yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
     offset: int = 0  # lines of the file before this document
-    template: int | None = None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+    template: int | None = (
+        None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+    )
 
     @property
     def findings(self) -> list[Finding]:
@@ -98,11 +103,24 @@ class Document:
         return self.offset + self.yaml.line(path) if self.yaml else None
 
     def finding(
-        self, path: Path, reason: str, severity: Severity = Severity.ERROR, *, line: int | None = None
+        self,
+        path: Path,
+        reason: str,
+        severity: Severity = Severity.ERROR,
+        *,
+        line: int | None = None,
     ) -> Finding:
-        """Make a finding about the value at a path, on the line of that value unless `line` is given."""
+        """Make a finding about the value at a path, on the line of that value unless `line` is
+        given."""
         at, path_text = line or self.line(path), f"${written(path)}"
-        return Finding(file=self.file, document=self.number, line=at, path=path_text, reason=reason, severity=severity)
+        return Finding(
+            file=self.file,
+            document=self.number,
+            line=at,
+            path=path_text,
+            reason=reason,
+            severity=severity,
+        )
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
@@ -130,12 +148,15 @@ def _unread(text: str, unparsable: Unparsable, file: str) -> Document:
     return Document(file=file, number=1, value=None, unparsable=unparsable, template=template)
 
 
-def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False) -> Iterator[Document]:
+def _documents(
+    text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False
+) -> Iterator[Document]:
     for number, (start, end) in enumerate(cuts, start=1):
         offset, part = text.count("\n", 0, start), text[start:end]
         template = None if is_json else _template_line(part, offset)
         if is_json:
-            # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or folds.
+            # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or
+            # folds.
             part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
         yaml = unparsable = None
         try:
@@ -159,8 +180,8 @@ def _template_line(text: str, offset: int) -> int | None:
 
 
 def _yaml_cuts(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments and directives
-    before the first `---` belong to the first document."""
+    """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments
+    and directives before the first `---` belong to the first document."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     before = text[: starts[0]].splitlines() if starts else ["a document"]
     if all(not line.strip() or line.startswith(("#", "%")) for line in before):

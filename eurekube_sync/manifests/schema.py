@@ -1,8 +1,9 @@
 """Checks objects against the structural schema of a CRD, which is read as JSON Schema.
 
-Structural schemas differ from JSON Schema draft 4 in three ways. Unknown fields are an error under strict field
-validation (`conformed`). `nullable` and `x-kubernetes-int-or-string` stand for types. Patterns are Go's. CEL rules and
-list types are not checked here: the parser of a spec refuses the same values.
+Structural schemas differ from JSON Schema draft 4 in three ways. Unknown fields are an error under
+strict field validation (`conformed`). `nullable` and `x-kubernetes-int-or-string` stand for types.
+Patterns are Go's. CEL rules and list types are not checked here: the parser of a spec refuses the
+same values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from typing import Any, TypeAlias
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.wording import Fault, Path, counted, missing_field, shown, unknown_field, wrong_type
+from eurekube_sync.model.wording import (
+    Fault,
+    Path,
+    counted,
+    missing_field,
+    shown,
+    unknown_field,
+    wrong_type,
+)
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -31,7 +40,9 @@ _ANYTHING = {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": 
 METADATA: Schema = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), _TEXT),
+        **dict.fromkeys(
+            ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), _TEXT
+        ),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TEXT),
         **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _NUMBER),
         **dict.fromkeys(("labels", "annotations"), _TEXTS),
@@ -43,22 +54,29 @@ METADATA: Schema = {
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:
-    """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which may stay."""
+    """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which
+    may stay."""
     found = dict(schema)
-    types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
+    types = (
+        ["integer", "string"]
+        if schema.get("x-kubernetes-int-or-string")
+        else [*filter(None, [schema.get("type")])]
+    )
     if types:
         found["type"] = [*types, "null"] if schema.get("nullable") else types
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), Mapping):
             found[name] = to_json_schema(schema[name])
     if "properties" in schema:
-        found["properties"] = {name: to_json_schema(sub) for name, sub in schema["properties"].items()}
+        found["properties"] = {
+            name: to_json_schema(sub) for name, sub in schema["properties"].items()
+        }
     return found
 
 
 def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], list[Fault]]:
-    """Return an object as the API server stores it, and the unknown fields that it drops. Defaults are set, and nulls
-    that are no values are dropped."""
+    """Return an object as the API server stores it, and the unknown fields that it drops. Defaults
+    are set, and nulls that are no values are dropped."""
     unknown: list[Fault] = []
     own = {**schema.get("properties", {}), "apiVersion": {}, "kind": {}, "metadata": METADATA}
     return _conformed(obj, {**schema, "properties": own}, (), unknown), unknown
@@ -67,13 +85,19 @@ def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], l
 def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> Any:
     if isinstance(value, (list, tuple)):
         items = schema.get("items", {})
-        return [_conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)]
-    if isinstance(value, Mapping) and (schema.get("properties") or schema.get("additionalProperties")):
+        return [
+            _conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)
+        ]
+    if isinstance(value, Mapping) and (
+        schema.get("properties") or schema.get("additionalProperties")
+    ):
         return _conformed_object(value, schema, path, unknown)
     return value
 
 
-def _conformed_object(obj: Mapping[str, Any], schema: Schema, path: Path, unknown: list[Fault]) -> dict[str, Any]:
+def _conformed_object(
+    obj: Mapping[str, Any], schema: Schema, path: Path, unknown: list[Fault]
+) -> dict[str, Any]:
     properties = schema.get("properties", {})
     kept = {name: part["default"] for name, part in properties.items() if "default" in part}
     for name, value in obj.items():
@@ -99,7 +123,8 @@ def _of_others(schema: Schema) -> Schema | None:
 
 
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
-    """Return each missing field, and the first broken rule of each other value. The field `dropped` is not checked."""
+    """Return each missing field, and the first broken rule of each other value. The field `dropped`
+    is not checked."""
     found: dict[Path, str] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
@@ -122,7 +147,8 @@ def _reason(error: Any) -> str:
             return "must not be empty"
         case "maxItems" | "maxProperties":
             return (
-                f"has {counted(len(error.instance), 'entry', 'entries')}, at most {counted(limit, 'is', 'are')} allowed"
+                f"has {counted(len(error.instance), 'entry', 'entries')}, at most "
+                f"{counted(limit, 'is', 'are')} allowed"
             )
         case "pattern":
             example = _EXAMPLE.search(error.schema.get("description", ""))
@@ -135,11 +161,14 @@ def _reason(error: Any) -> str:
 
 @cache
 def go_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a Go pattern. In Go `$` matches only at the very end; in Python it also matches before a last newline."""
+    """Compile a Go pattern. In Go `$` matches only at the very end; in Python it also matches
+    before a last newline."""
     return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
 
 
-def _pattern(_: Validator, pattern: str, instance: Any, __: Schema) -> Iterator[jsonschema.ValidationError]:
+def _pattern(
+    _: Validator, pattern: str, instance: Any, __: Schema
+) -> Iterator[jsonschema.ValidationError]:
     if isinstance(instance, str) and not go_pattern(pattern).search(instance):
         yield jsonschema.ValidationError(f"does not match {pattern}")
 

@@ -1,7 +1,7 @@
 """Checks EurekaSyncers offline, with the CRD's schema and the program's own parser of the spec.
 
-The parser refuses the same values as the CRD's CEL rules, with the same messages. `tests/contract/test_crd.py` compares
-the results with those of the real API server.
+The parser refuses the same values as the CRD's CEL rules, with the same messages.
+`tests/contract/test_crd.py` compares the results with those of the real API server.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ from typing import Any, TypeAlias
 from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
 from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
 from eurekube_sync.manifests.documents import Document, Finding, Report, Severity, read_documents
-from eurekube_sync.manifests.schema import METADATA, conformed, metadata_faults, schema_faults, to_json_schema
+from eurekube_sync.manifests.schema import (
+    METADATA,
+    conformed,
+    metadata_faults,
+    schema_faults,
+    to_json_schema,
+)
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
 Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
 
-_TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+_TEMPLATE = (
+    "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+)
 
 
 def validate_text(text: str, file: str) -> Report:
@@ -75,25 +83,33 @@ def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[
     """Return the errors of one EurekaSyncer, or its warnings if it has no errors."""
     found = [document.finding(path + below, reason) for below, reason in faults(obj)]
     if not found:
-        found = [document.finding(path + below, reason, Severity.WARNING) for below, reason in _warnings(obj)]
+        found = [
+            document.finding(path + below, reason, Severity.WARNING)
+            for below, reason in _warnings(obj)
+        ]
     return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
 
 
 def faults(obj: Mapping[str, Any]) -> list[Fault]:
-    """Return all faults for which the API server would refuse a manifest. In `status` it refuses only unknown fields,
-    because it drops the rest."""
+    """Return all faults for which the API server would refuse a manifest. In `status` it refuses
+    only unknown fields, because it drops the rest."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     found: list[Fault] = []
     if kind != KIND:
-        found.append((("kind",), f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}"))
+        found.append(
+            (
+                ("kind",),
+                f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}",
+            )
+        )
     if version != API_VERSION:
         found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
     return found + (_faults(obj, dropped="status") if kind == KIND else [])
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
-    """Return the causes with which the API server refuses an object; empty if it accepts the object. Faults that `old`
-    has as well are accepted."""
+    """Return the causes with which the API server refuses an object; empty if it accepts the
+    object. Faults that `old` has as well are accepted."""
     before = [] if old is None else _faults(old)
     return tuple(
         (written(path).removeprefix("."), "FieldValueInvalid", reason)
@@ -103,15 +119,16 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
 
 
 def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an object as the API server stores it, and the unknown fields that it drops, in the server's order."""
+    """Return an object as the API server stores it, and the unknown fields that it drops, in the
+    server's order."""
     kept, unknown = conformed(obj, schema)
     names = [written(path).removeprefix(".") for path, _ in unknown]
     return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
-    """Return the faults of spec, metadata and status. For a value that the parser refuses, its message replaces that of
-    the schema."""
+    """Return the faults of spec, metadata and status. For a value that the parser refuses, its
+    message replaces that of the schema."""
     ready, found = conformed(obj, object_schema())
     ready.setdefault("metadata", {})
     if "spec" in ready:
@@ -129,7 +146,17 @@ def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
 
 def _parse_faults(spec: Any) -> tuple[Fault, ...]:
     try:
-        parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
+        parse(
+            SyncerObject(
+                namespace="",
+                name="",
+                uid="",
+                generation=0,
+                resource_version="",
+                created=0,
+                spec=spec,
+            )
+        )
     except InvalidSyncer as error:
         return error.faults  # none for an invalid app name, which the schema reports
     return ()

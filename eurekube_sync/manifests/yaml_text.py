@@ -22,7 +22,9 @@ MAX_DEPTH = 100
 MAX_SIZE = 200_000
 _MAX_DIGITS = 400  # the largest float is 1e308
 
-_Entries: TypeAlias = dict[str, tuple[int, Node]]  # of a mapping: the line and the value of each key
+_Entries: TypeAlias = dict[
+    str, tuple[int, Node]
+]  # of a mapping: the line and the value of each key
 
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"

@@ -44,7 +44,8 @@ http {{
 
 
 class Nginx(Server):
-    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its location."""
+    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its
+    location."""
 
     name: ClassVar[str] = "nginx"
     start_seconds: ClassVar[float] = 60.0
@@ -72,7 +73,15 @@ class Nginx(Server):
         file = self.directory / "nginx.conf"
         file.write_text(text)
         (self.directory / "page.html").write_text("<html>no such page</html>")
-        return [str(self._program), "-p", str(self.directory), "-c", str(file), "-e", str(self.directory / "error.log")]
+        return [
+            str(self._program),
+            "-p",
+            str(self.directory),
+            "-c",
+            str(file),
+            "-e",
+            str(self.directory / "error.log"),
+        ]
 
     def _is_ready(self) -> bool:
         return requests.get(f"http://{self.host}:{self.port}/ready", timeout=_TIMEOUT_SECONDS).ok

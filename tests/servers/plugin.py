@@ -1,7 +1,8 @@
-"""Gives the real servers' fixtures to the tests of a folder, whose conftest imports `pytest_configure` from here.
+"""Gives the real servers' fixtures to the tests of a folder, whose conftest imports
+`pytest_configure` from here.
 
-The fixtures belong to the session and not to a folder, so that all folders share the servers. A run of other folders
-does not import what builds and starts them.
+The fixtures belong to the session and not to a folder, so that all folders share the servers. A run
+of other folders does not import what builds and starts them.
 """
 
 import pytest

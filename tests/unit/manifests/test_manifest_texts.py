@@ -12,7 +12,9 @@ from eurekube_sync.manifests.documents import Finding, read_documents
 def only(text: str) -> tuple[Any, list[str]]:
     """Value and findings of a text with one document."""
     (document,) = read_documents(text, file="f.yaml")
-    return document.value, [f"{finding.line} {finding.path} {finding.reason}" for finding in document.findings]
+    return document.value, [
+        f"{finding.line} {finding.path} {finding.reason}" for finding in document.findings
+    ]
 
 
 # PyYAML's safe values, without dates and with what JSON can hold.
@@ -22,9 +24,25 @@ SCALARS: list[tuple[str, Any]] = [
     *((word, None) for word in ("", "~", "null", "Null", "NULL")),
     *(
         (word, word)
-        for word in ("y", "oN", "inf", ".inf", "-.INF", ".nan", "=", "10%", "1e3", "0o17", "08", "1.0e+400")
+        for word in (
+            "y",
+            "oN",
+            "inf",
+            ".inf",
+            "-.INF",
+            ".nan",
+            "=",
+            "10%",
+            "1e3",
+            "0o17",
+            "08",
+            "1.0e+400",
+        )
     ),
-    *((word, word) for word in ("2026-01-01", "2026-11-23T03:12:04Z", ".", "0x", "0x1p3", "!thing x")),
+    *(
+        (word, word)
+        for word in ("2026-01-01", "2026-11-23T03:12:04Z", ".", "0x", "0x1p3", "!thing x")
+    ),
     *((word, 15) for word in ("15", "+15", "017", "0xF", "0b1111", "1_5")),
     *((word, 15.0) for word in ("15.0", "15.", "1.5e+1")),
     (".5", 0.5),
@@ -64,7 +82,10 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"a": [1, 2.0, true, null, "\\u00e9"], "b": {}}', {"a": [1, 2.0, True, None, "é"], "b": {}}),
     ('{\n\t"a": 1}', {"a": 1}),
     ('{"a": "\\ud83d\\ude00 \\/ \\\\ud83d\\\\ude00"}', {"a": "\U0001f600 / \\ud83d\\ude00"}),
-    ('{"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}', {"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}),
+    (
+        '{"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}',
+        {"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"},
+    ),
     ("", None),
     ("null", None),
     ("- 1", [1]),
@@ -92,7 +113,11 @@ BROKEN = [
     ("a: \ud800", "surrogate", 1),
     (BOMB, "aliases make this more than", 1),
     ("a: &x [*x]", "aliases make this deeper", 1),
-    ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)), "aliases make this deeper", 1),
+    (
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)),
+        "aliases make this deeper",
+        1,
+    ),
     ("a: &x {<<: *x, b: *x}", "aliases make this deeper", 1),
     ("a: *x", "found undefined alias", 1),
     ("[" * 900, "nested deeper", 1),
@@ -125,7 +150,9 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("text", "reason", "line"), BROKEN, ids=[text[:25].replace("\x00", "0") for text, *_ in BROKEN]
 )
-def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(text: str, reason: str, line: int) -> None:
+def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(
+    text: str, reason: str, line: int
+) -> None:
     (document,) = read_documents(text, file="f.yaml")
     assert document.value is None
     (finding,) = document.findings
@@ -159,4 +186,7 @@ def test_a_finding_prints_as_one_line() -> None:
     """It has file, line, severity, path and reason."""
     finding = Finding(file="a.yaml", document=1, line=3, path="$.spec", reason="is odd")
     assert str(finding) == "a.yaml:3: error: document 1: $.spec: is odd"
-    assert str(Finding(file="", document=1, line=None, path="$", reason="is odd")) == "error: document 1: $: is odd"
+    assert (
+        str(Finding(file="", document=1, line=None, path="$", reason="is odd"))
+        == "error: document 1: $: is odd"
+    )
