@@ -27,6 +27,8 @@ files.
 
 The schema has a default only for `spec.mode`; the program sets the others. Most strings also have a pattern: see
 [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml). `eurekube-sync validate FILES` checks manifests against all rules.
+It reads YAML as PyYAML does. A few values without quotes differ for kubectl: `y` and `n` are booleans there, `1e3`,
+`0o17` and `08` are numbers, and `12:30` is a string. Quotes make each of them a string everywhere.
 """
 
 

@@ -92,6 +92,9 @@ def trickling(
             thread.join()
 
 
+MOMENT = 0.4
+"""Seconds after which a call that is bounded by them ends: enough to open a connection on a busy
+machine."""
 SOON_SECONDS = 25
 """On the busiest machine a call that is bounded by a second ends in it; the adapters' own limits
 are longer, and what trickles here, or is silent, does not end by itself."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from eurekube_sync.manifests.yaml_text import Problem, Unparsable, YamlDocument, parse_yaml
+from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import Path, written
 
@@ -58,10 +57,11 @@ class Report:
 
     def __add__(self, other: Report) -> Report:
         return Report(
-            **{
-                one.name: getattr(self, one.name) + getattr(other, one.name)
-                for one in fields(Report)
-            }
+            findings=self.findings + other.findings,
+            files=self.files + other.files,
+            documents=self.documents + other.documents,
+            syncers=self.syncers + other.syncers,
+            others=self.others + other.others,
         )
 
     @property
@@ -79,12 +79,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a stream. The problems of an unreadable one say why."""
+    """One document of a stream."""
 
     file: str
     number: int  # 1-based; empty documents count
     value: Any  # plain dicts, lists and scalars; None for an empty or unreadable one
-    problems: Sequence[Problem] = ()
+    unparsable: Unparsable | None = None  # why it could not be read
     yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
     offset: int = 0  # lines of the file before this document
     template: int | None = (
@@ -93,10 +93,11 @@ class Document:
 
     @property
     def findings(self) -> list[Finding]:
-        return [
-            self.finding(path, reason, line=self.offset + line)
-            for line, path, reason in self.problems
-        ]
+        """Return why it could not be read, or nothing for a document that could."""
+        if self.unparsable is None:
+            return []
+        line = self.offset + self.unparsable.line
+        return [self.finding((), self.unparsable.reason, line=line)]
 
     def line(self, path: Path) -> int | None:
         return self.offset + self.yaml.line(path) if self.yaml else None
@@ -126,25 +127,25 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read a stream of YAML or JSON. A broken document does not hide the others."""
     text = text.removeprefix("\ufeff")
     if match := _SURROGATE.search(text):
-        problem = Problem(
-            text.count("\n", 0, match.start()) + 1, (), "half of a surrogate pair is no character"
-        )
-        return (Document(file=file, number=1, value=None, problems=[problem]),)
-    json_error = None
+        line = text.count("\n", 0, match.start()) + 1
+        return (_unread(text, Unparsable("half of a surrogate pair is no character", line), file),)
+    not_json = None
     if text.lstrip().startswith("{"):
         try:
             return tuple(_documents(text, _json_cuts(text), file, is_json=True))
         except json.JSONDecodeError as error:
-            json_error = Problem(
-                error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
-            )
+            reason = f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+            not_json = Unparsable(reason, error.lineno)
     documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
-    if json_error and any(document.yaml is None and document.problems for document in documents):
-        template = _template_line(text, 0)
-        return (
-            Document(file=file, number=1, value=None, problems=[json_error], template=template),
-        )
+    if not_json and any(document.unparsable for document in documents):
+        return (_unread(text, not_json, file),)
     return documents
+
+
+def _unread(text: str, unparsable: Unparsable, file: str) -> Document:
+    """Make the only document of a text that is not even a stream."""
+    template = _template_line(text, 0)
+    return Document(file=file, number=1, value=None, unparsable=unparsable, template=template)
 
 
 def _documents(
@@ -152,24 +153,21 @@ def _documents(
 ) -> Iterator[Document]:
     for number, (start, end) in enumerate(cuts, start=1):
         offset, part = text.count("\n", 0, start), text[start:end]
-        # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or folds
+        template = None if is_json else _template_line(part, offset)
         if is_json:
+            # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or
+            # folds.
             part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
+        yaml = unparsable = None
         try:
             yaml = parse_yaml(part)
-            problems = yaml.problems if yaml else []
         except Unparsable as error:
-            reason, line = error.args
-            yaml, problems = None, [Problem(line, (), reason)]
-        value, template = (
-            yaml.value if yaml else None,
-            None if is_json else _template_line(part, offset),
-        )
+            unparsable = error
         yield Document(
             file=file,
             number=number,
-            value=value,
-            problems=problems,
+            value=yaml.value if yaml else None,
+            unparsable=unparsable,
             yaml=yaml,
             offset=offset,
             template=template,

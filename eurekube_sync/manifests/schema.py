@@ -88,20 +88,38 @@ def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> 
         return [
             _conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)
         ]
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    if not isinstance(value, Mapping) or not (properties or others):
-        return value
+    if isinstance(value, Mapping) and (
+        schema.get("properties") or schema.get("additionalProperties")
+    ):
+        return _conformed_object(value, schema, path, unknown)
+    return value
+
+
+def _conformed_object(
+    obj: Mapping[str, Any], schema: Schema, path: Path, unknown: list[Fault]
+) -> dict[str, Any]:
+    properties = schema.get("properties", {})
     kept = {name: part["default"] for name, part in properties.items() if "default" in part}
-    for name, item in value.items():
-        part = properties.get(name, {} if others is True else others)
-        if part is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            unused = [other for other in properties if other not in value]
+    for name, value in obj.items():
+        part = properties.get(name, _of_others(schema))
+        if part is None:
+            unused = [field for field in properties if field not in obj]
             unknown.append(((*path, name), unknown_field(name, unused)))
-        elif item is not None or not part or part.get("nullable"):
-            kept[name] = _conformed(item, part or {}, (*path, name), unknown)
-        elif "default" in part:
-            kept[name] = part["default"]
+        elif value is None and part and not part.get("nullable"):
+            # A null is no value, so a default takes its place, even one under additionalProperties.
+            if "default" in part:
+                kept[name] = part["default"]
+        else:
+            kept[name] = _conformed(value, part, (*path, name), unknown)
     return kept
+
+
+def _of_others(schema: Schema) -> Schema | None:
+    """Return the schema of fields without one of their own, or None if there may be none."""
+    others = schema.get("additionalProperties")
+    if others is True or (others is None and schema.get("x-kubernetes-preserve-unknown-fields")):
+        return {}
+    return others
 
 
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
@@ -164,38 +182,32 @@ _STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call
 def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Check the names, labels and annotations of a `metadata` that meets the schema."""
     name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
-    if not name and not metadata.get("generateName"):
-        yield ("name",), 'field "name" is missing'
-    if name and (len(name) > 253 or not _DNS_SUBDOMAIN.fullmatch(name)):
-        yield (
-            ("name",),
-            f'"{name[:60]}" is not a DNS name: '
-            "lower-case letters, digits, hyphens and dots, at most 253",
-        )
-    if namespace and (len(namespace) > 63 or not _DNS_LABEL.fullmatch(namespace)):
-        text = (
-            f'"{namespace[:60]}" is not a namespace: '
-            "lower-case letters, digits and hyphens, at most 63"
-        )
-        yield ("namespace",), text
+    if name and not _fits(name, _DNS_SUBDOMAIN, 253):
+        rule = "lower-case letters, digits, hyphens and dots, at most 253"
+        yield ("name",), f'"{name[:60]}" is not a DNS name: {rule}'
+    elif not name and not metadata.get("generateName"):
+        yield ("name",), missing_field("name")
+    if namespace and not _fits(namespace, _DNS_LABEL, 63):
+        rule = "lower-case letters, digits and hyphens, at most 63"
+        yield ("namespace",), f'"{namespace[:60]}" is not a namespace: {rule}'
     for key, value in (metadata.get("labels") or {}).items():
-        yield from _key(("labels", key), key)
-        if value and (len(value) > 63 or not _NAME_PART.fullmatch(value)):
-            yield (
-                ("labels", key),
-                "a label's value has at most 63 letters, digits, dots, hyphens and underscores",
-            )
+        yield from _key_faults(("labels", key), key)
+        if value and not _fits(value, _NAME_PART, 63):
+            rule = "at most 63 letters, digits, dots, hyphens and underscores"
+            yield ("labels", key), f"a label's value has {rule}"
     for key in metadata.get("annotations") or ():
-        yield from _key(("annotations", key), key.lower())
+        yield from _key_faults(("annotations", key), key.lower())
 
 
-def _key(path: Path, key: str) -> Iterator[tuple[Path, str]]:
+def _key_faults(path: Path, key: str) -> Iterator[tuple[Path, str]]:
     """Check a qualified name: `name`, or `dns.prefix/name`."""
     prefix, slash, name = key.rpartition("/")
-    if slash and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(prefix)):
+    if slash and not _fits(prefix, _DNS_SUBDOMAIN, 253):
         yield path, f'"{prefix[:60]}" before the slash is not a DNS name'
-    if len(name) > 63 or not _NAME_PART.fullmatch(name):
-        yield (
-            path,
-            f'"{name[:60]}" is not a name: at most 63 letters, digits, dots, hyphens and underscores',
-        )
+    if not _fits(name, _NAME_PART, 63):
+        rule = "at most 63 letters, digits, dots, hyphens and underscores"
+        yield path, f'"{name[:60]}" is not a name: {rule}'
+
+
+def _fits(text: str, pattern: re.Pattern[str], most: int) -> bool:
+    return len(text) <= most and pattern.fullmatch(text) is not None

@@ -36,22 +36,21 @@ def validate_text(text: str, file: str) -> Report:
     findings: list[Finding] = []
     documents = syncers = others = 0
     for document in read_documents(text, file=file):
-        documents += document.value is not None or bool(document.findings)
-        found = [*document.findings]
-        for path, obj in _objects(document.value, ()) if document.value is not None else ():
+        found = document.findings
+        documents += document.value is not None or bool(found)
+        objects = () if document.value is None else _objects(document.value, ())
+        for path, obj in objects:
             kind = _kind(obj)
             if kind is None:
-                found.append(
-                    document.finding(path, "no Kubernetes object: apiVersion and kind are needed")
-                )
+                reason = "no Kubernetes object: apiVersion and kind are needed"
+                found.append(document.finding(path, reason))
             elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
             else:  # our kind or our group: one of them may be a typo
                 syncers += 1
                 found.extend(findings_of(document, path, obj))
-        if document.template is not None and any(
-            finding.severity is Severity.ERROR for finding in found
-        ):
+        has_error = any(finding.severity is Severity.ERROR for finding in found)
+        if has_error and document.template is not None:
             found = [document.finding((), _TEMPLATE, line=document.template)]
         findings.extend(found)
     unique = tuple(dict.fromkeys(findings))
@@ -60,24 +59,24 @@ def validate_text(text: str, file: str) -> Report:
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """Yield the value itself, or the items of a List, also of nested Lists."""
-    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{KIND}List"):
-        items = value.get("items")
-        for index, item in enumerate(items if isinstance(items, list) else ()):
-            yield from _objects(item, (*path, "items", index))
-    else:
+    if not isinstance(value, Mapping) or value.get("kind") not in ("List", f"{KIND}List"):
         yield path, value
+        return
+    items = value.get("items")
+    if isinstance(items, list):
+        for index, item in enumerate(items):
+            yield from _objects(item, (*path, "items", index))
 
 
 def _kind(obj: Any) -> str | None:
     """Return the kind of a Kubernetes object, or None for any other value."""
-    kind, version = (
-        (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
-    )
-    return (
-        kind
-        if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND)
-        else None
-    )
+    if not isinstance(obj, Mapping):
+        return None
+    kind = obj.get("kind")
+    if not isinstance(kind, str) or not kind:
+        return None
+    # Our own kind without an apiVersion is a mistake in a syncer, not some other document.
+    return kind if kind == KIND or isinstance(obj.get("apiVersion"), str) else None
 
 
 def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
@@ -130,18 +129,18 @@ def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str,
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
     """Return the faults of spec, metadata and status. For a value that the parser refuses, its
     message replaces that of the schema."""
-    ready, unknown = conformed(obj, object_schema())
+    ready, found = conformed(obj, object_schema())
     ready.setdefault("metadata", {})
-    by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
-    found = [*unknown, *_parse_faults(ready["spec"])] if "spec" in ready else unknown
+    if "spec" in ready:
+        found += _parse_faults(ready["spec"])
     reported = {("kind",), ("apiVersion",), *(path for path, _ in found)}
+    by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
     for path, reason in by_schema.items():
         if not any(path[:length] in reported for length in range(1, len(path) + 1)):
             found.append((path, reason))
     if not any(path[0] == "metadata" for path in by_schema):
-        found += (
-            (("metadata", *path), reason) for path, reason in metadata_faults(ready["metadata"])
-        )
+        for path, reason in metadata_faults(ready["metadata"]):
+            found.append((("metadata", *path), reason))
     return found
 
 
@@ -174,15 +173,17 @@ def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield warnings about valid values of an object without faults that are probably mistakes."""
     spec = conformed(obj, object_schema())[0]["spec"]
     # Callers use a VIP as the host of a URL. The VIP is the first of these three that is given.
-    vip: tuple[Path, str] = ("selector", "app"), spec["selector"].get("app") or ""
-    for field in ("appName", "vipAddress"):
-        vip = ((field,), spec[field]) if spec.get(field) else vip
-    for path, text in (vip, (("secureVipAddress",), spec.get("secureVipAddress", ""))):
+    vips = (
+        (("vipAddress",), spec.get("vipAddress")),
+        (("appName",), spec.get("appName")),
+        (("selector", "app"), spec["selector"].get("app")),
+    )
+    hosts = [(path, text) for path, text in vips if text][:1]
+    hosts.append((("secureVipAddress",), spec.get("secureVipAddress", "")))
+    for path, text in hosts:
         for name in filter(None, text.split(",")):
             if warning := host_name_warning(name):
                 yield ("spec", *path), warning
     if spec.get("service", {}).get("address") == "ClusterIP":
-        yield (
-            ("spec", "service", "address"),
-            "a ClusterIP is rarely reachable from outside the cluster",
-        )
+        reason = "a ClusterIP is rarely reachable from outside the cluster"
+        yield ("spec", "service", "address"), reason

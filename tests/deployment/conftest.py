@@ -21,8 +21,11 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.go_builds import helm
 from tests.servers.kube import KubernetesServers
 from tests.servers.kubelet import Kubelet
+from tests.servers.plugin import pytest_configure
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
+
+__all__ = ["pytest_configure"]
 
 RESTRICTED = {
     f"pod-security.kubernetes.io/{mode}{part}": value

@@ -13,8 +13,11 @@ from eurekube_sync.manifests.crd import load_crd
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
+from tests.servers.plugin import pytest_configure
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
+
+__all__ = ["pytest_configure"]
 
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD_NAME = "eurekasyncers.eurekube.io"

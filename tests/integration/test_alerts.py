@@ -13,7 +13,7 @@ from eurekube_sync.cli.monitoring import exposition
 from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.sources import Server
-from tests.servers.promtool import promtool
+from tests.servers.toolchains import promtool
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

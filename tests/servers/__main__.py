@@ -12,10 +12,9 @@ from .eureka import EurekaServer
 from .eureka_build import eureka
 from .go_builds import etcd, helm, kubernetes, oldest_kubernetes, toxiproxy
 from .kube import KubernetesServers
-from .nginx import nginx
 from .process import ServerError
-from .promtool import promtool
 from .pythons import IMAGE, NEWEST, locked_python, python
+from .toolchains import nginx, promtool
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,

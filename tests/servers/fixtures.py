@@ -1,5 +1,5 @@
-"""The servers as pytest fixtures, one each for a whole test session; a plugin for a conftest to
-name.
+"""The servers as pytest fixtures, one each for a whole test session; `tests.servers.plugin` loads
+them.
 
 A server that cannot be had fails the tests that ask for it; they are never skipped. Tests share
 these servers, so each makes its own namespaces and app names. A test that wants other options

@@ -1,20 +1,15 @@
-"""Owns a real nginx between the program and Eureka, and Debian's package of it.
-
-The package is unpacked and not installed. Knows nothing of Eureka but its address.
-"""
+"""Owns a real nginx between the program and Eureka. Knows nothing of Eureka but its address."""
 
 from __future__ import annotations
 
 import os
 import pwd
-import shutil
-from pathlib import Path
 from typing import ClassVar
 
 import requests
 
-from .cache import BuildError, cached, run_logged
 from .process import LOOPBACK, Server
+from .toolchains import nginx
 
 _TIMEOUT_SECONDS = 60.0
 _CONFIGURATION = """
@@ -46,26 +41,6 @@ http {{
     }}
 }}
 """
-
-
-def nginx() -> Path:
-    """The program of the machine, or Debian's. Raises BuildError where there is neither it nor
-    apt-get."""
-    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if found:
-        return Path(found)
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise BuildError("nginx is missing: put it on the PATH")
-
-    def build(folder: Path) -> None:
-        run_logged("nginx", ["apt-get", "download", "nginx"], directory=folder)
-        (package,) = folder.glob("*.deb")
-        run_logged("nginx", ["dpkg-deb", "--extract", package, folder / "unpacked"])
-        (folder / "unpacked" / "usr" / "sbin" / "nginx").rename(folder / "nginx")
-        shutil.rmtree(folder / "unpacked")
-        package.unlink()
-
-    return cached("nginx-debian", [], build) / "nginx"
 
 
 class Nginx(Server):

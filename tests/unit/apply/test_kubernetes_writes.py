@@ -30,7 +30,8 @@ from tests.unit.worlds.build import (
     stored,
     syncer,
 )
-from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire
+from tests.unit.worlds.clock import START, Clock
+from tests.unit.worlds.fakes import Cluster, FakeWorld, Wire
 
 
 @dataclass

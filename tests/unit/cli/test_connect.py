@@ -74,7 +74,7 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
             concurrency=2,
         )
         with connect(installation, clock) as world:
-            report = reconcile(world, PassSettings(owner="prod", deadline=10))
+            report = reconcile(world, PassSettings(owner="prod", deadline=3))
     assert isinstance(report.registry, Unknown)
     assert report.view is not None
     assert not isinstance(report.view.identity, Unknown)
@@ -135,7 +135,7 @@ def test_leases_are_renewed_while_the_credentials_program_hangs(
         installation = Installation(
             eureka_url=f"{eureka.url}/eureka",
             kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin}),
-            call_timeout=2,
+            call_timeout=0.5,
         )
         with connect(installation, clock) as world:
             identity = world.cluster.identity()

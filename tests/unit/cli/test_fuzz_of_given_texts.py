@@ -23,7 +23,7 @@ from eurekube_sync.desired.scope import _matches, _parts
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
 from tests.in_process.workers import InTurn
-from tests.unit.worlds.town import Town
+from tests.simulation.town import Town
 
 pytestmark = pytest.mark.fuzz
 

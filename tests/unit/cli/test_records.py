@@ -27,7 +27,7 @@ from tests.in_process.workers import InTurn
 from tests.simulation.chance import story
 from tests.simulation.run import run
 from tests.simulation.tale import tell
-from tests.unit.worlds.town import Town
+from tests.simulation.town import Town
 
 MORNING = datetime(2027, 1, 15, 9, tzinfo=UTC)
 PLANTED = "hunter2-s3cr3t"

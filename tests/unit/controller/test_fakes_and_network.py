@@ -9,7 +9,8 @@ import pytest
 
 from eurekube_sync.model.eureka import InstanceStatus
 from tests.unit.worlds.build import DOWN, OUT, UP, instance, key
-from tests.unit.worlds.fakes import Clock, Registry, Wire
+from tests.unit.worlds.clock import Clock
+from tests.unit.worlds.fakes import Registry, Wire
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "127.0.0.1"])

@@ -26,7 +26,8 @@ from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUn
 from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import endpoint, piece, service, syncer
-from tests.unit.worlds.fakes import Clock, FakeWorld
+from tests.unit.worlds.clock import Clock
+from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.lock import NAME, Store
 
 GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 2 renewed")
@@ -669,7 +670,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(
     EVENTS,
     st.sampled_from([-1e6, 0.0, 1e6]),

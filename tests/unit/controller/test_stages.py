@@ -16,7 +16,8 @@ from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import NS, endpoint, foreign, piece, service, stored, syncer
 from tests.unit.worlds.build import instance as wanted
-from tests.unit.worlds.fakes import Clock, FakeWorld
+from tests.unit.worlds.clock import Clock
+from tests.unit.worlds.fakes import FakeWorld
 
 SECONDS = 100.0
 STAGES = {

@@ -27,7 +27,8 @@ from tests.unit.worlds.build import (
     stored,
     syncer,
 )
-from tests.unit.worlds.fakes import START, FakeWorld
+from tests.unit.worlds.clock import START
+from tests.unit.worlds.fakes import FakeWorld
 
 SHOP = "shop"
 ALLOWED = Scope(allowed=frozenset({(NS, SHOP)}))

@@ -19,8 +19,6 @@ from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_text
-from tests.integration.test_daemon_starts import STARTS_VARIABLE
-from tests.servers.cache import CACHE_VARIABLE
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -105,9 +103,8 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
         "--overwrite",
     }
 )
-OTHER_VARIABLES = frozenset(
-    {PASSWORD_VARIABLE, CACHE_VARIABLE, STARTS_VARIABLE, "EUREKUBE_SYNC_DEBUG"}
-)
+OF_TESTS = re.findall(r"EUREKUBE_SYNC_TEST_\w+", (ROOT / "tox.ini").read_text())
+OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, *OF_TESTS, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(
     r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL
 )  # an indented block in a numbered step
@@ -337,6 +334,20 @@ def test_the_architecture_has_a_line_for_each_folder() -> None:
         file.parent.relative_to(package).as_posix() for file in package.glob("*/**/__init__.py")
     }
     assert sorted(named) == sorted(folders)
+
+
+def test_the_unit_tests_import_nothing_of_the_real_servers() -> None:
+    """That would build and start nothing, but it takes half a second and the manager of Java's
+    archives."""
+    folders = "servers|contract|integration|deployment|image|soak"
+    imports = re.compile(rf"^\s*(?:from|import) tests\.(?:{folders})\b", re.MULTILINE)
+    files = [
+        ROOT / "tests" / "conftest.py",
+        ROOT / "tests" / "planted.py",
+        *(ROOT / "tests" / "unit").rglob("*.py"),
+    ]
+    assert len(files) > 150
+    assert [str(file) for file in files if imports.search(file.read_text())] == []
 
 
 def test_each_file_says_what_it_does() -> None:

@@ -33,7 +33,7 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from tests.unit.explain.world import Asked, Details
+from tests.unit.worlds.asked import Asked, Details
 from tests.unit.worlds.build import NS, endpoint, instance, stored
 
 NOW = 1_800_000_000.0

@@ -12,7 +12,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.explain.links import Explanation, Link, Part
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Cause, Listed, Unknown
-from tests.unit.explain.world import Asked, text
+from tests.unit.worlds.asked import Asked, text
 from tests.unit.worlds.build import NS, endpoint, nowhere, piece, service, syncer
 
 FEW = BrakeLimits(loss_percent=10, loss_floor=0, app_loss_floor=0, apps_percent=100, apps_floor=100)

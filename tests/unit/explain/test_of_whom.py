@@ -18,7 +18,7 @@ from eurekube_sync.model.kubernetes import GoodPass, LockName, LockRecord, PodCo
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.ports import LockStore
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, changed, endpoint, key, piece, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

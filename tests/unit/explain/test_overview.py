@@ -13,7 +13,7 @@ from eurekube_sync.explain.links import Outcome
 from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need
 from eurekube_sync.model.kubernetes import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.unit.explain.world import Asked
+from tests.unit.worlds.asked import Asked
 from tests.unit.worlds.build import NS, endpoint, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

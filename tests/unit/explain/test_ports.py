@@ -8,7 +8,7 @@ from dataclasses import replace
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, EndpointPort, ServicePort
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 
 STRAY = replace(

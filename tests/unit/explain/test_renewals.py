@@ -14,7 +14,7 @@ from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.overview import Overview, code_of_overview, renewals_to_read
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import LIST_LAG, InstanceStatus
-from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, changed, endpoint, key, piece, service, syncer
 from tests.unit.worlds.fakes import Registry
 

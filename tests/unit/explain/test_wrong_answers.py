@@ -25,7 +25,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, changed, endpoint, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -21,7 +21,8 @@ from tests.unit.worlds.build import (
     syncer,
     view,
 )
-from tests.unit.worlds.fakes import Clock, Cluster, Wire
+from tests.unit.worlds.clock import Clock
+from tests.unit.worlds.fakes import Cluster, Wire
 
 
 @pytest.fixture

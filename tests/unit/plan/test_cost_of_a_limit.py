@@ -34,7 +34,7 @@ from tests.unit.worlds.build import (
 )
 
 SUSPENDED = Rival(SyncerRef(NS, "suspended"), Right.AGE)
-OTHERS = 1000
+OTHERS = 500
 
 
 class CountingKey(InstanceKey):
@@ -126,7 +126,7 @@ def test_ten_times_as_many_endpoints_cost_about_ten_times_as_much(
 ) -> None:
     """With a number, a percentage of the pods, or a share of the VIP."""
     limit = Limit(measure=measure, value=value)
-    assert operations(10_000, limit) < 12 * operations(1000, limit)
+    assert operations(5000, limit) < 12 * operations(500, limit)
 
 
 def test_the_count_sees_a_search_in_a_list() -> None:

@@ -57,11 +57,11 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, changed
+from tests.unit.worlds.clock import Clock
 
 T = TypeVar("T")
 Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
 
-START = 1_800_000_000.0
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="not asked for")
 _FAILED = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
 _READS = frozenset(
@@ -84,26 +84,6 @@ _READS = frozenset(
 
 class Killed(BaseException):
     """The program ends here, as after SIGKILL."""
-
-
-class Clock:
-    """A clock that moves only when it is told to."""
-
-    def __init__(self, now: float = START) -> None:
-        self.time = now
-        self.stopped = False
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-
-    def stopping(self) -> bool:
-        return self.stopped
 
 
 class When(Enum):

@@ -50,6 +50,7 @@ from tests.unit.worlds.build import (
     service,
     syncer,
 )
+from tests.unit.worlds.clock import Clock
 
 NAMES = ("http://one:8761/eureka", "http://two:8761/eureka", "http://three:8761/eureka")
 NOW = 2_000_000_000_000
@@ -61,7 +62,7 @@ class Server:
     """An embedded server behind our own client. It counts its calls and can be unplugged."""
 
     name: str
-    clock: fakes.Clock
+    clock: Clock
     limit: TimeLimit
     eureka: FullEureka = field(init=False)
     client: EurekaClient = field(init=False)
@@ -141,7 +142,7 @@ class Site:
         ask_seconds: float = ASK_SECONDS,
         lease_duration: float = 300,
     ) -> None:
-        self.clock = fakes.Clock()
+        self.clock = Clock()
         self.limit = TimeLimit(self.clock)
         self.servers = [Server(name, self.clock, self.limit) for name in NAMES[:number]]
         for server in self.servers:
@@ -1187,7 +1188,7 @@ class Crowded(EurekaClient):
 def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     """A server gets at most two batches of registrations at a time, whatever the number of workers.
     Renewals have no such limit."""
-    clock, server = fakes.Clock(), Crowded()
+    clock, server = Clock(), Crowded()
     batches = EverywhereBatches(
         servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()
     )

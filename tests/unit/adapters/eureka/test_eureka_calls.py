@@ -28,6 +28,7 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.in_process.eureka import InProcessAdapter
+from tests.unit.worlds.clock import Clock
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'
@@ -45,28 +46,6 @@ INSTANCE = Instance(
     lease=LeaseTimes(30, 300),
     metadata={"eurekube.owner": "prod"},
 )
-
-
-@dataclass(slots=True)
-class FakeClock:
-    """Time that passes only by sleeping."""
-
-    time: float = 1_795_248_000.0
-    slept: list[float] = field(default_factory=list)
-    stopped: bool = False
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
-
-    def stopping(self) -> bool:
-        return self.stopped
 
 
 class Highest:
@@ -99,14 +78,14 @@ class Server:
 def connect(
     *answers: Response | Exception,
     url: str = "http://eureka:8761/eureka",
-    clock: FakeClock | None = None,
+    clock: Clock | None = None,
     agrees: bool = False,
     **options: Any,
 ) -> tuple[EurekaClient, Server]:
     server = Server(list(answers), agrees=agrees)
     client = EurekaClient(
         ConnectionOptions(address=EurekaAddress.parse(url), **options),
-        clock=clock or FakeClock(),
+        clock=clock or Clock(),
         random=Highest(),
         adapter=InProcessAdapter(server.handle),
     )
@@ -351,7 +330,7 @@ class TestLists:
         ).encode()
         client = EurekaClient(
             ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka")),
-            clock=FakeClock(),
+            clock=Clock(),
             random=Highest(),
             adapter=InProcessAdapter(Server([Response(status=200, body=body)]).handle),
         )
@@ -764,7 +743,7 @@ class TestRetries:
     def test_a_transient_failure_is_tried_again(self, failure: Response | Exception) -> None:
         """The call is repeated after a wait. This also holds for a POST, which is idempotent
         here."""
-        clock = FakeClock()
+        clock = Clock()
         client, server = connect(failure, failure, Response(status=204), clock=clock)
         client.register(INSTANCE, dirty_timestamp=1)
         assert len(server.requests) == 3
@@ -774,7 +753,7 @@ class TestRetries:
     @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 500])
     def test_a_final_answer_is_not_repeated(self, status: int) -> None:
         """A repetition would give the same answer."""
-        clock = FakeClock()
+        clock = Clock()
         client, server = connect(Response(status=status), clock=clock)
         with contextlib.suppress(RegistryError):
             client.renew(KEY)
@@ -793,26 +772,26 @@ class TestRetries:
 
     def test_retry_after_is_waited_for(self) -> None:
         """`Retry-After`, in seconds or as a date, is the shortest wait."""
-        clock = FakeClock(time=1_795_248_000.0)
+        clock = Clock(time=1_795_248_000.0)
         date = "Sat, 21 Nov 2026 08:00:06 GMT"
         busy = Response(status=429, headers={"Retry-After": "3"})
         later = Response(status=503, headers={"Retry-After": date})
         connect(busy, Response(status=200), clock=clock)[0].renew(KEY)
         assert clock.slept == [3.0]
-        dated = FakeClock(time=1_795_248_000.0)
+        dated = Clock(time=1_795_248_000.0)
         connect(later, Response(status=200), clock=dated)[0].renew(KEY)
         assert dated.slept == [6.0]
 
     def test_a_long_retry_after_is_not_waited_for(self) -> None:
         """A `Retry-After` beyond the limit ends the call."""
-        clock = FakeClock()
+        clock = Clock()
         client, server = connect(Response(status=429, headers={"Retry-After": "3600"}), clock=clock)
         assert isinstance(error_of(lambda: client.renew(KEY)), RegistryUnavailable)
         assert (len(server.requests), clock.slept) == (1, [])
 
     def test_nothing_is_repeated_when_the_program_stops(self) -> None:
         """After SIGTERM no further try begins."""
-        clock = FakeClock(stopped=True)
+        clock = Clock(stopped=True)
         client, server = connect(TimeoutError(), clock=clock)
         error_of(lambda: client.renew(KEY))
         assert (len(server.requests), clock.slept) == (1, [])
@@ -824,7 +803,7 @@ class TestRetries:
             def random(self) -> float:
                 return 0.1
 
-        clock = FakeClock()
+        clock = Clock()
         client = EurekaClient(
             ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), retries=3),
             clock=clock,

@@ -22,29 +22,17 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from tests.in_process.eureka import InProcessAdapter
 from tests.unit.adapters.eureka.test_eureka_calls import EMPTY
+from tests.unit.worlds.clock import Clock
 
 ODD = '@:/%é "'
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 
 
 @dataclass(slots=True)
-class FakeClock:
-    """Time that passes only when a test says so. Files get its time as their modification time."""
+class FileClock(Clock):
+    """Files get its time as their modification time."""
 
-    time: float = 1_795_248_000.0
     folder: Path = field(default=Path())
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-
-    def stopping(self) -> bool:
-        return False
 
     def write(self, content: bytes, *, name: str = "password") -> Path:
         """Write a file with the clock's time."""
@@ -55,12 +43,12 @@ class FakeClock:
 
 
 @pytest.fixture
-def clock(tmp_path: Path) -> FakeClock:
+def clock(tmp_path: Path) -> FileClock:
     """A clock with a folder."""
-    return FakeClock(folder=tmp_path)
+    return FileClock(folder=tmp_path)
 
 
-def secret(clock: FakeClock, content: bytes) -> SecretFile:
+def secret(clock: FileClock, content: bytes) -> SecretFile:
     """A password file that was written long ago."""
     path = clock.write(content)
     clock.time += 100
@@ -68,7 +56,7 @@ def secret(clock: FakeClock, content: bytes) -> SecretFile:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str) -> None:
+def test_the_end_of_the_line_is_no_part_of_a_password(clock: FileClock, end: str) -> None:
     """One trailing newline is removed. A space at the end belongs to the password."""
     assert secret(clock, f"{ODD} {end}".encode())() == f"{ODD} "
 
@@ -85,7 +73,7 @@ def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str
     ],
 )
 def test_a_file_that_holds_no_password_is_refused_at_the_start(
-    clock: FakeClock, content: bytes, why: str
+    clock: FileClock, content: bytes, why: str
 ) -> None:
     """The error names the option, the file and the reason. It does not quote the content."""
     with pytest.raises(ConfigurationError, match=why) as caught:
@@ -95,14 +83,14 @@ def test_a_file_that_holds_no_password_is_refused_at_the_start(
 
 
 @pytest.mark.parametrize("name", ["absent", "."])
-def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, name: str) -> None:
+def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FileClock, name: str) -> None:
     """The error names the missing file, or the folder, with the system's reason."""
     with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|it is a folder)"):
         SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
-def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> None:
+def test_a_pipe_is_refused_and_not_waited_for(clock: FileClock, link: bool) -> None:
     """A read from a pipe without a writer would never end."""
     pipe = clock.folder / "pipe"
     os.mkfifo(pipe)
@@ -117,7 +105,7 @@ def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> N
 
 
 def test_a_file_that_became_a_pipe_changes_nothing(
-    clock: FakeClock, caplog: pytest.LogCaptureFixture
+    clock: FileClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The last content stays in use, and one warning says so."""
     password = secret(clock, b"s3cret")
@@ -132,7 +120,7 @@ def test_a_file_that_became_a_pipe_changes_nothing(
     ]
 
 
-def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
+def test_a_changed_file_is_believed_after_a_second(clock: FileClock) -> None:
     """A file that changed within the last second may be half written."""
     password = secret(clock, b"old\n")
     clock.write(b"ne")
@@ -146,7 +134,7 @@ def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
     assert password() == "new"
 
 
-def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClock) -> None:
+def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FileClock) -> None:
     """The first call of a pass uses a password that was written between two passes."""
     password = secret(clock, b"old\n")
     clock.write(b"new\n")
@@ -154,7 +142,7 @@ def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClo
     assert password() == "new"
 
 
-def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock) -> None:
+def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FileClock) -> None:
     """A file server's clock may be ahead of ours."""
     password = secret(clock, b"old\n")
     clock.time += 3600
@@ -167,7 +155,7 @@ def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock)
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines\n", b"\xff"])
 def test_a_file_that_became_unusable_changes_nothing(
-    clock: FakeClock, content: bytes, caplog: pytest.LogCaptureFixture
+    clock: FileClock, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The last content stays in use, and one warning says so. The next valid content is used."""
     password = secret(clock, b"old\n")
@@ -182,7 +170,7 @@ def test_a_file_that_became_unusable_changes_nothing(
 
 
 def test_a_file_that_is_gone_changes_nothing(
-    clock: FakeClock, caplog: pytest.LogCaptureFixture
+    clock: FileClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The last content stays in use, and one warning says so. A new file is used."""
     password = secret(clock, b"old\n")
@@ -194,7 +182,7 @@ def test_a_file_that_is_gone_changes_nothing(
     assert password() == "new"
 
 
-def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
+def test_a_secret_that_kubernetes_swaps_is_seen(clock: FileClock) -> None:
     """The file of a mounted secret is a link into a folder that Kubernetes replaces as a whole."""
     for number, content in ((1, b"old\n"), (2, b"new\n")):
         (clock.folder / f"..{number}").mkdir()
@@ -210,13 +198,13 @@ def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
     assert password() == "new"
 
 
-def test_a_user_with_a_colon_is_refused(clock: FakeClock) -> None:
+def test_a_user_with_a_colon_is_refused(clock: FileClock) -> None:
     """In basic authentication, a server would read the part after the colon as the password."""
     with pytest.raises(ConfigurationError, match="colon"):
         make_login(user="a:b", password="c")
 
 
-def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
+def test_each_call_carries_the_login_of_the_moment(clock: FileClock) -> None:
     """The client reads the login before each call, and encodes it in UTF-8 (RFC 7617)."""
     seen: list[str] = []
 

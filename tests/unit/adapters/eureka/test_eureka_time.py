@@ -23,6 +23,7 @@ from eurekube_sync.model.sources import Cause, Unknown
 from tests.in_process.eureka import InProcessAdapter
 from tests.trickling import (
     HEAD,
+    MOMENT,
     NEVER_ENDING_HANDSHAKE,
     NEVER_ENDING_HEAD,
     SOON_SECONDS,
@@ -30,7 +31,8 @@ from tests.trickling import (
     stopped_when_asked,
     trickling,
 )
-from tests.unit.adapters.eureka.test_eureka_calls import FakeClock, Highest
+from tests.unit.adapters.eureka.test_eureka_calls import Highest
+from tests.unit.worlds.clock import Clock
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 
@@ -49,14 +51,14 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
     try."""
     with (
         trickling(at_once) as server,
-        client(server.url, SystemClock(), answer_timeout=1) as eureka,
+        client(server.url, SystemClock(), answer_timeout=MOMENT) as eureka,
     ):
         watch = Stopwatch()
         source = eureka.list_instances()
         assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNAVAILABLE
-    assert "was not answered completely in 1 s" in source.message
+    assert f"was not answered completely in {MOMENT} s" in source.message
     assert server.calls == 1
 
 
@@ -67,7 +69,7 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         source = eureka.list_instances()
         with pytest.raises(RegistryUnavailable, match="was not tried"):
@@ -87,7 +89,7 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
@@ -120,7 +122,7 @@ def test_a_stop_ends_a_trickling_answer() -> None:
 
 
 def in_process(
-    clock: FakeClock, limit: TimeLimit, answer: Response
+    clock: Clock, limit: TimeLimit, answer: Response
 ) -> tuple[EurekaClient, list[Request]]:
     asked: list[Request] = []
 
@@ -135,7 +137,7 @@ def in_process(
 
 def test_nothing_is_tried_when_nothing_is_left() -> None:
     """No call begins after the limit. The list is Unknown."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=200))
     limit.end = clock.monotonic()
@@ -149,7 +151,7 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 def test_no_retry_waits_beyond_the_limit() -> None:
     """A wait longer than the time that is left does not begin. The error is that of the last
     try."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=503))
     limit.end = clock.monotonic() + 0.5
@@ -160,7 +162,7 @@ def test_no_retry_waits_beyond_the_limit() -> None:
 
 def test_a_limit_that_is_lifted_bounds_nothing() -> None:
     """A later stage may have more time."""
-    clock = FakeClock()
+    clock = Clock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=404))
     limit.end = clock.monotonic()
@@ -176,7 +178,7 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
     limit = TimeLimit(clock)
     with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
         with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
-            limit.end = clock.monotonic() + 1
+            limit.end = clock.monotonic() + MOMENT
             watch = Stopwatch()
             with pytest.raises(
                 RegistryUnavailable, match="was not answered in the time that was left"
@@ -207,7 +209,7 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)

@@ -27,6 +27,7 @@ from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.embedded.kubernetes import FullKubernetes
 from tests.trickling import (
     HEAD,
+    MOMENT,
     NEVER_ENDING_HEAD,
     SOON_SECONDS,
     Stopwatch,
@@ -68,14 +69,14 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
     try."""
     clock = SystemClock()
     with trickling(at_once) as server:
-        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer_seconds=1)
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer_seconds=MOMENT)
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
     assert message == (
         f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered completely "
-        "in 1 s: the server or "
-        "the network is too slow"
+        f"in {MOMENT} s: "
+        "the server or the network is too slow"
     )
     assert server.calls == 1
 
@@ -90,7 +91,7 @@ def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_pat
     namespaces = [f"n-{number}" for number in range(50)]
     with trickling(at_once) as server:
         cluster = client(server.url, tmp_path, clock, limit)
-        limit.end = clock.monotonic() + 1
+        limit.end = clock.monotonic() + MOMENT
         watch = Stopwatch()
         listed = cluster.list_services(namespaces)
         assert "in the time that was left" in unavailable(listed.of("n-0"))

@@ -14,7 +14,8 @@ from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import CrdAge
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from tests.unit.adapters.kubernetes.world import START, CountingClock, Half, World, answer
+from tests.unit.adapters.kubernetes.world import START, Half, World, answer
+from tests.unit.worlds.clock import Clock
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 EMPTY = {
@@ -341,7 +342,7 @@ def test_the_age_of_a_crd_is_told_by_a_clock_of_ours_that_is_ahead(
     world: World, ours: float, later: float
 ) -> None:
     """Instances have times of our clock. A clock that is behind makes them only older."""
-    clock = CountingClock(time=world.clock.now() + ours)
+    clock = Clock(time=world.clock.now() + ours)
     cluster = KubernetesCluster(world.connection, clock=clock, random=Half())
     assert cluster.crd_live() == Complete(data=CrdAge(START, START + later))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +15,17 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import SyncerObject
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection
+from tests.unit.worlds.clock import Clock
 
 DEFINITION: Any = yaml.safe_load(
     (Path(__file__).parents[4] / "crds" / "eurekasyncer.yaml").read_text()
 )
-START = 1_767_323_045.0
+START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
 
 Fault = Callable[[Request, int], Response | None]
 """It gets a request and its number from 1. It returns another answer, or None to let the request
 pass. It may raise."""
-
-
-@dataclass(slots=True)
-class CountingClock:
-    """Time that passes only while somebody sleeps."""
-
-    time: float = START
-    slept: list[float] = field(default_factory=list)
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
-
-    def stopping(self) -> bool:
-        return False
 
 
 class Half:
@@ -60,7 +39,7 @@ class World:
     """An API server and our client of it."""
 
     def __init__(self, **options: Any) -> None:
-        self.clock = CountingClock()
+        self.clock = Clock(START)
         self.server = FullKubernetes(self.clock.now, definitions=[DEFINITION], **options)
         self.requests: list[Request] = []
         self.fault: Fault = lambda request, number: None

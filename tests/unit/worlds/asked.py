@@ -1,4 +1,4 @@
-"""A fake world for questions to `explain` and `status`."""
+"""Questions of `explain` and `status` to the fake world."""
 
 from __future__ import annotations
 

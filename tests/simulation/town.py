@@ -52,7 +52,7 @@ _SYNCERS = "/apis/eurekube.io/v1/namespaces/{}/eurekasyncers"
 
 @cache
 def _definition() -> Any:
-    return yaml.safe_load((Path(__file__).parents[3] / "crds" / "eurekasyncer.yaml").read_text())
+    return yaml.safe_load((Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml").read_text())
 
 
 class Clock:

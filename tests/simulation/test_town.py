@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eurekube_sync.brake.holds import HoldReason
-from tests.unit.worlds.town import REST, TEAM, App, Town, reasons
+from tests.simulation.town import REST, TEAM, App, Town, reasons
 
 TEAMS = {3: 2, 20: 4, 100: 5}
 """The number of the team's apps, by the number of the town's."""
