@@ -287,6 +287,16 @@ def test_250_of_ours_are_registered_renewed_and_cancelled(client: EurekaClient, 
     assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [404] * 250
 
 
+def test_250_of_ours_are_read_in_one_call(client: EurekaClient, app: str) -> None:
+    """As an uncached read of each shows them. One that is absent shows nothing."""
+    keys = [InstanceKey(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)]
+    items = [ours.register(Dated(wanted(*key), 1_795_248_000_785)) for key in keys[:249]]
+    assert sent(client, items) == [200] * 249
+    readings = client.read_instances([ours.reading(key) for key in keys])
+    assert readings == [client.read_instance(key) for key in keys]
+    assert readings[249] is None
+
+
 def test_ids_may_contain_characters_that_a_path_may_not(client: EurekaClient, app: str) -> None:
     """A batch has no path: such ids of others do no harm beside ours."""
     keys = [InstanceKey(app, id_) for id_ in ("a/b", "x y%;é<", '"\\')]
