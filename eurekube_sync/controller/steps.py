@@ -16,7 +16,6 @@ from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
@@ -133,11 +132,7 @@ def _read_again(
         if not unread:
             return (desired, plan), observed
         absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-        renewable: list[InstanceKey] = []
-        for key in unread:
-            instance = observed.ours.get(key)
-            if instance is not None and key not in apart and not is_gone(instance):
-                renewable.append(key)
+        renewable = [key for key in unread if key in observed.ours and key not in apart]
         unlisted = [*absent, *(key for key in unread if key in gone)]
         readings = found.applier.read(unread, unlisted, plan.in_the_way, renewable)
         memory.own_writes.settle(readings)
