@@ -1,4 +1,5 @@
-"""`python -m bench`: what the program costs at 600, 1,000, 10,000 and 60,000 instances, beside a floor and a loop."""
+"""`python -m bench`: what the program costs at 600, 1,000, 10,000 and 60,000 instances, beside a
+floor and a loop."""
 
 from __future__ import annotations
 
@@ -24,15 +25,28 @@ _LOOP_UP_TO = 10_000
 def main(arguments: list[str]) -> int:
     """Prints a table; writes JSON, the page and its plot where it is asked to."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--sizes", default="600,1000,10000,60000", help="instances, with commas (default: %(default)s)")
-    parser.add_argument("--embedded", action="store_true", help="against the embedded servers, for development")
-    parser.add_argument("--rounds", type=int, default=3, help="of the steady one-shot (default: %(default)s)")
-    parser.add_argument("--no-loop", action="store_true", help=f"never the plain loop (above {_LOOP_UP_TO:,}: never)")
+    parser.add_argument(
+        "--sizes",
+        default="600,1000,10000,60000",
+        help="instances, with commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--embedded", action="store_true", help="against the embedded servers, for development"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of the steady one-shot (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--no-loop",
+        action="store_true",
+        help=f"never the plain loop (above {_LOOP_UP_TO:,}: never)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument(
         "--record",
         action="store_true",
-        help=f"write docs/{_PAGE.name} after each size; it keeps other sizes that this machine recorded before",
+        help=f"write docs/{_PAGE.name} after each size; it keeps other sizes that this machine "
+        "recorded before",
     )
     parser.add_argument("extra", nargs="*", help="options for the program, after --")
     options = parser.parse_args(arguments)

@@ -1,6 +1,8 @@
-"""Runs a program as a process of its own and says what it cost: wall clock, processor time, peak of memory.
+"""Runs a program as a process of its own and says what it cost: wall clock, processor time, peak of
+memory.
 
-The peak is VmHWM of the program alone: the ru_maxrss of a child can be that of the process that started it.
+The peak is VmHWM of the program alone: the ru_maxrss of a child can be that of the process that
+started it.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class Child:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._begun = time.perf_counter()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment())
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
+        )
         self._peak = 0.0
         self._said = b""
         self._watching = threading.Thread(target=self._watch, daemon=True)
@@ -86,7 +90,8 @@ class Child:
         self._process.terminate()
 
     def wait(self, *, exits: Sequence[int] = (0,)) -> Cost:
-        """Until it ends; RuntimeError with what it said when its exit code is another one, or it takes too long."""
+        """Until it ends; RuntimeError with what it said when its exit code is another one, or it
+        takes too long."""
         late = threading.Timer(_LONGEST_SECONDS, self._process.kill)
         late.start()
         try:
@@ -99,7 +104,9 @@ class Child:
         self._watching.join()
         if self._process.returncode not in exits:
             raise RuntimeError(f"exit code {self._process.returncode}: {self.said[-3000:]}")
-        return Cost(wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=self._peak, begun=self._begun)
+        return Cost(
+            wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=self._peak, begun=self._begun
+        )
 
     def _watch(self) -> None:
         while self._process.returncode is None:

@@ -1,7 +1,9 @@
-"""`python -m bench.density`: how dense the code is, as syntax trees without imports, docstrings and annotations.
+"""`python -m bench.density`: how dense the code is, as syntax trees without imports, docstrings and
+annotations.
 
-A code line is one on which a syntax node begins. A branch is an `if`, a loop, a ternary, an `except`, a `case`, a
-`with`, an `assert`, each `for` and `if` of a comprehension, and each further operand of `and` or `or`.
+A code line is one on which a syntax node begins. A branch is an `if`, a loop, a ternary, an
+`except`, a `case`, a `with`, an `assert`, each `for` and `if` of a comprehension, and each further
+operand of `and` or `or`.
 """
 
 from __future__ import annotations
@@ -78,7 +80,9 @@ class Density:
 
 def measure(paths: list[Path]) -> Density:
     """Count the files' nodes, folds and branches."""
-    nodes = lines = comprehensions = ternaries = nested = loops_over_one = comment_lines = all_lines = 0
+    nodes = lines = comprehensions = ternaries = nested = loops_over_one = comment_lines = (
+        all_lines
+    ) = 0
     branching: list[tuple[int, str]] = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
@@ -94,7 +98,10 @@ def measure(paths: list[Path]) -> Density:
         nested += sum(_holds_a_fold(node) for node in walked if isinstance(node, _Folded))
         loops_over_one += sum(_loops_over_one(node) for node in walked)
         for function in walked:
-            if isinstance(function, _Function) and (branches := _branches(function)) > _MANY_BRANCHES:
+            if (
+                isinstance(function, _Function)
+                and (branches := _branches(function)) > _MANY_BRANCHES
+            ):
                 branching.append((branches, f"{path.relative_to(_PACKAGE.parent)}:{function.name}"))
     return Density(
         nodes=nodes,
@@ -135,11 +142,22 @@ def rows(density: Density) -> Iterator[str]:
     """Yield a row for each figure, with its goal."""
     per_hundred = 100 / density.lines
     yield f"syntax nodes                      {density.nodes:9,}   goal: at most 130,000"
-    yield f"nodes a code line                 {density.nodes / density.lines:9.1f}   goal: at most 7"
-    yield f"comprehensions a 100 code lines   {density.comprehensions * per_hundred:9.1f}   goal: at most 2.5"
-    yield f"ternaries a 100 code lines        {density.ternaries * per_hundred:9.1f}   goal: at most 2"
+    yield (
+        f"nodes a code line                 {density.nodes / density.lines:9.1f}   goal: at most 7"
+    )
+    yield (
+        f"comprehensions a 100 code lines   {density.comprehensions * per_hundred:9.1f}   goal: "
+        "at most 2.5"
+    )
+    yield (
+        f"ternaries a 100 code lines        {density.ternaries * per_hundred:9.1f}   goal: at "
+        "most 2"
+    )
     yield f"folds that hold another one       {density.nested:9,}   goal: at most 10"
-    yield f"functions with over {_MANY_BRANCHES} branches   {len(density.branching):9,}   goal: at most 10"
+    yield (
+        f"functions with over {_MANY_BRANCHES} branches   {len(density.branching):9,}   goal: "
+        "at most 10"
+    )
     yield f"loops over a variable `one`       {density.loops_over_one:9,}   goal: 0"
     share = 100 * density.comment_lines / density.all_lines
     yield f"comment lines                     {share:8.1f}%   the models: 6 to 12%"
@@ -149,7 +167,9 @@ def main() -> None:
     """Print the figures of the package, or of the given files and folders."""
     parser = argparse.ArgumentParser(prog="python -m bench.density", description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path, default=[_PACKAGE], help="files or folders")
-    parser.add_argument("--functions", action="store_true", help="list the functions with many branches")
+    parser.add_argument(
+        "--functions", action="store_true", help="list the functions with many branches"
+    )
     options = parser.parse_args()
     files: list[Path] = []
     for path in options.paths:

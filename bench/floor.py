@@ -1,8 +1,10 @@
-"""The least that any program has to do: fetch all lists and discard them, and send the writes in batches of 250.
+"""The least that any program has to do: fetch all lists and discard them, and send the writes in
+batches of 250.
 
-`python -m bench.floor WHERE.json`: a process of its own, without a client library, and nothing is read of any answer.
-`WHERE` is what `bench.measure` writes: the addresses, and how many instances there are; `register` says that these are
-registered first, and that each syncer gets a finalizer before and a status after it, 16 at a time.
+`python -m bench.floor WHERE.json`: a process of its own, without a client library, and nothing is
+read of any answer. `WHERE` is what `bench.measure` writes: the addresses, and how many instances
+there are; `register` says that these are registered first, and that each syncer gets a finalizer
+before and a status after it, 16 at a time.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _CONDITION = {
 }
 _STATUS = {
     "observedGeneration": 1,
-    "conditions": [{"type": name} | _CONDITION for name in ("Ready", "Synced", "Conflict", "RemovalHeld")],
+    "conditions": [
+        {"type": name} | _CONDITION for name in ("Ready", "Synced", "Conflict", "RemovalHeld")
+    ],
     "ready": "10/10",
     "desired": 10,
     "registered": 10,
@@ -54,7 +58,9 @@ def main() -> None:
     """One pass."""
     where: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
     registry, prefix = _connect(where["eureka"], None)
-    registry.request("GET", f"{prefix}/apps", headers={"Accept": "application/json", "Accept-Encoding": "gzip"})
+    registry.request(
+        "GET", f"{prefix}/apps", headers={"Accept": "application/json", "Accept-Encoding": "gzip"}
+    )
     registry.getresponse().read()
     cluster, _ = _connect(where["kubernetes"], where["ca_file"])
     for path in _LISTS:
@@ -68,7 +74,11 @@ def main() -> None:
         chunk = keys[start : start + _BATCH]
         if where["register"]:
             _batch(registry, prefix, [_registration(app, key) for app, key in chunk])
-        _batch(registry, prefix, [{"appName": app, "id": key, "action": "Heartbeat"} for app, key in chunk])
+        _batch(
+            registry,
+            prefix,
+            [{"appName": app, "id": key, "action": "Heartbeat"} for app, key in chunk],
+        )
     if where["register"]:
         _patch_all(where, "/status", "application/merge-patch+json", {"status": _STATUS})
 
@@ -124,7 +134,9 @@ def _list(cluster: http.client.HTTPConnection, path: str, token: str) -> None:
 
 def _batch(registry: http.client.HTTPConnection, prefix: str, items: list[dict[str, Any]]) -> None:
     body = json.dumps({"replicationList": items})
-    registry.request("POST", f"{prefix}/peerreplication/batch/", body, {"Content-Type": "application/json"})
+    registry.request(
+        "POST", f"{prefix}/peerreplication/batch/", body, {"Content-Type": "application/json"}
+    )
     registry.getresponse().read()
 
 
@@ -138,7 +150,10 @@ def _registration(app: str, key: str) -> dict[str, Any]:
         "vipAddress": app.lower(),
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300},
         "lastDirtyTimestamp": "1795248000785",
     }

@@ -39,7 +39,11 @@ def goal(size: int, row: Row) -> str:
         for limits, value in ((_SECONDS, row.wall), (_PROCESSOR, row.cpu))
         if (limit := limits.get(place)) is not None
     ]
-    found += [_judged(f"{limit} MB", row.memory, limit) for limit in [_MEMORY.get(place)] if limit is not None]
+    found += [
+        _judged(f"{limit} MB", row.memory, limit)
+        for limit in [_MEMORY.get(place)]
+        if limit is not None
+    ]
     if place in _REQUESTS and row.eureka is not None and row.eureka.requests is not None:
         found.append(_judged(f"{_REQUESTS[place]} requests", row.eureka.requests, _REQUESTS[place]))
     if row.stranger_ms and row.idle_ms:

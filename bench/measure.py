@@ -1,7 +1,8 @@
 """The scenarios of one size, in their order, and what each of the three programs costs in them.
 
-The program is what a user installs, run by its command line. The floor and the plain loop take turns with it, so that
-what else the machine does falls on all three alike; only ratios within one run say something about the code.
+The program is what a user installs, run by its command line. The floor and the plain loop take
+turns with it, so that what else the machine does falls on all three alike; only ratios within one
+run say something about the code.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ from bench.row import (
 from bench.servers import CACHE_SECONDS, Emptied, Servers
 from bench.stranger import stranger
 
-_CALLS = re.compile(r'^eurekube_sync_calls_total\{code="[^"]*",server="([^"]*)"\} (\S+)$', re.MULTILINE)
+_CALLS = re.compile(
+    r'^eurekube_sync_calls_total\{code="[^"]*",server="([^"]*)"\} (\S+)$', re.MULTILINE
+)
 _PERIOD = 30.0
 """Seconds in which each lease is renewed once: so long at least a daemon is watched."""
 _FASTEST, _INSTANCES_A_SECOND = 3.0, 4000
 """A daemon polls every 3 s, and less often where it has more to do."""
 _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
 _SHOWN_SECONDS = 60.0
-"""A server that has just started takes seconds to make a long list, and shows the one before meanwhile."""
+"""A server that has just started takes seconds to make a long list, and shows the one before
+meanwhile."""
 _IDLE_SECONDS = 10.0
 _OTHER = {
     "instanceId": "other",
@@ -51,7 +55,10 @@ _OTHER = {
     "ipAddr": "127.0.0.1",
     "app": "OTHER",
     "status": "UP",
-    "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+    "dataCenterInfo": {
+        "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+        "name": "MyOwn",
+    },
 }
 
 
@@ -63,7 +70,9 @@ Loads: TypeAlias = Callable[[], tuple[Load, Load]]
 class Measuring:
     """All scenarios on servers that are up."""
 
-    def __init__(self, servers: Servers, *, rounds: int, loop: bool, extra: Sequence[str], say: Say) -> None:
+    def __init__(
+        self, servers: Servers, *, rounds: int, loop: bool, extra: Sequence[str], say: Say
+    ) -> None:
         """`rounds` of the steady one-shot; `loop`: with the plain loop; `extra` options of
         the program."""
         self._servers = servers
@@ -75,7 +84,8 @@ class Measuring:
         self._metrics = self._folder / "metrics.prom"
 
     def rows(self) -> Iterator[Row]:
-        """Each as soon as it is measured. A scenario that fails has a row that says why, and the next one begins."""
+        """Each as soon as it is measured. A scenario that fails has a row that says why, and the
+        next one begins."""
         self._say("writing the objects")
         self.warm_up()
         self._servers.objects.create()
@@ -93,11 +103,18 @@ class Measuring:
                 yield from measured()
             except Exception as error:  # noqa: BLE001 - whatever it is, the other scenarios tell something
                 self._say(f"{scenario} failed: {error}")
-                yield Row(scenario=scenario, program=PROGRAM, failed=(str(error) or repr(error)).splitlines()[0][:120])
+                yield Row(
+                    scenario=scenario,
+                    program=PROGRAM,
+                    failed=(str(error) or repr(error)).splitlines()[0][:120],
+                )
 
     def warm_up(self) -> None:
         """Compiles what a command imports: an installed program is compiled."""
-        run([*self.command(), "--eureka-url", "http://localhost:9/eureka", "--dry-run"], exits=range(256))
+        run(
+            [*self.command(), "--eureka-url", "http://localhost:9/eureka", "--dry-run"],
+            exits=range(256),
+        )
         for module in ("bench.floor", "bench.plain_loop"):
             run([sys.executable, "-c", f"import {module}"])
 
@@ -132,7 +149,8 @@ class Measuring:
         yield self._until_there(EMPTIED)
 
     def _until_there(self, scenario: str) -> Row:
-        """With the time at which the last instance was in Eureka: a registration is the last that is said to it."""
+        """With the time at which the last instance was in Eureka: a registration is the last that
+        is said to it."""
         row = self.ours(scenario)
         deadline = time.monotonic() + _SHOWN_SECONDS
         while (found := self._listed()) != self._servers.objects.instances:
@@ -144,19 +162,24 @@ class Measuring:
 
     def _listed(self) -> int:
         """In the form that the program asks for."""
-        asked = urllib.request.Request(f"{self._servers.eureka.url}/apps", headers={"Accept": "application/json"})
+        asked = urllib.request.Request(
+            f"{self._servers.eureka.url}/apps", headers={"Accept": "application/json"}
+        )
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return int(answer.read().count(b'"instanceId"'))
 
     def _change_another_app(self) -> None:
-        """So that Eureka makes its list anew. A list that it made while registrations came may lack some of them, and
-        is kept for minutes if nobody else registers or cancels, as somebody does in any registry in use."""
+        """So that Eureka makes its list anew. A list that it made while registrations came may lack
+        some of them, and is kept for minutes if nobody else registers or cancels, as somebody does
+        in any registry in use."""
         register = urllib.request.Request(
             f"{self._servers.eureka.url}/apps/OTHER",
             data=json.dumps({"instance": _OTHER}).encode(),
             headers={"Content-Type": "application/json"},
         )
-        cancel = urllib.request.Request(f"{self._servers.eureka.url}/apps/OTHER/other", method="DELETE")
+        cancel = urllib.request.Request(
+            f"{self._servers.eureka.url}/apps/OTHER/other", method="DELETE"
+        )
         for request in (register, cancel):
             urllib.request.urlopen(request, timeout=60).close()
 
@@ -167,9 +190,9 @@ class Measuring:
         return replace(row, stranger_ms=(waits.percentile(50), waits.percentile(99)))
 
     def _deleted(self) -> Iterator[Row]:
-        """Of the two passes that are measured the second removes the finalizers, when no list of Eureka can hide an
-        instance any more. If the brake would hold so many removals, a dry run names the plan, and a person approves it;
-        it holds none of pods that are gone."""
+        """Of the two passes that are measured the second removes the finalizers, when no list of
+        Eureka can hide an instance any more. If the brake would hold so many removals, a dry run
+        names the plan, and a person approves it; it holds none of pods that are gone."""
         self._servers.objects.delete_syncers()
         with Child([*self.command(), "--dry-run", "--no-fail-on-held"]) as dry:
             dry.wait(exits=range(256))
@@ -205,14 +228,19 @@ class Measuring:
         # fmt: on
 
     def _daemon(self) -> Iterator[Row]:
-        """What a pass costs of one that goes on: the processor time of whole intervals, renewals between included."""
+        """What a pass costs of one that goes on: the processor time of whole intervals, renewals
+        between included."""
         interval = max(_FASTEST, self._servers.objects.instances / _INSTANCES_A_SECOND)
         passes = max(3, round(_PERIOD / interval))
         self._metrics.unlink(missing_ok=True)
         with Child([*self.command(), "--daemon", "--interval", f"{interval:g}s"]) as child:
             for _ in range(2):  # the first one of a process renews all, and decodes everything
                 self._next_pass()
-            loads, cpu, seconds = self._loads(self._servers.eureka, counted=True), child.cpu(), self._pass_seconds()
+            loads, cpu, seconds = (
+                self._loads(self._servers.eureka, counted=True),
+                child.cpu(),
+                self._pass_seconds(),
+            )
 
             def measured() -> Row:
                 for _ in range(passes):
@@ -242,7 +270,8 @@ class Measuring:
         return float(total[1]) if total else 0.0
 
     def _loads(self, eureka: Emptied, *, counted: bool = False) -> Loads:
-        """What the servers do from here on; `counted`: with requests and bytes of the program, by its own metrics."""
+        """What the servers do from here on; `counted`: with requests and bytes of the program, by
+        its own metrics."""
         servers = self._servers
 
         def now() -> list[tuple[float, int, int]]:
@@ -257,8 +286,12 @@ class Measuring:
 
         def since() -> tuple[Load, Load]:
             found = []
-            for (cpu, calls, sent), (cpu_before, calls_before, sent_before) in zip(now(), before, strict=True):
-                requests, megabytes = (calls - calls_before, (sent - sent_before) / 1e6) if counted else (None, None)
+            for (cpu, calls, sent), (cpu_before, calls_before, sent_before) in zip(
+                now(), before, strict=True
+            ):
+                requests, megabytes = (
+                    (calls - calls_before, (sent - sent_before) / 1e6) if counted else (None, None)
+                )
                 found.append(Load(cpu=cpu - cpu_before, requests=requests, megabytes=megabytes))
             return found[0], found[1]
 

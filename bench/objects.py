@@ -1,7 +1,8 @@
-"""What the benchmark puts into a Kubernetes API: syncers of ten pods each, their Services and EndpointSlices.
+"""What the benchmark puts into a Kubernetes API: syncers of ten pods each, their Services and
+EndpointSlices.
 
-Writes over plain HTTP to any Kubernetes API. The slices are written here and not by a controller, and there are no Pod
-objects: what a pass reads of a cluster whose lists succeed is the same.
+Writes over plain HTTP to any Kubernetes API. The slices are written here and not by a controller,
+and there are no Pod objects: what a pass reads of a cluster whose lists succeed is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Json = dict[str, Any]
 class Objects:
     """The objects of `instances` instances in one API."""
 
-    def __init__(self, url: str, instances: int, *, token: str = "", ca_file: Path | None = None) -> None:
+    def __init__(
+        self, url: str, instances: int, *, token: str = "", ca_file: Path | None = None
+    ) -> None:
         """`ca_file` None: the API is served without TLS."""
         self.instances = instances
         self._url = url
@@ -38,7 +41,12 @@ class Objects:
 
     def create(self) -> None:
         """The CRD, and all objects."""
-        self._send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", load_crd(), known=True)
+        self._send(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            load_crd(),
+            known=True,
+        )
         numbers = range(self.instances // PODS)
         self._each(self._create_namespace, range((len(numbers) - 1) // _SYNCERS_IN_A_NAMESPACE + 1))
         self._each(self._create_app, numbers)
@@ -54,7 +62,9 @@ class Objects:
 
     def delete_syncers(self) -> None:
         """As a person who deletes them all: they stay until their finalizers are removed."""
-        self._each(lambda number: self._send("DELETE", f"{_syncers(number)}/app-{number}"), self._numbers)
+        self._each(
+            lambda number: self._send("DELETE", f"{_syncers(number)}/app-{number}"), self._numbers
+        )
 
     def create_syncers(self) -> None:
         """All of them anew."""
@@ -107,7 +117,10 @@ class Objects:
         return {
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
-            "metadata": {"name": f"{name}-x", "labels": {"app": name, "kubernetes.io/service-name": name}},
+            "metadata": {
+                "name": f"{name}-x",
+                "labels": {"app": name, "kubernetes.io/service-name": name},
+            },
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
             "endpoints": [_endpoint(number, pod, self._generation[number]) for pod in range(PODS)],
@@ -117,7 +130,9 @@ class Objects:
         with ThreadPoolExecutor(_WRITERS) as pool:
             list(pool.map(call, items))
 
-    def _send(self, method: str, path: str, body: Json | None = None, *, known: bool = False) -> Json:
+    def _send(
+        self, method: str, path: str, body: Json | None = None, *, known: bool = False
+    ) -> Json:
         if not hasattr(self._session, "open"):
             self._session.open = requests.Session()
             self._session.open.trust_env = False
@@ -128,7 +143,9 @@ class Objects:
             method,
             self._url + path,
             data=None if body is None else json.dumps(body),
-            headers={"Content-Type": f"application/{'merge-patch+' if method == 'PATCH' else ''}json"},
+            headers={
+                "Content-Type": f"application/{'merge-patch+' if method == 'PATCH' else ''}json"
+            },
             timeout=120,
         )
         if not answer.ok and not (known and answer.status_code == 409):

@@ -1,7 +1,8 @@
 """What somebody would write instead in an afternoon: a loop with `requests`, one call an instance.
 
-`python -m bench.plain_loop WHERE.json`, as `bench.floor`. It lists the slices, renews what is registered, registers
-what is not, and removes what is gone. It has none of the promises of docs/safety.md, and writes nothing to the cluster.
+`python -m bench.plain_loop WHERE.json`, as `bench.floor`. It lists the slices, renews what is
+registered, registers what is not, and removes what is gone. It has none of the promises of
+docs/safety.md, and writes nothing to the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def main() -> None:
     url = where["eureka"]
     listed = session.get(f"{url}/apps").json()["applications"]["application"]
     registered = {(app["name"], one["instanceId"]) for app in listed for one in app["instance"]}
-    wanted = {(app, f"{_OWN}{address}:{port}"): (address, port) for app, address, port in endpoints(where)}
+    wanted = {
+        (app, f"{_OWN}{address}:{port}"): (address, port) for app, address, port in endpoints(where)
+    }
     for (app, key), (address, port) in wanted.items():
         path = f"{url}/apps/{app}/{key}"
         if (app, key) in registered and session.put(path).status_code == 200:
@@ -70,7 +73,10 @@ def _body(app: str, key: str, address: str, port: int) -> dict[str, Any]:
             "vipAddress": app.lower(),
             "status": "UP",
             "port": {"$": port, "@enabled": "true"},
-            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
             "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300},
         }
     }

@@ -1,4 +1,5 @@
-"""What a run found, for people: a table on the terminal, a page's tables, a plot of cost against size."""
+"""What a run found, for people: a table on the terminal, a page's tables, a plot of cost against
+size."""
 
 from __future__ import annotations
 
@@ -39,9 +40,12 @@ Found = Mapping[int, Sequence[Row]]
 
 def machine() -> str:
     """Processor, cores, kernel and Python, in a line."""
-    models = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
+    models = [
+        line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")
+    ]
     return (
-        f"{len(models)} cores of {models[0] if models else platform.machine()}, {platform.system()}, Python "
+        f"{len(models)} cores of {models[0] if models else platform.machine()}, "
+        f"{platform.system()}, Python "
         f"{platform.python_version()}"
     )
 
@@ -89,7 +93,9 @@ def show(found: Found) -> None:
     """On the terminal."""
     table = Table(title=machine())
     for name in _COLUMNS:
-        table.add_column(name, justify="left" if name in ("scenario", "program", "goal") else "right")
+        table.add_column(
+            name, justify="left" if name in ("scenario", "program", "goal") else "right"
+        )
     for size, rows in found.items():
         for row in rows:
             table.add_row(*cells(size, row))
@@ -104,11 +110,16 @@ def as_json(found: Found) -> str:
 
 
 def with_earlier(found: Found, file: Path) -> Found:
-    """With the rows of the sizes that an earlier run on this machine wrote into this file; sorted by size."""
+    """With the rows of the sizes that an earlier run on this machine wrote into this file; sorted
+    by size."""
     if not file.exists():
         return found
     earlier = msgspec.json.decode(file.read_bytes(), type=_Recorded)
-    kept = {int(size): rows for size, rows in earlier.rows.items()} if earlier.machine == machine() else {}
+    kept = (
+        {int(size): rows for size, rows in earlier.rows.items()}
+        if earlier.machine == machine()
+        else {}
+    )
     return dict(sorted({**kept, **found}.items()))
 
 
@@ -118,7 +129,8 @@ class _Recorded(msgspec.Struct):
 
 
 def into_page(page: Path, found: Found, plot: str) -> None:
-    """Replaces what the run before wrote there. `plot` is the name of the picture beside the page."""
+    """Replaces what the run before wrote there. `plot` is the name of the picture beside the
+    page."""
     text = page.read_text()
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -129,7 +141,8 @@ def into_page(page: Path, found: Found, plot: str) -> None:
 
 
 def svg(found: Found) -> str:
-    """The program's processor time an instance, by scenario and size; what costs its share does not rise."""
+    """The program's processor time an instance, by scenario and size; what costs its share does not
+    rise."""
     sizes = sorted(found)
     lines: dict[str, list[tuple[int, float]]] = {}
     for size in sizes:

@@ -68,5 +68,8 @@ def row_of(scenario: str, program: str, cost: Cost, loads: tuple[Load, Load] | N
 
 def median(rows: Sequence[Row]) -> Row:
     """Of the times; the rest is that of the last round."""
-    wall, cpu = (statistics.median(values) for values in zip(*((row.wall, row.cpu) for row in rows), strict=True))
+    wall, cpu = (
+        statistics.median(values)
+        for values in zip(*((row.wall, row.cpu) for row in rows), strict=True)
+    )
     return replace(rows[-1], wall=wall, cpu=cpu)

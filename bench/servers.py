@@ -1,8 +1,9 @@
-"""The servers that are measured against: real ones, or the embedded ones in a process of their own for development.
+"""The servers that are measured against: real ones, or the embedded ones in a process of their own
+for development.
 
-Each is reached through a relay that counts bytes. To a real Kubernetes API the program speaks as in a pod, with the
-token of a service account; to the embedded one with a kubeconfig. The floor and the plain loop have a Eureka of their
-own, so that each of the three finds there what it wrote.
+Each is reached through a relay that counts bytes. To a real Kubernetes API the program speaks as in
+a pod, with the token of a service account; to the embedded one with a kubeconfig. The floor and the
+plain loop have a Eureka of their own, so that each of the three finds there what it wrote.
 """
 
 from __future__ import annotations
@@ -88,11 +89,23 @@ def real(instances: int) -> Iterator[Servers]:
     with ExitStack() as running:
         etcd = running.enter_context(Etcd())
         api = running.enter_context(ApiServer(etcd_url=etcd.url))
-        java = ("-Xmx2g", "-XX:+UseParallelGC", "-XX:-UsePerfData")  # with its optimising compiler, as in production
+        java = (
+            "-Xmx2g",
+            "-XX:+UseParallelGC",
+            "-XX:-UsePerfData",
+        )  # with its optimising compiler, as in production
         ours, others = (running.enter_context(Real(jvm_options=java)) for _ in range(2))
         objects = Objects(api.url, instances, token=api.admin_token, ca_file=api.ca_file)
         yield running.enter_context(
-            _reached(ours, others, objects, api.url, api.admin_token, api.ca_file, lambda: (etcd.pid, api.pid))
+            _reached(
+                ours,
+                others,
+                objects,
+                api.url,
+                api.admin_token,
+                api.ca_file,
+                lambda: (etcd.pid, api.pid),
+            )
         )
 
 
@@ -160,7 +173,15 @@ def _pod(account: str, port: int) -> Sequence[str]:
     own = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
     mount = 'mount -t tmpfs t /run && mkdir -p "$0" && mount --bind "$1" "$0" && shift && exec "$@"'
     server = ["env", "KUBERNETES_SERVICE_HOST=127.0.0.1", f"KUBERNETES_SERVICE_PORT={port}"]
-    return [*own, "sh", "-c", mount, "/var/run/secrets/kubernetes.io/serviceaccount", account, *server]
+    return [
+        *own,
+        "sh",
+        "-c",
+        mount,
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+        account,
+        *server,
+    ]
 
 
 def write_kubeconfig(path: Path, url: str) -> None:

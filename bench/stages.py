@@ -1,7 +1,9 @@
-"""`python -m bench.stages`: what each stage of a pass costs, in microseconds of processor time an instance.
+"""`python -m bench.stages`: what each stage of a pass costs, in microseconds of processor time an
+instance.
 
-A daemon of this very process on the embedded servers, which are processes of their own. The first pass and the later
-ones are told apart. A later pass has the renewals in it that come between it and the next.
+A daemon of this very process on the embedded servers, which are processes of their own. The first
+pass and the later ones are told apart. A later pass has the renewals in it that come between it and
+the next.
 """
 
 from __future__ import annotations
@@ -80,9 +82,15 @@ def main(arguments: list[str]) -> int:
     """Prints a table; with `--profile` writes what cProfile saw of the later passes."""
     parser = argparse.ArgumentParser(prog="python -m bench.stages", description=__doc__)
     parser.add_argument("--size", type=int, default=10_000, help="instances (default: %(default)s)")
-    parser.add_argument("--passes", type=int, default=10, help="later passes (default: %(default)s)")
-    parser.add_argument("--interval", type=float, default=3.0, help="seconds between them (default: %(default)s)")
-    parser.add_argument("--profile", type=Path, metavar="FILE", help="of the later passes, for pstats")
+    parser.add_argument(
+        "--passes", type=int, default=10, help="later passes (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--interval", type=float, default=3.0, help="seconds between them (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="of the later passes, for pstats"
+    )
     options = parser.parse_args(arguments)
     with embedded(options.size) as servers, tempfile.TemporaryDirectory() as folder:
         servers.objects.create()

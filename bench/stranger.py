@@ -1,5 +1,5 @@
-"""How long somebody else's call to a Eureka server takes: one `GET /apps/{APP}` after the other, in a process of its
-own."""
+"""How long somebody else's call to a Eureka server takes: one `GET /apps/{APP}` after the other, in
+a process of its own."""
 
 from __future__ import annotations
 

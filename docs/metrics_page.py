@@ -1,4 +1,5 @@
-"""Makes the table of docs/metrics.md from the program's own: `python docs/metrics_page.py` writes it."""
+"""Makes the table of docs/metrics.md from the program's own: `python docs/metrics_page.py` writes
+it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Makes docs/terminal.svg, the README's picture: `python docs/picture.py` writes it.
 
-Every pass in it is the real one, over HTTP on loopback, between both embedded servers. Width, names and addresses are
-fixed, so that the same program gives the same picture.
+Every pass in it is the real one, over HTTP on loopback, between both embedded servers. Width, names
+and addresses are fixed, so that the same program gives the same picture.
 """
 
 from __future__ import annotations
@@ -58,18 +58,35 @@ def draw() -> Console:
             _pass(console, world, "eurekube-sync run", "pod rating-2 has stopped being ready")
             playground.delete("Pod", NAMESPACE, "rating-2")
             playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
-            _pass(console, world, "eurekube-sync run", "it is gone, and rating-3 has taken its place")
+            _pass(
+                console, world, "eurekube-sync run", "it is gone, and rating-3 has taken its place"
+            )
             story.set_selector(playground, "bad-release")
             held = _pass(
-                console, world, "eurekube-sync run", "a bad release: Kubernetes shows no pod of either app"
+                console,
+                world,
+                "eurekube-sync run",
+                "a bad release: Kubernetes shows no pod of either app",
             ).held
             assert held is not None
-            _pass(console, world, f"eurekube-sync run --approve {held.plan_id}", "a person wants it", held.plan_id)
+            _pass(
+                console,
+                world,
+                f"eurekube-sync run --approve {held.plan_id}",
+                "a person wants it",
+                held.plan_id,
+            )
     return console
 
 
 def _pass(
-    console: Console, world: World, command: str, comment: str = "", approved: str = "", *, dry_run: bool = False
+    console: Console,
+    world: World,
+    command: str,
+    comment: str = "",
+    approved: str = "",
+    *,
+    dry_run: bool = False,
 ) -> PassReport:
     remark = f"   # {comment}" if comment else ""
     if console.export_text(clear=False):

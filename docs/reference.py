@@ -1,6 +1,7 @@
 """Makes docs/eurekasyncer.md from the CRD: `python docs/reference.py` writes it.
 
-Each field's description in the CRD says what it means, its default and an example; type and bounds are the schema's.
+Each field's description in the CRD says what it means, its default and an example; type and bounds
+are the schema's.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def _status(schema: Schema) -> Iterator[str]:
     yield "| field | type | meaning |\n|---|---|---|"
     for name, field in schema["properties"].items():
         meaning, _, example = _described(field)
-        yield _row(f"`{name}`", _type(field), f"{meaning} Such as {example}." if example else meaning)
+        yield _row(
+            f"`{name}`", _type(field), f"{meaning} Such as {example}." if example else meaning
+        )
     yield ""
 
 
@@ -87,9 +90,13 @@ def _described(field: Schema) -> tuple[str, str, str]:
 
 
 def _value(field: Schema) -> str:
-    """Type and bounds; the values alone, if they are listed. Of several types, each with its own bounds."""
+    """Type and bounds; the values alone, if they are listed. Of several types, each with its own
+    bounds."""
     if kinds := _kinds(field):
-        each = [f"{kind} ({_bounds({key: field[key] for key in keys if key in field})})" for kind, keys in kinds]
+        each = [
+            f"{kind} ({_bounds({key: field[key] for key in keys if key in field})})"
+            for kind, keys in kinds
+        ]
         return f"{', '.join(each[:-1])} or {each[-1]}"
     bounds = _bounds(field)
     return bounds if "enum" in field else ", ".join(part for part in (_type(field), bounds) if part)
@@ -135,8 +142,14 @@ def _bounds(field: Schema) -> str:
     ):
         if field.get(high):
             of = one if field[high] == 1 else many
-            found.append(f"{field[low]}..{field[high]} {of}" if low in field else f"at most {field[high]} {of}")
-    values = field.get("additionalProperties") or (field["items"] if _is_plain_list(field) else None)
+            found.append(
+                f"{field[low]}..{field[high]} {of}"
+                if low in field
+                else f"at most {field[high]} {of}"
+            )
+    values = field.get("additionalProperties") or (
+        field["items"] if _is_plain_list(field) else None
+    )
     if values and (inner := _bounds(values)):
         found.append(f"each {inner}")
     return "; ".join(found)
@@ -147,7 +160,10 @@ def _is_plain_list(field: Schema) -> bool:
 
 
 def _rules(path: str, schema: Schema) -> Iterator[str]:
-    messages = [f"- {' '.join(rule['message'].split())}" for rule in schema.get("x-kubernetes-validations", ())]
+    messages = [
+        f"- {' '.join(rule['message'].split())}"
+        for rule in schema.get("x-kubernetes-validations", ())
+    ]
     for name, field in schema["properties"].items():
         inner = field.get("items", field)
         if not inner.get("properties"):

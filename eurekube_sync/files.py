@@ -1,4 +1,5 @@
-"""Opens files safely: a symbolic link may lead anywhere, and reading a pipe or a device may never end."""
+"""Opens files safely: a symbolic link may lead anywhere, and reading a pipe or a device may never
+end."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ _OPENED_BY_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # such as the f
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[bytes]:
-    """Open a file for reading. Raises OSError if that fails, for a folder, a pipe or a device, and, unless `follow`,
-    for a symbolic link."""
+    """Open a file for reading. Raises OSError if that fails, for a folder, a pipe or a device, and,
+    unless `follow`, for a symbolic link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
@@ -23,11 +24,14 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[by
 
 def open_named(path: str, *, follow: bool = True) -> IO[bytes]:
     """Open a file that a person names: as `open_regular`, or a pipe that the shell opened."""
-    return open(path, "rb") if path.startswith(_OPENED_BY_SHELL) else open_regular(path, follow=follow)
+    return (
+        open(path, "rb") if path.startswith(_OPENED_BY_SHELL) else open_regular(path, follow=follow)
+    )
 
 
 def write_new(path: Path, part: Path, content: bytes, *, mode: int) -> None:
-    """Write a file atomically, by way of `part`, a name in the same folder that nobody can guess. Raises OSError."""
+    """Write a file atomically, by way of `part`, a name in the same folder that nobody can guess.
+    Raises OSError."""
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "it is a pipe or a device")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

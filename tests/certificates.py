@@ -1,4 +1,5 @@
-"""Certificates made at test time, and an embedded server behind TLS. No `openssl` program is needed."""
+"""Certificates made at test time, and an embedded server behind TLS. No `openssl` program is
+needed."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Authority:
 
 
 def server_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    """How a server speaks TLS; with `clients`, the authority's file, each caller needs a certificate of that one."""
+    """How a server speaks TLS; with `clients`, the authority's file, each caller needs a
+    certificate of that one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     if clients is not None:
@@ -57,7 +59,9 @@ class _TlsLoopbackServer(LoopbackServer):
     def __init__(self, handler: Handler, context: ssl.SSLContext) -> None:
         super().__init__(handler)
         # Each handshake is the business of its caller's thread.
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.socket = context.wrap_socket(
+            self.socket, server_side=True, do_handshake_on_connect=False
+        )
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that does not agree on TLS is what the test is about."""

@@ -27,7 +27,9 @@ class ConnectProxy(socketserver.ThreadingTCPServer):
         self.status = status
         self._scheme = "http" if context is None else "https"
         if context is not None:
-            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
 
     @property
     def url(self) -> str:

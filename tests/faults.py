@@ -1,6 +1,8 @@
-"""A set-up in which nothing is wrong, and ten faults that are planted into it, on any Kubernetes API and Eureka.
+"""A set-up in which nothing is wrong, and ten faults that are planted into it, on any Kubernetes
+API and Eureka.
 
-A fault is what a person would find: a proxy in the way, a right that is missing, a pod that ends too soon.
+A fault is what a person would find: a proxy in the way, a right that is missing, a pod that ends
+too soon.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Scene:
         path = f"/apis/eurekube.io/v1/namespaces/{self.namespace}/eurekasyncers"
         head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer"}
         metadata = {"name": "orders", "namespace": self.namespace}
-        self.world.request("POST", path, {**head, "metadata": metadata, "spec": {"selector": {"app": "orders"}}})
+        self.world.request(
+            "POST", path, {**head, "metadata": metadata, "spec": {"selector": {"app": "orders"}}}
+        )
         run()
 
     def stay(self) -> None:
@@ -60,10 +64,17 @@ class Scene:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.world.request("PATCH", path, {"metadata": {"annotations": {LAST_GOOD_PASS: now}}})
-        requests.put(f"{self.eureka_url}/apps/ORDERS/{self.owner}:{self.namespace}:orders:10.9.1.1:8080", timeout=30)
+        requests.put(
+            f"{self.eureka_url}/apps/ORDERS/{self.owner}:{self.namespace}:orders:10.9.1.1:8080",
+            timeout=30,
+        )
 
     def pod(self, name: str, ip: str, *, lifecycle: Any, grace: int) -> None:
-        container = {"name": "app", "image": "example.invalid/app:1", **({"lifecycle": lifecycle} if lifecycle else {})}
+        container = {
+            "name": "app",
+            "image": "example.invalid/app:1",
+            **({"lifecycle": lifecycle} if lifecycle else {}),
+        }
         self.world.create_pod(
             self.namespace,
             name,
@@ -100,7 +111,11 @@ def _behind(scene: Scene, between: Behind) -> Iterator[Environment]:
             request.method,
             scene.eureka_url.removesuffix("/eureka") + request.path,
             data=request.body or None,
-            headers={name: request.headers[name] for name in ("accept", "content-type") if name in request.headers},
+            headers={
+                name: request.headers[name]
+                for name in ("accept", "content-type")
+                if name in request.headers
+            },
             timeout=30,
         )
         content_type = answer.headers.get("Content-Type", "application/json")
@@ -112,7 +127,11 @@ def _behind(scene: Scene, between: Behind) -> Iterator[Environment]:
 
 def _login(request: Request, forward: Callable[[Request], Response]) -> Response:
     challenge = {"WWW-Authenticate": 'Basic realm="Realm"'}
-    return forward(request) if "authorization" in request.headers else Response(status=401, headers=challenge)
+    return (
+        forward(request)
+        if "authorization" in request.headers
+        else Response(status=401, headers=challenge)
+    )
 
 
 def _csrf(request: Request, forward: Callable[[Request], Response]) -> Response:
@@ -126,7 +145,12 @@ def _warm_up(request: Request, forward: Callable[[Request], Response]) -> Respon
 def _late_clock(request: Request, forward: Callable[[Request], Response]) -> Response:
     answer = forward(request)
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    return Response(status=answer.status, body=answer.body, content_type=answer.content_type, headers={"Date": date})
+    return Response(
+        status=answer.status,
+        body=answer.body,
+        content_type=answer.content_type,
+        headers={"Date": date},
+    )
 
 
 @contextmanager
@@ -143,7 +167,9 @@ def _url_without_its_path(scene: Scene) -> Iterator[Environment]:
 def _another_schema(scene: Scene) -> Iterator[Environment]:
     before: Any = load_crd()["spec"]["versions"]
     changed = scene.world.request("GET", CRD)["spec"]["versions"]
-    changed[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["description"] = "of an older version"
+    changed[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["description"] = (
+        "of an older version"
+    )
     scene.world.request("PATCH", CRD, {"spec": {"versions": changed}})
     try:
         yield {}
@@ -154,7 +180,11 @@ def _another_schema(scene: Scene) -> Iterator[Environment]:
 @contextmanager
 def _another_cluster(scene: Scene) -> Iterator[Environment]:
     id_ = f"{scene.owner}:elsewhere:bills:10.8.1.1:8080"
-    marks = {"eurekube.owner": scene.owner, "eurekube.cluster": "99999999", "eurekube.syncer": "elsewhere/bills"}
+    marks = {
+        "eurekube.owner": scene.owner,
+        "eurekube.cluster": "99999999",
+        "eurekube.syncer": "elsewhere/bills",
+    }
     instance = {
         "instanceId": id_,
         "hostName": "10.8.1.1",
@@ -165,11 +195,16 @@ def _another_cluster(scene: Scene) -> Iterator[Environment]:
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
         "securePort": {"$": 443, "@enabled": "false"},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 600},
         "metadata": marks,
     }
-    answer = requests.post(f"{scene.eureka_url}/apps/BILLS", json={"instance": instance}, timeout=30)
+    answer = requests.post(
+        f"{scene.eureka_url}/apps/BILLS", json={"instance": instance}, timeout=30
+    )
     assert answer.status_code == 204, answer.text
     registry = Registry(url=scene.eureka_url)
     try:
@@ -196,7 +231,9 @@ def _nobody_runs(scene: Scene) -> Iterator[Environment]:
 @contextmanager
 def _ends_too_soon(scene: Scene) -> Iterator[Environment]:
     scene.pod("orders-b", "10.9.1.2", lifecycle=None, grace=30)
-    scene.world.wait_for_slices(scene.namespace, "orders", {"10.9.1.1": "Ready", "10.9.1.2": "Ready"})
+    scene.world.wait_for_slices(
+        scene.namespace, "orders", {"10.9.1.1": "Ready", "10.9.1.2": "Ready"}
+    )
     try:
         yield {}
     finally:
@@ -218,8 +255,18 @@ FAULTS = (
         says="is not of this version",
         plant=_another_schema,
     ),
-    Fault(about="nobody listens", check="EurekaRead", says="the connection was refused", plant=_nobody_listens),
-    Fault(about="the URL lacks eureka", check="EurekaRead", says="was not found", plant=_url_without_its_path),
+    Fault(
+        about="nobody listens",
+        check="EurekaRead",
+        says="the connection was refused",
+        plant=_nobody_listens,
+    ),
+    Fault(
+        about="the URL lacks eureka",
+        check="EurekaRead",
+        says="was not found",
+        plant=_url_without_its_path,
+    ),
     Fault(
         about="Eureka asks for a login",
         check="EurekaRead",
@@ -244,8 +291,15 @@ FAULTS = (
         says="s ahead of ours",
         plant=lambda scene: _behind(scene, _late_clock),
     ),
-    Fault(about="another cluster has the owner", check="Owner", says="cluster 99999999", plant=_another_cluster),
-    Fault(about="nobody runs", check="LastPass", says="last good pass: 47 min ago", plant=_nobody_runs),
+    Fault(
+        about="another cluster has the owner",
+        check="Owner",
+        says="cluster 99999999",
+        plant=_another_cluster,
+    ),
+    Fault(
+        about="nobody runs", check="LastPass", says="last good pass: 47 min ago", plant=_nobody_runs
+    ),
     Fault(
         about="a pod ends too soon",
         check="PodEnd",

@@ -36,11 +36,15 @@ def issue(kind: str, folder: Path, name: str) -> Issued:
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"ca of {name}")])
     identified = kind != "no key identifiers"
     ca = _builder(ca_name, ca_name, ca_key)
-    ca = ca.add_extension(x509.BasicConstraints(True, None), critical=kind != "constraints not critical")
+    ca = ca.add_extension(
+        x509.BasicConstraints(True, None), critical=kind != "constraints not critical"
+    )
     if kind != "no key usage":
         ca = ca.add_extension(_signs(), critical=True)
     if identified:
-        ca = ca.add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
+        ca = ca.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False
+        )
     leaf = _builder(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]), ca_name, key)
     leaf = leaf.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     if identified:
@@ -49,7 +53,9 @@ def issue(kind: str, folder: Path, name: str) -> Issued:
     if kind == FOR_CLIENTS:
         purposes = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         leaf = leaf.add_extension(purposes, critical=True)
-    issued = Issued(ca_file=folder / "ca.pem", certificate=folder / "server.pem", key=folder / "server.key")
+    issued = Issued(
+        ca_file=folder / "ca.pem", certificate=folder / "server.pem", key=folder / "server.key"
+    )
     pem = serialization.Encoding.PEM
     issued.ca_file.write_bytes(ca.sign(ca_key, hashes.SHA256()).public_bytes(pem))
     issued.certificate.write_bytes(leaf.sign(ca_key, hashes.SHA256()).public_bytes(pem))
@@ -58,7 +64,9 @@ def issue(kind: str, folder: Path, name: str) -> Issued:
     return issued
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

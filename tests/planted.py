@@ -1,7 +1,8 @@
-"""Secrets that the tests give to the program, and a search for them in all that it shows: a plugin of pytest.
+"""Secrets that the tests give to the program, and a search for them in all that it shows: a plugin
+of pytest.
 
-It searches the output of each process, what a test prints and logs, each record, and what is sent to a server, such as
-statuses and events. A test fails if one is found, whatever it is about.
+It searches the output of each process, what a test prints and logs, each record, and what is sent
+to a server, such as statuses and events. A test fails if one is found, whatever it is about.
 """
 
 from __future__ import annotations
@@ -60,11 +61,14 @@ def search(text: str | bytes | None, where: str) -> None:
     """Remembers each secret that the text has; the test fails then."""
     if text:
         shown = text.decode(errors="replace") if isinstance(text, bytes) else text
-        _found.extend(f"{what} is in {where}" for form, what in list(_secrets.items()) if form in shown)
+        _found.extend(
+            f"{what} is in {where}" for form, what in list(_secrets.items()) if form in shown
+        )
 
 
 def search_call(request: Request) -> None:
-    """What is sent, but for its headers. Metadata is sent to Eureka, because that is what it is for."""
+    """What is sent, but for its headers. Metadata is sent to Eureka, because that is what it is
+    for."""
     body = request.body.decode(errors="replace")
     if not request.path.startswith("/api"):  # of Kubernetes
         body = body.replace(METADATA_PASSWORD, "")
@@ -96,10 +100,15 @@ def _search_processes() -> None:
     @functools.wraps(communicate)
     def searched(self: subprocess.Popen[Any], *given: Any, **more: Any) -> tuple[Any, Any]:
         streams = communicate(self, *given, **more)
-        arguments = [str(one) for one in self.args] if isinstance(self.args, list | tuple) else [str(self.args)]
+        arguments = (
+            [str(one) for one in self.args]
+            if isinstance(self.args, list | tuple)
+            else [str(self.args)]
+        )
         for text in streams:
             if text and "ExecCredential" in str(text):
-                continue  # a credential plugin gives the token to who started it: that is what it is for
+                # A credential plugin gives the token to who started it: that is what it is for
+                continue
             search(text, f"the output of {' '.join(Path(one).name for one in arguments[:3])}")
         if "--record" in arguments:
             for file in Path(arguments[arguments.index("--record") + 1]).glob("*.gz"):

@@ -8,7 +8,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
+SCHEMA: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "docs" / "report.schema.json").read_text()
+)
 _VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 

@@ -1,6 +1,8 @@
-"""Twelve ways in which "my service is not in Eureka", set up on any Kubernetes API and Eureka, real or embedded.
+"""Twelve ways in which "my service is not in Eureka", set up on any Kubernetes API and Eureka, real
+or embedded.
 
-Each names what its user asks, and what the answer has to say. `docs/troubleshooting.md` is for the same user.
+Each names what its user asks, and what the answer has to say. `docs/troubleshooting.md` is for the
+same user.
 """
 
 from __future__ import annotations
@@ -34,9 +36,13 @@ class Scene:
     def service(self, name: str = "orders", **changes: Any) -> None:
         self.world.create_service(self.namespace, name, **{"ports": {"http": 8080}, **changes})
 
-    def pod(self, name: str = "orders-a", *, app: str = "orders", ip: str = "10.9.1.1", **changes: Any) -> None:
+    def pod(
+        self, name: str = "orders-a", *, app: str = "orders", ip: str = "10.9.1.1", **changes: Any
+    ) -> None:
         labels = {"app": app}
-        self.world.create_pod(self.namespace, name, **{"labels": labels, "node": NODE, "ips": [ip], **changes})
+        self.world.create_pod(
+            self.namespace, name, **{"labels": labels, "node": NODE, "ips": [ip], **changes}
+        )
 
     def syncer(self, name: str = "orders", **spec: Any) -> None:
         path = f"/apis/eurekube.io/v1/namespaces/{self.namespace}/eurekasyncers"
@@ -50,7 +56,9 @@ class Scene:
 
     def wait(self, service: str = "orders", **states: Any) -> None:
         """Until the slices show these addresses; by default the one pod is ready."""
-        self.world.wait_for_slices(self.namespace, service, states.get("expected", {"10.9.1.1": "Ready"}))
+        self.world.wait_for_slices(
+            self.namespace, service, states.get("expected", {"10.9.1.1": "Ready"})
+        )
 
     def set_conditions(self, pod: str, *conditions: Mapping[str, Any]) -> None:
         self.world.patch_pod_status(self.namespace, pod, {"conditions": list(conditions)})
@@ -137,7 +145,10 @@ def _registers_itself(scene: Scene) -> None:
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
         "securePort": {"$": 443, "@enabled": "false"},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 600},
     }
     scene.eureka("POST", "/apps/ORDERS", {"instance": instance})
@@ -162,7 +173,9 @@ def _nobody_renews(scene: Scene) -> None:
     scene.syncer()
     scene.wait()
     scene.run()
-    scene.eureka("DELETE", f"/apps/ORDERS/{scene.id_of()}")  # as its lease ends when no pass runs any more
+    scene.eureka(
+        "DELETE", f"/apps/ORDERS/{scene.id_of()}"
+    )  # as its lease ends when no pass runs any more
 
 
 def _drained_by_node(scene: Scene) -> None:
@@ -175,7 +188,11 @@ def _drained_by_node(scene: Scene) -> None:
     scene.syncer("bills")
     scene.wait("bills", expected={"10.9.1.2": "Ready"})
     scene.run()
-    scene.world.request("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"eurekube.io/drain": "true"}}})
+    scene.world.request(
+        "PATCH",
+        f"/api/v1/nodes/{NODE}",
+        {"metadata": {"annotations": {"eurekube.io/drain": "true"}}},
+    )
     scene.run()
 
 
@@ -226,7 +243,10 @@ SITUATIONS = (
         about="label on the pods only",
         set_up=_label_on_pods_only,
         reason="NoMatchingService",
-        explains=("1 pod has app=orders, but no Service does", "Service orders has app.kubernetes.io/name=orders"),
+        explains=(
+            "1 pod has app=orders, but no Service does",
+            "Service orders has app.kubernetes.io/name=orders",
+        ),
         shows=("no Service in namespace {0} matches app=orders",),
     ),
     Situation(
@@ -254,7 +274,10 @@ SITUATIONS = (
         about="Service selects no pod",
         set_up=_selects_no_pod,
         reason="NoEndpoints",
-        explains=("Service orders selects app=ordersXX: no pod has it", "similar: app=orders (1 pod)"),
+        explains=(
+            "Service orders selects app=ordersXX: no pod has it",
+            "similar: app=orders (1 pod)",
+        ),
         shows=("NoEndpoints", "app=ordersXX"),
     ),
     Situation(
@@ -262,7 +285,10 @@ SITUATIONS = (
         about="pod registers itself",
         set_up=_registers_itself,
         reason="DuplicateRegistration",
-        explains=("its pod registers itself as orders-a:orders:8080", "eureka.client.register-with-eureka=false"),
+        explains=(
+            "its pod registers itself as orders-a:orders:8080",
+            "eureka.client.register-with-eureka=false",
+        ),
         shows=("DuplicateRegistration",),
         without_eureka=("its pod registers itself as orders-a:orders:8080",),
     ),

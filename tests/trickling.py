@@ -53,8 +53,8 @@ def stopped_when_asked(server: TricklingServer, stop: Callable[[], None]) -> Ite
 def trickling(
     at_once: bytes = HEAD, *, pause: float = 0.02, whole: bool = False, asked: bytes = b"\r\n\r\n"
 ) -> Iterator[TricklingServer]:
-    """Answers each call, once it is `asked`, with `at_once`, and then a space every `pause` seconds; with `whole`, it
-    hangs up instead."""
+    """Answers each call, once it is `asked`, with `at_once`, and then a space every `pause`
+    seconds; with `whole`, it hangs up instead."""
     ended = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     server = TricklingServer(port=listener.getsockname()[1])
@@ -74,7 +74,9 @@ def trickling(
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
-                server.threads.append(threading.Thread(target=answer, args=(connection,), daemon=True))
+                server.threads.append(
+                    threading.Thread(target=answer, args=(connection,), daemon=True)
+                )
                 server.threads[-1].start()
 
     accepting = threading.Thread(target=accept, daemon=True)
@@ -91,8 +93,8 @@ def trickling(
 
 
 SOON_SECONDS = 25
-"""On the busiest machine a call that is bounded by a second ends in it; the adapters' own limits are longer, and
-what trickles here, or is silent, does not end by itself."""
+"""On the busiest machine a call that is bounded by a second ends in it; the adapters' own limits
+are longer, and what trickles here, or is silent, does not end by itself."""
 
 
 class Stopwatch:

@@ -16,8 +16,8 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._stopping = False
-        # A signal handler may interrupt the waiting thread, so `stop` must take no lock of it, as `threading.Event`
-        # would. `SimpleQueue.put` is reentrant.
+        # A signal handler may interrupt the waiting thread, so `stop` must take no lock of it, as
+        # `threading.Event` would. `SimpleQueue.put` is reentrant.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
@@ -50,8 +50,9 @@ def unix_time(date: str) -> float | None:
 
 
 def ahead(date: str, begun: float, ended: float) -> float | None:
-    """Return by how many seconds an answer's `Date` is ahead of our clock; None without a date. A difference that the
-    duration of the call (`begun` to `ended`, Unix seconds) or the header's whole seconds can explain is 0."""
+    """Return by how many seconds an answer's `Date` is ahead of our clock; None without a date. A
+    difference that the duration of the call (`begun` to `ended`, Unix seconds) or the header's
+    whole seconds can explain is 0."""
     theirs = unix_time(date)
     if theirs is not None and theirs + 1 < begun:
         return theirs + 1 - begun

@@ -16,16 +16,23 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.sources import Cause
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""Errors of decoding a server's JSON. Stray bytes, deep nesting, 5,000 digits and odd dates raise no MsgspecError."""
+"""Errors of decoding a server's JSON. Stray bytes, deep nesting, 5,000 digits and odd dates raise
+no MsgspecError."""
 _PLACE = re.compile(r" \(byte \d+\)")
-_TLS_ALERT = "\\x15\\x03"  # the first bytes of a TLS alert (RFC 8446, 5.1), in the repr of a bad status line
+_TLS_ALERT = (
+    "\\x15\\x03"  # the first bytes of a TLS alert (RFC 8446, 5.1), in the repr of a bad status line
+)
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
-_UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
+_UNKNOWN_AUTHORITY = (
+    "comes from an authority that is not trusted: give that authority's certificate as CA file"
+)
 _UNTRUSTED = {  # by the code of `X509_V_ERR_`, see `openssl verify`
     **dict.fromkeys((2, 18, 19, 20, 21), _UNKNOWN_AUTHORITY),
     9: "is not valid yet: check the clock of this machine, or wait",
     10: "has expired: renew it at the server, or check the clock of this machine",
-    **dict.fromkeys((62, 64), "is for another host name: put a name from the certificate into the URL"),
+    **dict.fromkeys(
+        (62, 64), "is for another host name: put a name from the certificate into the URL"
+    ),
 }
 _CERTIFICATE_REFUSED = ("HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
@@ -42,7 +49,9 @@ _OF_CONNECTIONS: tuple[tuple[type[BaseException], str], ...] = (
 class NoAnswer(NamedTuple):
     why: str  # a clause without a full stop
     look: str = ""  # a clause that says where to look
-    cause: Cause = Cause.UNAVAILABLE  # UNUSABLE: a wrong address; DENIED: a wrong login or certificate
+    cause: Cause = (
+        Cause.UNAVAILABLE
+    )  # UNUSABLE: a wrong address; DENIED: a wrong login or certificate
     again: bool = False  # whether another try may help
 
 
@@ -74,7 +83,9 @@ def no_answer(error: BaseException, server: str = "the server", proxy: str = "")
         if isinstance(cause, ssl.SSLError):
             return _of_tls(cause)
         if isinstance(cause, http.client.BadStatusLine) and _TLS_ALERT in str(cause):
-            return NoAnswer("this port speaks TLS; begin the URL with https://", cause=Cause.UNUSABLE)
+            return NoAnswer(
+                "this port speaks TLS; begin the URL with https://", cause=Cause.UNUSABLE
+            )
     if among(exceptions.SSLError):
         return NoAnswer("TLS could not be agreed on")
     refused = among(exceptions.NewConnectionError)  # a subclass of ConnectTimeoutError
@@ -96,11 +107,16 @@ def reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     text = str(error)
-    return "a number of too many digits" if "integer string conversion" in text else _PLACE.sub("", text)
+    return (
+        "a number of too many digits"
+        if "integer string conversion" in text
+        else _PLACE.sub("", text)
+    )
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error and all that it wraps; `requests` and urllib3 keep causes in `args` and `reason`, too."""
+    """Return the error and all that it wraps; `requests` and urllib3 keep causes in `args` and
+    `reason`, too."""
     found: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting and len(found) < 20:
@@ -123,11 +139,14 @@ def _broken(found: list[BaseException]) -> str:
 
 
 def _of_proxy(found: list[BaseException], proxy: str) -> NoAnswer:
-    """Read the proxy's status from `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
+    """Read the proxy's status from `OSError("Tunnel connection failed: 407 ...")` of
+    `http.client`."""
     for cause in found:
         status = _TUNNEL_REFUSED.search(str(cause))
         if status is not None and status[1] == "407":
-            return NoAnswer(f"{proxy} asks for a login; put it into the proxy's URL", cause=Cause.DENIED)
+            return NoAnswer(
+                f"{proxy} asks for a login; put it into the proxy's URL", cause=Cause.DENIED
+            )
         if status is not None:
             return NoAnswer(f"{proxy} refuses the call ({status[1]})", again=True)
     why = _broken(found)
@@ -142,16 +161,23 @@ def _of_tls(error: ssl.SSLError, whose: str = "the server") -> NoAnswer:
     said = name.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
         # Of a known authority: it was revoked, say, or is for another purpose.
-        trouble = _UNTRUSTED.get(error.verify_code, f"is refused ({error.verify_message}): get another one for it")
+        trouble = _UNTRUSTED.get(
+            error.verify_code, f"is refused ({error.verify_message}): get another one for it"
+        )
         return NoAnswer(f"{whose}'s certificate {trouble}")
     if name in _PLAIN:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"
         return NoAnswer(why, cause=Cause.UNUSABLE)
-    if "CERTIFICATE_REQUIRED" in name or ("ALERT" in name and any(part in name for part in _CERTIFICATE_REFUSED)):
+    if "CERTIFICATE_REQUIRED" in name or (
+        "ALERT" in name and any(part in name for part in _CERTIFICATE_REFUSED)
+    ):
         asks = "it may ask for a client certificate, of an authority that it trusts"
         return NoAnswer(f"the server refuses us in TLS ({said}): {asks}", cause=Cause.DENIED)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         check = "check that the server speaks TLS, and whether it wants a client certificate"
         return NoAnswer(f"the connection ended within TLS; {check}")
     which = f" ({said})" if said else ""
-    return NoAnswer(f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the CA file")
+    return NoAnswer(
+        f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the "
+        "CA file"
+    )

@@ -1,4 +1,5 @@
-"""Calls in other threads: calls that may hang, a call that repeats, and a pool for parallel calls."""
+"""Calls in other threads: calls that may hang, a call that repeats, and a pool for parallel
+calls."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 def in_side_thread(call: Callable[[], T]) -> Future[T]:
-    """Start a call that has no timeout, such as a DNS query. The thread does not keep the process alive."""
+    """Start a call that has no timeout, such as a DNS query. The thread does not keep the process
+    alive."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -32,7 +34,8 @@ def in_side_thread(call: Callable[[], T]) -> Future[T]:
 
 @contextmanager
 def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Repeat a call in a side thread, each time `seconds` after it ended. An exception is logged."""
+    """Repeat a call in a side thread, each time `seconds` after it ended. An exception is
+    logged."""
     ended = threading.Event()
 
     def repeat() -> None:
@@ -52,7 +55,8 @@ def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
 
 
 class ThreadWorkers(ThreadPoolExecutor):
-    """Implement `Workers` by a thread pool, which lives longer than a pass so that connections stay open."""
+    """Implement `Workers` by a thread pool, which lives longer than a pass so that connections stay
+    open."""
 
     def __init__(self, concurrency: int) -> None:
         super().__init__(max_workers=concurrency, thread_name_prefix="call")

@@ -30,7 +30,10 @@ def verify_as_kubectl(manager: Any) -> None:
         try:
             connection.connect(self)
         finally:
-            self.ssl_context, self.proxy_config = given, proxy  # the next connect reads the files again
+            self.ssl_context, self.proxy_config = (
+                given,
+                proxy,
+            )  # the next connect reads the files again
 
     own = type(connection.__name__, (connection,), {"connect": connect})
     own_pool = type(pool.__name__, (pool,), {"ConnectionCls": own})
@@ -52,7 +55,9 @@ def _context(connection: Any, *, with_authorities: bool) -> ssl.SSLContext:
         ssl_maximum_version=connection.ssl_maximum_version,
     )
     if with_authorities and _names_authorities(connection):
-        context.load_verify_locations(connection.ca_certs, connection.ca_cert_dir, connection.ca_cert_data)
+        context.load_verify_locations(
+            connection.ca_certs, connection.ca_cert_dir, connection.ca_cert_data
+        )
     elif with_authorities:
         context.load_default_certs()
     return context

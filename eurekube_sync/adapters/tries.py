@@ -1,5 +1,5 @@
-"""Tries of one HTTP call while it fails in a way that may pass by itself, and limits for the time and the size of a
-whole answer. The timeouts of a socket bound only silences."""
+"""Tries of one HTTP call while it fails in a way that may pass by itself, and limits for the time
+and the size of a whole answer. The timeouts of a socket bound only silences."""
 
 from __future__ import annotations
 
@@ -24,20 +24,30 @@ from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
 TryResult: TypeAlias = tuple[T | EurekubeError, str | None]
-"""Result of one try: an answer or an error; and the header `Retry-After`, or None if another try is useless."""
+"""Result of one try: an answer or an error; and the header `Retry-After`, or None if another try is
+useless."""
 NO_ANSWER = "none"
-_FIRST_WAIT = 0.25  # seconds; waits are random below this bound ("full jitter"), which doubles from try to try
+# Seconds; waits are random below this bound ("full jitter"), which doubles from try to try
+_FIRST_WAIT = 0.25
 _LONGEST_RETRY_AFTER = 10.0  # seconds; if a server asks for more, the next pass calls it again
 _LOOK_SECONDS = 0.5  # how often a waiting reader checks whether the program has to stop
-_STOP_SECONDS = 1.0  # how long an answer may then still take: most arrive, and tell the result of a write
-_CONNECT_TIMES = 2  # timeouts for a connection: a resolver waits 5 s for a server, and each address has one timeout
+_STOP_SECONDS = (
+    1.0  # how long an answer may then still take: most arrive, and tell the result of a write
+)
+# Timeouts for a connection: a resolver waits 5 s for a server, and each address has one timeout
+_CONNECT_TIMES = 2
 _SHORTEST_WAIT = 0.001  # to sockets and urllib3, a timeout of zero means something else
 CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
 _SMALLEST = 4 * 1024 * 1024
-_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # v2, v1
+_MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)  # v2, v1
 _WITHOUT_ANSWER = 64 * 1024 * 1024  # bytes of memory that the program needs beside an answer
-_TIMES = 5  # memory by the size of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000 Services
+# Memory by the size of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000
+# Services
+_TIMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +57,15 @@ class Tries:  # safe in several threads
     limit: TimeLimit  # no try lasts longer than what is left of it
     answer_seconds: float  # for each whole answer
     most: int = 4  # how often one call is tried
-    count: Callable[[str], None] = lambda _: None  # called by the adapter with the status of each try, or NO_ANSWER
+    count: Callable[[str], None] = lambda _: (
+        None
+    )  # called by the adapter with the status of each try, or NO_ANSWER
 
-    def call(self, once: Callable[[AnswerTime], TryResult[T]], unanswered: Callable[[str], EurekubeError]) -> T:
-        """Return the last answer, or raise the last error; `unanswered` makes one of a clause if there was no time."""
+    def call(
+        self, once: Callable[[AnswerTime], TryResult[T]], unanswered: Callable[[str], EurekubeError]
+    ) -> T:
+        """Return the last answer, or raise the last error; `unanswered` makes one of a clause if
+        there was no time."""
         result: T | EurekubeError = unanswered("was not tried: no time was left for it")
         for number in range(self.most):
             if self.limit.left() <= 0 or (number and self.clock.stopping()):
@@ -58,7 +73,10 @@ class Tries:  # safe in several threads
             within = AnswerTime(self.clock, self.answer_seconds, self.limit)
             result, retry_after = once(within)
             if within.over and isinstance(result, EurekubeError):
-                own = f"completely in {self.answer_seconds:g} s: the server or the network is too slow"
+                own = (
+                    f"completely in {self.answer_seconds:g} s: the server or the network is too "
+                    "slow"
+                )
                 late = own if within.within_limit else "in the time that was left"
                 raise unanswered(f"was not answered {late}") from result
             if retry_after is None or number + 1 == self.most or self.clock.stopping():
@@ -75,7 +93,8 @@ class Tries:  # safe in several threads
         return result
 
     def _pause_asked_for(self, retry_after: str) -> float:
-        """Return the seconds of a `Retry-After` (RFC 9110 10.2.3: a number or a date); 0 for anything else."""
+        """Return the seconds of a `Retry-After` (RFC 9110 10.2.3: a number or a date); 0 for
+        anything else."""
         text = retry_after.strip()
         if text.isascii() and text.isdigit():
             return float(text)
@@ -84,8 +103,9 @@ class Tries:  # safe in several threads
 
 
 def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:
-    """Return how many bytes an answer may have, unzipped: 256 MB, or less if the container's memory is small. A
-    container that is killed in each pass renews no lease; a pass that refuses an answer does."""
+    """Return how many bytes an answer may have, unzipped: 256 MB, or less if the container's memory
+    is small. A container that is killed in each pass renews no lease; a pass that refuses an answer
+    does."""
     for path in limits:
         with suppress(OSError, ValueError):
             room = (int(path.read_text(encoding="ascii")) - _WITHOUT_ANSWER) // _TIMES
@@ -102,8 +122,12 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
     for chunk in chunks:
         received.write(chunk)
         if received.tell() > LARGEST:
-            why = "" if LARGEST == _LARGEST else "; a larger memory limit of the container raises it"
-            raise too_large(f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}")
+            why = (
+                "" if LARGEST == _LARGEST else "; a larger memory limit of the container raises it"
+            )
+            raise too_large(
+                f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}"
+            )
     return received.getvalue()
 
 
@@ -132,18 +156,22 @@ class AnswerTime:
             _CURRENT.reset(before)
 
     def wait_for(self, call: Future[T], seconds: float) -> None:
-        """Return when the call has ended, even by an error; else raise TimeoutError as `waits` does."""
+        """Return when the call has ended, even by an error; else raise TimeoutError as `waits`
+        does."""
         waits = self.waits(seconds)
         while not futures.wait([call], next(waits)).done:
             pass
 
     def waits(self, seconds: float) -> Iterator[float]:
-        """Yield short waits, in seconds; raise TimeoutError after `seconds`, or when the time of the call is over."""
+        """Yield short waits, in seconds; raise TimeoutError after `seconds`, or when the time of
+        the call is over."""
         while True:
             if self._clock.stopping() and not self._stopping:
                 self._stopping = True
                 self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
-            if self._left() <= 0:  # first: a wait that was cut to what is left is no silence of the server
+            if (
+                self._left() <= 0
+            ):  # first: a wait that was cut to what is left is no silence of the server
                 self.over = True
                 self.within_limit = not self._stopping and self._limit.left() > 0
                 raise TimeoutError("the answer took too long")
@@ -161,7 +189,9 @@ _CURRENT: ContextVar[AnswerTime | None] = ContextVar("answer_time", default=None
 
 
 class _Received(io.RawIOBase):
-    def __init__(self, connected: socket.socket, within: AnswerTime, original: io.BufferedIOBase) -> None:
+    def __init__(
+        self, connected: socket.socket, within: AnswerTime, original: io.BufferedIOBase
+    ) -> None:
         self._socket = connected
         self._within = within
         self._original = original

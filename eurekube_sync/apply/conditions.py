@@ -1,5 +1,5 @@
-"""The conditions of a syncer after a pass, each with a reason and a sentence. They follow from what the pass gathered
-about the syncer, its tally. Pure."""
+"""The conditions of a syncer after a pass, each with a reason and a sentence. They follow from what
+the pass gathered about the syncer, its tally. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import NamedTuple, assert_never
 from eurekube_sync.apply.lost import LAST_INSTANCE_LOST, Lost
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
 from eurekube_sync.brake.holds import Held, Hold, condition_message
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, Leaving, NotServed, OverLimit, Serving
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Desired,
+    Leaving,
+    NotServed,
+    OverLimit,
+    Serving,
+)
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.actions import Cancel, Outcomes, Removal, Result
@@ -26,13 +34,19 @@ from eurekube_sync.plan.value import Obstacle, Plan
 
 REGISTRY_UNKNOWN = "RegistryUnknown"  # the reason of Synced while Eureka cannot be read
 PARTLY_FAILED = "PartlyFailed"  # the reason of Synced while calls for the syncer fail
-LIST_OUTDATED = "ListOutdated"  # the reason of Synced while Eureka's list is older than its own cache makes it
+LIST_OUTDATED = (
+    "ListOutdated"  # the reason of Synced while Eureka's list is older than its own cache makes it
+)
 _SUSPENDED = "Suspended"
-_UNCLEAR = "EndpointUnclear"  # too little is known of an endpoint to decide what should be registered
+_UNCLEAR = (
+    "EndpointUnclear"  # too little is known of an endpoint to decide what should be registered
+)
 _DIFFERS = "Differs"
-"""Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a person's override."""
+"""Eureka and the cluster differ, and nobody has to do anything, because of a policy, or of a
+person's override."""
 OLD_LIST = (
-    "Eureka's list does not show what was registered before: a cache in front of Eureka answers, or the server's own "
+    "Eureka's list does not show what was registered before: a cache in front of Eureka answers, "
+    "or the server's own "
     "cache stands still"
 )
 _NOT_DONE = {
@@ -58,12 +72,17 @@ class Tally:
     duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unreached: dict[Cause, int] = field(default_factory=dict)
-    """Calls that failed with the whole server: counted by cause, because their texts differ from pass to pass."""
+    """Calls that failed with the whole server: counted by cause, because their texts differ from
+    pass to pass."""
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None  # the first hold with some of its removals
-    awaited: Hold | None = None  # what a later pass can confirm, although another hold may have it now
-    confirmed: list[Removal] = field(default_factory=list)  # removals that were confirmed, and failed
+    awaited: Hold | None = (
+        None  # what a later pass can confirm, although another hold may have it now
+    )
+    confirmed: list[Removal] = field(
+        default_factory=list
+    )  # removals that were confirmed, and failed
 
     @property
     def troubled(self) -> bool:
@@ -89,15 +108,19 @@ class PassResult:
     """The other Eureka servers that could not be listed; None if none was asked."""
     options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
-    expires_after: float = 2 * OUR_LEASE.duration  # how long an instance lives after its last renewal
+    expires_after: float = (
+        2 * OUR_LEASE.duration
+    )  # how long an instance lives after its last renewal
     lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
     """The apps that have no UP instance although endpoints of these syncers are ready."""
 
 
 def tallies(
-    result: PassResult, registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None
+    result: PassResult,
+    registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] | None = None,
 ) -> dict[SyncerRef, Tally]:
-    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if already known."""
+    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if
+    already known."""
     desired, outcomes, held = result.desired, result.outcomes, result.held
     tallies = defaultdict[SyncerRef, Tally](Tally, {ref: Tally() for ref in desired.claims})
 
@@ -134,14 +157,19 @@ def tallies(
         of(removal.syncer).confirmed.append(removal)
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
-            of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
+            of(claim.syncer.ref).conflicts.extend(
+                f"{key}: {rival}" for key, rival in claim.rivals.items()
+            )
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
             tally.failures.append(
-                f"{counted(count, 'call')} to Eureka for this syncer {_NOT_DONE.get(cause, 'failed')}"
+                f"{counted(count, 'call')} to Eureka for this syncer "
+                f"{_NOT_DONE.get(cause, 'failed')}"
             )
         if tally.unread:
-            tally.failures.append(f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}")
+            tally.failures.append(
+                f"{counted(tally.unread, 'instance')} {_UNREAD[tally.unread > 1]}"
+            )
     return tallies
 
 
@@ -151,7 +179,9 @@ def _registered(result: PassResult) -> dict[SyncerRef | None, dict[InstanceKey, 
     # The plan says to which syncer an instance belongs, also if its lease was not due.
     planned = {action.key: action.syncer for action in result.plan.actions}
     ended = result.outcomes.by_key
-    for key, one in result.registry.data.ours.items() if isinstance(result.registry, Complete) else ():
+    for key, one in (
+        result.registry.data.ours.items() if isinstance(result.registry, Complete) else ()
+    ):
         if key not in ended:
             found.setdefault(planned.get(key) or syncer_of(one), {})[key] = one.status
     for key, outcome in ended.items():
@@ -169,10 +199,17 @@ class Aspect(NamedTuple):
 
 
 def conditions(
-    claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str, desired: int, up: int
+    claim: Claim,
+    tally: Tally,
+    result: PassResult,
+    release: str,
+    waiting: str,
+    desired: int,
+    up: int,
 ) -> Mapping[str, Aspect]:
-    """Return all four conditions by type. `release` is the command that releases held removals, `waiting` says why a
-    deletion waits. Ready and Synced also report an annotation that is ignored."""
+    """Return all four conditions by type. `release` is the command that releases held removals,
+    `waiting` says why a deletion waits. Ready and Synced also report an annotation that is
+    ignored."""
     ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
 
     def with_ignored(aspect: Aspect) -> Aspect:
@@ -186,12 +223,16 @@ def conditions(
         ready = _last_instance_lost(lost, ready)
     ready = with_ignored(ready)
     if isinstance(result.registry, Unknown):  # what was known before is the best that is known
-        conflict, held = _as_before(claim, "Conflict", conflict), _as_before(claim, "RemovalHeld", held)
+        conflict, held = (
+            _as_before(claim, "Conflict", conflict),
+            _as_before(claim, "RemovalHeld", held),
+        )
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
-    """Return Ready for an app that callers do not find any more; its own reason becomes the cause."""
+    """Return Ready for an app that callers do not find any more; its own reason becomes the
+    cause."""
     return Aspect(False, LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
 
 
@@ -222,11 +263,17 @@ def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspec
     return Aspect(True, tally.hold.reason.value, message)
 
 
-def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Aspect:
+def _synced(
+    claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str
+) -> Aspect:
     match claim:
         case Deleting():
             # The deletion does not wait for these instances.
-            left = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it" if tally.registered else ""
+            left = (
+                f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
+                if tally.registered
+                else ""
+            )
             if isinstance(registry, Unknown):
                 left = f"it is not known whether its instances are gone: {registry.message}"
             return Aspect(False, "Deleting", waiting or left or "its instances are gone")
@@ -244,20 +291,27 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             return Aspect(False, "RemovalHeld", f"Eureka still {', and still '.join(parts)}")
         case Serving() if claim.conduct.suspend:
             return Aspect(
-                False, _SUSPENDED, "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
+                False,
+                _SUSPENDED,
+                "its instances are renewed, and not changed (docs/suspend.md has the exceptions)",
             )
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
             message = (
-                f"{_sample([one.message for one in claim.incomplete], 'problem')}; registered instances are renewed"
+                f"{_sample([one.message for one in claim.incomplete], 'problem')}; "
+                "registered instances are renewed"
             )
             return Aspect(None if first.unknown else False, first.reason, message)
         case Serving() if tally.conflicts or tally.duplicates:
             return _conflict(tally)._replace(value=False)
         case Serving() if unclear := claim.unclear:
-            return Aspect(False, _UNCLEAR, f"{_sample(unclear, 'problem')}; registered instances are renewed")
+            return Aspect(
+                False, _UNCLEAR, f"{_sample(unclear, 'problem')}; registered instances are renewed"
+            )
         case Serving() if registry.data.outdated is not None:
-            return Aspect(None, LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again")
+            return Aspect(
+                None, LIST_OUTDATED, f"{OLD_LIST}. What this pass would change was read again"
+            )
         case Serving() if differences := _differences(claim, tally):
             return Aspect(False, _DIFFERS, "; ".join(differences))
         case Serving():
@@ -267,11 +321,16 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
 
 
 def _differences(claim: Serving, tally: Tally) -> list[str]:
-    """Return the differences between Eureka and the cluster, one phrase each. Instances that were never ready do not
-    count."""
-    registered, wanted = tally.registered, {key: one.instance.status for key, one in claim.wanted.items()}
+    """Return the differences between Eureka and the cluster, one phrase each. Instances that were
+    never ready do not count."""
+    registered, wanted = (
+        tally.registered,
+        {key: one.instance.status for key, one in claim.wanted.items()},
+    )
     put_out = sum(registered.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
-    lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())
+    lacking = sum(
+        status is InstanceStatus.UP and key not in registered for key, status in wanted.items()
+    )
     others = (InstanceStatus.OUT_OF_SERVICE, None)
     wrong = sum(registered.get(key) not in (status, *others) for key, status in wanted.items())
     left = [status for key, status in registered.items() if key not in wanted]
@@ -284,10 +343,14 @@ def _differences(claim: Serving, tally: Tally) -> list[str]:
         (left_out, "no longer wanted, and stays as a person set it: OUT_OF_SERVICE"),
         (len(left) - left_out, f"registered and no longer wanted{policy}"),
     ]
-    return [f"{counted(n, 'instance')} {one_or_more(n, 'is', 'are')} {what}" for n, what in found if n]
+    return [
+        f"{counted(n, 'instance')} {one_or_more(n, 'is', 'are')} {what}" for n, what in found if n
+    ]
 
 
-def _ready(claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect], *, desired: int, up: int) -> Aspect:
+def _ready(
+    claim: Claim, tally: Tally, synced: Aspect, troubles: Sequence[Aspect], *, desired: int, up: int
+) -> Aspect:
     if not isinstance(claim, Serving):
         return synced
     if trouble := next((one for one in troubles if one.value), None):
@@ -322,7 +385,9 @@ def _unready(claim: Serving) -> str:
 
 def nothing_wanted(claim: Serving) -> tuple[str, str]:
     """Return the reason, and the message, why there is nothing to register."""
-    names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
+    names = (
+        f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
+    )
     names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
     if claim.unready:
         return "NotReady", _unready(claim)
@@ -333,4 +398,8 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
 
 def _sample(troubles: Sequence[str], noun: str) -> str:
     """Return the first text; if there are several, also their number, with `noun`."""
-    return troubles[0] if len(troubles) == 1 else f"{counted(len(troubles), noun)}; the first: {troubles[0]}"
+    return (
+        troubles[0]
+        if len(troubles) == 1
+        else f"{counted(len(troubles), noun)}; the first: {troubles[0]}"
+    )

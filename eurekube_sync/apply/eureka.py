@@ -1,8 +1,9 @@
 """Carry out a plan in Eureka: renewals, then adds and other changes, then removals.
 
-A pass may be repeated or cut off: between any two calls Eureka is no worse than before. Each call may fail without the
-others; after many failures in a row, or at the deadline, the rest is not tried. Where Eureka takes batches, renewals,
-first registrations and cancels go in batches first, and singly if the batch gives no clear answer."""
+A pass may be repeated or cut off: between any two calls Eureka is no worse than before. Each call
+may fail without the others; after many failures in a row, or at the deadline, the rest is not
+tried. Where Eureka takes batches, renewals, first registrations and cancels go in batches first,
+and singly if the batch gives no clear answer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
-from eurekube_sync.apply.leases import RenewalLedger, by_turns, chunks, keys_in_turn, oldest_first, rotated
+from eurekube_sync.apply.leases import (
+    RenewalLedger,
+    by_turns,
+    chunks,
+    keys_in_turn,
+    oldest_first,
+    rotated,
+)
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
@@ -47,7 +55,8 @@ class Applier:
         ours: Callable[[ObservedInstance], bool] | None,
         deadline: Deadline,
     ) -> None:
-        """`ours` says whether an instance that is registered under our id is ours; None: nothing may be changed."""
+        """`ours` says whether an instance that is registered under our id is ours; None: nothing
+        may be changed."""
         self._registry = registry
         self._clock = clock
         self._workers = workers
@@ -64,17 +73,20 @@ class Applier:
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
         renewable: Sequence[InstanceKey] = (),
     ) -> dict[InstanceKey, Reading]:
-        """Read each key uncached, in turn, from another start each time; a failure is an `Unread`. Keys that no list
-        shows (`unlisted`) are read on every server; a batch may show that they are absent. Another owner's instance is
-        read together with the instance that it is `in_the_way_of`. Many instances that are `renewable` are read in
-        batches, which renew them."""
+        """Read each key uncached, in turn, from another start each time; a failure is an `Unread`.
+        Keys that no list shows (`unlisted`) are read on every server; a batch may show that they
+        are absent. Another owner's instance is read together with the instance that it is
+        `in_the_way_of`. Many instances that are `renewable` are read in batches, which renew
+        them."""
         free, readable = frozenset(unlisted), self._readable(renewable)
 
         def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
             if why := self._give_up(self._reads):
                 return key, Unread(why=why, late=self._deadline.passed)
             try:
-                one = self._registry.read_everywhere if key in free else self._registry.read_instance
+                one = (
+                    self._registry.read_everywhere if key in free else self._registry.read_instance
+                )
                 reading = one(key)
             except RegistryError as error:
                 self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
@@ -82,7 +94,9 @@ class Applier:
             self._reads.note(unreachable=False)
             return key, reading
 
-        def together(batches: Batches, chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, Reading] | None]:
+        def together(
+            batches: Batches, chunk: Sequence[InstanceKey]
+        ) -> list[tuple[InstanceKey, Reading] | None]:
             asked = [key for key in chunk if key in free]
             ours = [key for key in chunk if key in readable]
             readings: dict[InstanceKey, Reading] = {}
@@ -97,20 +111,28 @@ class Applier:
         some = rotated(list(dict.fromkeys(keys)), self._clock.now())
         wanted = keys_in_turn(some, lambda key: in_the_way_of.get(key, key))
         in_batches = free | readable
-        return dict(self._shortened(wanted, in_batches.__contains__, together, read, self._reads, as_given=True))
+        return dict(
+            self._shortened(
+                wanted, in_batches.__contains__, together, read, self._reads, as_given=True
+            )
+        )
 
     def _readable(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Return the instances to be read by renewals: those that this process renews anyway. Fewer than fill a batch
-        are left to single reads, which renew nothing and cost little."""
+        """Return the instances to be read by renewals: those that this process renews anyway. Fewer
+        than fill a batch are left to single reads, which renew nothing and cost little."""
         batches = self._registry.batches()
         readable = self._renewals.readable(keys, self._deadline.begun)
-        return frozenset() if batches is None or len(readable) < batches.size else frozenset(readable)
+        return (
+            frozenset() if batches is None or len(readable) < batches.size else frozenset(readable)
+        )
 
-    def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
-        """Renew each lease that is due, up to the deadline, whatever fails; the others have no outcome. The oldest
-        renewal in the list comes first, of any namespace: with a rotation, or with turns, passes that are cut off could
-        always miss the same leases. A lease counts as renewed when the pass began, so that a slow pass does not make it
-        look too fresh."""
+    def renew(
+        self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()
+    ) -> list[Outcome]:
+        """Renew each lease that is due, up to the deadline, whatever fails; the others have no
+        outcome. The oldest renewal in the list comes first, of any namespace: with a rotation, or
+        with turns, passes that are cut off could always miss the same leases. A lease counts as
+        renewed when the pass began, so that a slow pass does not make it look too fresh."""
         due = frozenset(self.due(action.key for action in renewals))
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
@@ -127,11 +149,15 @@ class Applier:
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._renewing)
 
-        return self._shortened(renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True)
+        return self._shortened(
+            renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True
+        )
 
-    def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Register and update; a Renew here met a 404 and is registered again. `barred` are syncers that must not
-        register, with the reason: their finalizer could not be set."""
+    def change(
+        self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]
+    ) -> list[Outcome]:
+        """Register and update; a Renew here met a 404 and is registered again. `barred` are syncers
+        that must not register, with the reason: their finalizer could not be set."""
 
         def change(action: Register | Update | Renew) -> Outcome:
             before = action.was if isinstance(action, Update) else None
@@ -147,22 +173,29 @@ class Applier:
             readings = self.read(gone, unlisted=gone)
             free.update(action.key for action in may if isinstance(action, Register))
             free.update(key for key, reading in readings.items() if reading is None)
-        return self._shortened(actions, lambda one: one.key in free, self._register_many, change, self._changes)
+        return self._shortened(
+            actions, lambda one: one.key in free, self._register_many, change, self._changes
+        )
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
-        """Return outcomes for leases that were not due, and that a Eureka server lacks that was unreachable. A new
-        instance must be on that server before the old one is cancelled there. Only that server is asked."""
+        """Return outcomes for leases that were not due, and that a Eureka server lacks that was
+        unreachable. A new instance must be on that server before the old one is cancelled there.
+        Only that server is asked."""
         batches = self._registry.batches()
         if batches is None or not batches.returned():
             return []
         known = {outcome.action.key for outcome in done}
         asked = {action.key: action for action in renewals if action.key not in known}
-        return [_outcome_of_renewal(asked[key], lacking=True) for key in sorted(batches.lacking(list(asked)))]
+        return [
+            _outcome_of_renewal(asked[key], lacking=True)
+            for key in sorted(batches.lacking(list(asked)))
+        ]
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Register renewed instances on the Eureka servers that lack them, if the pass wants them; return the outcomes
-        that change. An instance with an override is renewed singly, because its server then replicates it unchanged
-        (`PeerEurekaNode.heartbeat`). The next pass renews the rest again, and sees the result."""
+        """Register renewed instances on the Eureka servers that lack them, if the pass wants them;
+        return the outcomes that change. An instance with an override is renewed singly, because its
+        server then replicates it unchanged (`PeerEurekaNode.heartbeat`). The next pass renews the
+        rest again, and sees the result."""
         batches, ours = self._registry.batches(), self._ours
         lacking = [
             (outcome, action, action.if_gone)
@@ -186,21 +219,33 @@ class Applier:
             if answer is Batched.DONE:
                 changed.append(replace(outcome, lacking=False))
             elif answer is Batched.CONFLICT:
-                changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
+                changed.append(
+                    replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
+                )
             else:
                 self._renewals.again(action.key)
                 overridden += [action] if answer is Batched.PARTLY else []
-        self._workers.each(lambda one: self._guard(one, self._renew, one.status, self._changes), overridden)
+        self._workers.each(
+            lambda one: self._guard(one, self._renew, one.status, self._changes), overridden
+        )
         for action in overridden:
             self._renewals.again(action.key)
         return changed
 
-    def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
-        """Cancel, and update from UP to DOWN. `blocked` are keys that must stay, with the reason."""
+    def remove(
+        self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]
+    ) -> list[Outcome]:
+        """Cancel, and update from UP to DOWN. `blocked` are keys that must stay, with the
+        reason."""
 
         def remove(action: Update | Cancel) -> Outcome:
             if action.key in blocked:
-                return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
+                return Outcome(
+                    action=action,
+                    result=Result.HELD_BACK,
+                    detail=blocked[action.key],
+                    status=action.was,
+                )
             if isinstance(action, Cancel):
                 return self._guard(action, self._cancel, action.was, self._changes)
             return self._guard(action, self._change, action.was, self._changes)
@@ -221,15 +266,18 @@ class Applier:
         *,
         as_given: bool = False,
     ) -> list[R]:
-        """Return the result of each item, in turn or `as_given`: by `many` for items that `fit` into batches, and by a
-        `single` call for all others, and where a batch gives None. Batches and single calls alternate."""
+        """Return the result of each item, in turn or `as_given`: by `many` for items that `fit`
+        into batches, and by a `single` call for all others, and where a batch gives None. Batches
+        and single calls alternate."""
 
         def ordered(some: Sequence[A]) -> Sequence[A]:
             return some if as_given else keys_in_turn(some, attrgetter("key"))
 
         def together(chunk: Sequence[A]) -> list[tuple[A, R | None]]:
             batches = None if self._give_up(streak) else self._registry.batches()
-            return list(zip(chunk, many(batches, chunk) if batches else [None] * len(chunk), strict=True))
+            return list(
+                zip(chunk, many(batches, chunk) if batches else [None] * len(chunk), strict=True)
+            )
 
         def alone(item: A) -> list[tuple[A, R | None]]:
             return [(item, single(item))]
@@ -238,12 +286,18 @@ class Applier:
         if batches is None:
             return self._workers.each(single, ordered(items))
         calls = by_turns(
-            [partial(together, chunk) for chunk in chunks(ordered([one for one in items if fits(one)]), batches.size)],
+            [
+                partial(together, chunk)
+                for chunk in chunks(ordered([one for one in items if fits(one)]), batches.size)
+            ],
             [partial(alone, one) for one in ordered([one for one in items if not fits(one)])],
         )
         ended = list(chain.from_iterable(self._workers.each(lambda call: call(), calls)))
         left = [item for item, result in ended if result is None]
-        return [*(result for _, result in ended if result is not None), *self._workers.each(single, left)]
+        return [
+            *(result for _, result in ended if result is not None),
+            *self._workers.each(single, left),
+        ]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
         def ended(action: Renew, answer: Batched) -> Outcome | None:
@@ -254,13 +308,22 @@ class Applier:
 
         return list(map(ended, chunk, batches.renew([action.key for action in chunk])))
 
-    def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
-        wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
-        answers = batches.register([self.dated(instance) for instance in wanted if instance is not None])
+    def _register_many(
+        self, batches: Batches, chunk: Sequence[Register | Renew]
+    ) -> list[Outcome | None]:
+        wanted = [
+            action.instance if isinstance(action, Register) else action.if_gone for action in chunk
+        ]
+        answers = batches.register(
+            [self.dated(instance) for instance in wanted if instance is not None]
+        )
         done = [answer is Batched.DONE for answer in answers]
         for action in compress(chunk, done):
             self._renewals.note(action.key, self._deadline.begun)
-        return [_outcome_of_registration(action) if ends else None for action, ends in zip(chunk, done, strict=True)]
+        return [
+            _outcome_of_registration(action) if ends else None
+            for action, ends in zip(chunk, done, strict=True)
+        ]
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
         assert self._ours is not None  # a pass that does not know its cluster only renews
@@ -272,7 +335,7 @@ class Applier:
             for action, answer in zip(chunk, answers, strict=True)
         ]
 
-    # --- One call for one instance ------------------------------------------------------------------------------------
+    # --- One call for one instance ----------------------------------------------------------------
 
     def dated(self, instance: Instance, *, stored: int = 0) -> Dated:
         """Return the instance with a timestamp of now, or one newer than the `stored` one."""
@@ -282,23 +345,38 @@ class Applier:
         """Return why no further call is made; None if one is."""
         if self._deadline.passed:
             return "no time was left for it in this pass"
-        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
+        return (
+            f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
+        )
 
-    def _guard(self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak) -> Outcome:
-        """Make the call, and return its outcome; if it fails or is not made, with the status from `before`."""
+    def _guard(
+        self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak
+    ) -> Outcome:
+        """Make the call, and return its outcome; if it fails or is not made, with the status from
+        `before`."""
         if why := self._give_up(streak):
             cause = None if self._deadline.passed else Cause.UNAVAILABLE
-            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=before, cause=cause)
+            return Outcome(
+                action=action, result=Result.NOT_TRIED, detail=why, status=before, cause=cause
+            )
         try:
             outcome = call(action)
         except RegistryError as error:
             streak.note(unreachable=isinstance(error, RegistryUnavailable))
-            return Outcome(action=action, result=Result.FAILED, detail=str(error), status=before, cause=error.cause)
+            return Outcome(
+                action=action,
+                result=Result.FAILED,
+                detail=str(error),
+                status=before,
+                cause=error.cause,
+            )
         streak.note(unreachable=False)
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
-        return self._renewed(action) if self._registry.renew(action.key) else _outcome_of_404(action)
+        return (
+            self._renewed(action) if self._registry.renew(action.key) else _outcome_of_404(action)
+        )
 
     def _renewed(self, action: Renew, *, lacking: bool = False) -> Outcome:
         """Note that a server renewed the lease in this pass."""
@@ -308,7 +386,9 @@ class Applier:
     def _change(self, action: Register | Update | Renew) -> Outcome:
         if isinstance(action, Renew):
             return self._register_again(action)
-        self._register(action.instance, stored=action.stored_timestamp if isinstance(action, Update) else 0)
+        self._register(
+            action.instance, stored=action.stored_timestamp if isinstance(action, Update) else 0
+        )
         return _outcome_of_registration(action)
 
     def _register_again(self, action: Renew) -> Outcome:
@@ -319,20 +399,26 @@ class Applier:
         except RegistryError:
             if action.status is not None:
                 raise
-            registered = None  # Eureka cannot be read at all, but the 404 of the renewal was an uncached answer, too
+            # Eureka cannot be read at all, but the 404 of the renewal was an uncached answer, too
+            registered = None
         if registered is not None and not (self._ours and self._ours(registered)):
             return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
         self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
         return _outcome_of_registration(action)
 
     def _register(self, instance: Instance, *, stored: int) -> None:
-        # The renewal makes the lease last twice its duration (Lease.renew), and proves that the instance is registered.
-        self._registry.register(instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp)
+        # The renewal makes the lease last twice its duration (Lease.renew), and proves that the
+        # instance is registered.
+        self._registry.register(
+            instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp
+        )
         self._renewals.note(instance.key, self._deadline.begun)
         if GONE in instance.metadata:
             self._renewals.drop(instance.key)  # its policy lets it expire
         if not self._registry.renew(instance.key):
-            raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
+            raise RegistryRejected(
+                "Eureka accepted the registration, but did not show the instance a moment later"
+            )
 
     def _cancel(self, action: Cancel) -> Outcome:
         assert self._ours is not None  # a pass that does not know its cluster only renews
@@ -343,7 +429,9 @@ class Applier:
 
 def _outcome_of_404(action: Renew) -> Outcome:
     return Outcome(
-        action=action, result=Result.GONE, detail="its renewal was answered with 404; the next pass looks again"
+        action=action,
+        result=Result.GONE,
+        detail="its renewal was answered with 404; the next pass looks again",
     )
 
 

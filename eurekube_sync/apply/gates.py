@@ -1,8 +1,8 @@
 """The readiness gates of pods. A gate opens once, and is never closed again.
 
-A gate opens when an uncached read shows the pod's instance UP in Eureka, so that a rolling update waits for it. It also
-opens if the pod is deliberately not registered, or if Eureka could not be read for five minutes. To close a gate again
-would make the pod unready inside the cluster."""
+A gate opens when an uncached read shows the pod's instance UP in Eureka, so that a rolling update
+waits for it. It also opens if the pod is deliberately not registered, or if Eureka could not be
+read for five minutes. To close a gate again would make the pod unready inside the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
-from eurekube_sync.desired.claims import Deleting, Desired, NotServed, OverLimit, Serving, Wanted, wanted_in
+from eurekube_sync.desired.claims import (
+    Deleting,
+    Desired,
+    NotServed,
+    OverLimit,
+    Serving,
+    Wanted,
+    wanted_in,
+)
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
@@ -44,10 +52,15 @@ class Opening:
 
 
 def openings(
-    desired: Desired, view: ClusterView, registry: Complete[Observed] | Unknown, plan: Plan, *, now: float
+    desired: Desired,
+    view: ClusterView,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    *,
+    now: float,
 ) -> tuple[Opening, ...]:
-    """Return the gates that may open after a pass, each once; `now` in Unix seconds. The gate of a pod with several
-    syncers waits for all that have something to wait for."""
+    """Return the gates that may open after a pass, each once; `now` in Unix seconds. The gate of a
+    pod with several syncers waits for all that have something to wait for."""
     sources = view.readiness.by_namespace if view.readiness else {}
     shut_in = {
         namespace: {pod.uid: pod for pod in source.data if not pod.registered}
@@ -59,19 +72,29 @@ def openings(
     themselves = {one.key: one.why for one in duplicates if one.key not in coming}
     found: dict[str, list[Opening | None]] = defaultdict(list)
     for claim in desired.claims.values() if shut_in else ():
-        shut = shut_in.get(selected_namespace(claim.syncer), {})  # only syncers that select the pod count
+        shut = shut_in.get(
+            selected_namespace(claim.syncer), {}
+        )  # only syncers that select the pod count
         if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
-                found[uid].append(Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted"))
+                found[uid].append(
+                    Opening(
+                        pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted"
+                    )
+                )
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
             uids = {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
             for uid in uids & shut.keys():
-                found[uid].append(Opening(pod=shut[uid], reason=claim.reason, message=claim.message))
+                found[uid].append(
+                    Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
+                )
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)
                 if wanted and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
-                    found[pod.uid].append(_opening(claim, key, wanted, pod, registry, themselves.get(key), now))
+                    found[pod.uid].append(
+                        _opening(claim, key, wanted, pod, registry, themselves.get(key), now)
+                    )
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
 
 
@@ -82,7 +105,9 @@ def _together(openings: Sequence[Opening | None]) -> Opening | None:
         return None
     keys = tuple(key for one in agreed for key in one.confirm)
     names = " and ".join(map(str, keys))
-    message = f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka" if keys else agreed[0].message
+    message = (
+        f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka" if keys else agreed[0].message
+    )
     return replace(agreed[0], message=message, confirm=keys)
 
 
@@ -95,12 +120,14 @@ def _opening(
     itself: str | None,
     now: float,
 ) -> Opening | None:
-    """Return the opening that one syncer allows; None if it waits. `itself` says why the pod's own instance is
-    enough."""
+    """Return the opening that one syncer allows; None if it waits. `itself` says why the pod's own
+    instance is enough."""
     because, verdict = partial(Opening, pod=pod), claim.verdicts[key]
     if key in claim.rivals:
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
-        return because(reason="Conflict", message=f"another syncer has the address of the pod, {ours}")
+        return because(
+            reason="Conflict", message=f"another syncer has the address of the pod, {ours}"
+        )
     if claim.conduct.suspend:
         return because(reason="Suspended", message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
@@ -132,8 +159,8 @@ def open_gates(
     share: float,
     now: float,
 ) -> tuple[ClusterError, ...]:
-    """Open the gates until that `share` of the pass is over, after uncached reads where they are needed; these take at
-    most half of the time. The next pass opens those that failed."""
+    """Open the gates until that `share` of the pass is over, after uncached reads where they are
+    needed; these take at most half of the time. The next pass opens those that failed."""
     deadline.stage_of_rest(0.5, share)
 
     def open_one(opening: Opening) -> ClusterError | None:
@@ -142,15 +169,21 @@ def open_gates(
             return ClusterUnavailable(
                 f"the gate of {pod.namespace}/{pod.name} was not opened, because the pass had ended"
             )
-        return failure(partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now))
+        return failure(
+            partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now)
+        )
 
-    confirmed = in_turn(_confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name))
+    confirmed = in_turn(
+        _confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name)
+    )
     deadline.stage(share)
     errors = workers.each(open_one, confirmed)
     return tuple(error for error in errors if error)
 
 
-def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]) -> Iterator[Opening]:
+def _confirmed(
+    applier: Applier, ownership: Ownership, wished: Sequence[Opening]
+) -> Iterator[Opening]:
     readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
         found = [readings.get(key) for key in opening.confirm]

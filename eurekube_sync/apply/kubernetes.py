@@ -1,5 +1,6 @@
-"""The writes to Kubernetes: finalizers before anything is registered, and their removal when all is gone; changed
-statuses; events for changed conditions. A write that fails is reported, and tried again by the next pass."""
+"""The writes to Kubernetes: finalizers before anything is registered, and their removal when all is
+gone; changed statuses; events for changed conditions. A write that fails is reported, and tried
+again by the next pass."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from operator import attrgetter
 
 from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.leases import in_turn
-from eurekube_sync.apply.status import EarlierStatuses, Recoveries, abandoned_event, events_of, statuses, worth_writing
+from eurekube_sync.apply.status import (
+    EarlierStatuses,
+    Recoveries,
+    abandoned_event,
+    events_of,
+    statuses,
+    worth_writing,
+)
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace
@@ -26,19 +34,30 @@ from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 
 
-def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
+def without_finalizer(
+    desired: Desired, actions: Iterable[Register | Update | Renew]
+) -> list[SyncerObject]:
     """Return the syncers of these actions that lack our finalizer, and are not being deleted."""
     syncers = {ref: claim.syncer for ref, claim in desired.claims.items()}
-    lacking = [ref for ref, one in syncers.items() if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers]
+    lacking = [
+        ref
+        for ref, one in syncers.items()
+        if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers
+    ]
     meant = {action.syncer for action in actions} if lacking else frozenset()
     return [syncers[ref] for ref in sorted(lacking) if ref in meant]
 
 
 def put_finalizers_on(
-    cluster: Cluster, workers: Workers, deadline: Deadline, desired: Desired, adds: Iterable[Register | Update | Renew]
+    cluster: Cluster,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    adds: Iterable[Register | Update | Renew],
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
-    """Add our finalizer to each syncer that is about to register, or has instances without it. Return the syncers for
-    which it failed, with the reason: they must not register. A server that hangs is not called for all of them."""
+    """Add our finalizer to each syncer that is about to register, or has instances without it.
+    Return the syncers for which it failed, with the reason: they must not register. A server that
+    hangs is not called for all of them."""
     without = without_finalizer(desired, adds)
     streak = Streak()
 
@@ -52,7 +71,9 @@ def put_finalizers_on(
         return error
 
     turns = in_turn(without, attrgetter("ref"))
-    failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
+    failed = {
+        s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error
+    }
     barred = {
         ref: f"not changed, because the finalizer of the syncer could not be set: {error}"
         for ref, error in failed.items()
@@ -65,7 +86,9 @@ class Write:
     """The writes of one syncer."""
 
     syncer: SyncerObject
-    status: SyncerStatus | None = None  # None: the finalizer is removed, because the deletion may end
+    status: SyncerStatus | None = (
+        None  # None: the finalizer is removed, because the deletion may end
+    )
     events: Sequence[EventRecord] = ()
     """Of conditions that changed; for an abandoned deletion, what is left in Eureka."""
 
@@ -77,9 +100,9 @@ def unsettled(
     earlier: EarlierStatuses | None = None,
     recoveries: Recoveries | None = None,
 ) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
-    """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed or not. With
-    `words`, a failure that continues is reported in its latest words. `earlier` keeps what the previous pass
-    computed, `recoveries` the outages that this process saw."""
+    """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed
+    or not. With `words`, a failure that continues is reported in its latest words. `earlier` keeps
+    what the previous pass computed, `recoveries` the outages that this process saw."""
     claims, waiting = result.desired.claims, {}
     finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
@@ -90,7 +113,9 @@ def unsettled(
             if isinstance(result.registry, Complete):
                 observed = result.registry.data
                 marked = observed.keys_by_syncer.get(ref, frozenset())
-                left = still_there(claim, observed, result) if isinstance(claim, Deleting) else marked
+                left = (
+                    still_there(claim, observed, result) if isinstance(claim, Deleting) else marked
+                )
             event = abandoned_event(claim.syncer, left, result.expires_after)
             finished[ref] = Write(syncer=claim.syncer, events=(event,))
         elif isinstance(claim, Deleting):
@@ -101,7 +126,11 @@ def unsettled(
     due = statuses(result, waiting, earlier=earlier, recoveries=recoveries)
     others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
     afterwards = ((claims[ref].syncer, status) for ref, status in others.items())
-    changed = [(one, status) for one, status in afterwards if worth_writing(one.status, status, words=words)]
+    changed = [
+        (one, status)
+        for one, status in afterwards
+        if worth_writing(one.status, status, words=words)
+    ]
     events = events_of(in_turn(changed, lambda one: one[0].ref))
     writes = [Write(syncer=one, status=status, events=events[one.ref]) for one, status in changed]
     return [*finished.values(), *writes], others
@@ -110,16 +139,22 @@ def unsettled(
 def settle(
     cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Sequence[Write]
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Write statuses and events, and end finished deletions, in turn. Return the statuses written, and the errors."""
+    """Write statuses and events, and end finished deletions, in turn. Return the statuses written,
+    and the errors."""
     now, writes = clock.now(), in_turn(due, attrgetter("syncer.ref"))
 
     def write(one: Write) -> ClusterError | None:
         ref = one.syncer.ref
         if deadline.passed:
-            undone = f"status of {ref} was not written" if one.status else f"finalizer of {ref} was not removed"
+            undone = (
+                f"status of {ref} was not written"
+                if one.status
+                else f"finalizer of {ref} was not removed"
+            )
             return ClusterUnavailable(f"the {undone}, because the pass had ended")
-        # Events come first, because after a status is written the next pass does not see the change. But a missing
-        # right to write events must not prevent the status, and no failed event the end of a deletion.
+        # Events come first, because after a status is written the next pass does not see the
+        # change. But a missing right to write events must not prevent the status, and no failed
+        # event the end of a deletion.
         failed: ClusterError | None = None
         for event in one.events:
             failed = failure(partial(cluster.record_event, event, at=now)) or failed
@@ -146,9 +181,9 @@ def failure(call: Callable[[], object]) -> ClusterError | None:
 def look_elsewhere(
     deleting: Collection[SyncerObject], observed: Observed, *, cache_seconds: float
 ) -> frozenset[SyncerRef]:
-    """Return the deleted syncers for which the other Eureka servers must be listed: all, as soon as one deletion may
-    end. No other list shows instances that only those servers hold, and nothing owns their ids once the endpoints are
-    gone."""
+    """Return the deleted syncers for which the other Eureka servers must be listed: all, as soon as
+    one deletion may end. No other list shows instances that only those servers hold, and nothing
+    owns their ids once the endpoints are gone."""
     ends = any(
         CLEANUP_FINALIZER in syncer.finalizers
         and not abandoned(syncer)
@@ -160,10 +195,10 @@ def look_elsewhere(
 
 
 def waits_for(claim: Deleting, result: PassResult) -> str | None:
-    """Return why the finalizer has to stay, as a sentence; None if it may be removed. Then no server lists an instance
-    of the syncer, every id that it could have registered answered a DELETE, and the deletion is older than the server's
-    cache, which could hide a late registration. A server that could not be listed counts until its instances have
-    expired."""
+    """Return why the finalizer has to stay, as a sentence; None if it may be removed. Then no
+    server lists an instance of the syncer, every id that it could have registered answered a
+    DELETE, and the deletion is older than the server's cache, which could hide a late registration.
+    A server that could not be listed counts until its instances have expired."""
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
@@ -191,7 +226,9 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
     return None
 
 
-def _heir_of_unlisted(key: InstanceKey, claim: Deleting, observed: Observed, result: PassResult) -> str | None:
+def _heir_of_unlisted(
+    key: InstanceKey, claim: Deleting, observed: Observed, result: PassResult
+) -> str | None:
     """Return why an id that the syncer could have registered was not cancelled, although no list
     shows it: a syncer that could not be read may have registered it by now."""
     heirs = result.desired.heirs
@@ -202,28 +239,40 @@ def _heir_of_unlisted(key: InstanceKey, claim: Deleting, observed: Observed, res
 
 
 def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:
-    """Return the reason, which is the same in every pass, whether the instance's lease was due or not."""
+    """Return the reason, which is the same in every pass, whether the instance's lease was due or
+    not."""
     outcome = result.outcomes.by_key.get(key)
     if outcome and outcome.detail:
         return outcome.detail
-    action = outcome.action if outcome else next((one for one in result.plan.actions if one.key == key), None)
+    action = (
+        outcome.action
+        if outcome
+        else next((one for one in result.plan.actions if one.key == key), None)
+    )
     if action is not None and not isinstance(action, Cancel):
         return action.why
     unread = observed.unread.get(key)
-    return f"the instance could not be read again: {unread.why}" if unread else "its removal was not tried"
+    return (
+        f"the instance could not be read again: {unread.why}"
+        if unread
+        else "its removal was not tried"
+    )
 
 
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
-    """Return, sorted, the keys that the syncer may have registered, or that have its mark, without a successful
-    DELETE."""
+    """Return, sorted, the keys that the syncer may have registered, or that have its mark, without
+    a successful DELETE."""
     keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     wanted_by = result.desired.wanted_by
-    return sorted(key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by))
+    return sorted(
+        key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by)
+    )
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
-    """Return the seconds from the deletion, or the syncer's last instance that was left to expire, to the request for
-    the list. A pass may have paused since the request, and other servers may still show that instance UP."""
+    """Return the seconds from the deletion, or the syncer's last instance that was left to expire,
+    to the request for the list. A pass may have paused since the request, and other servers may
+    still show that instance UP."""
     assert syncer.deleted is not None  # a `Deleting` claim has a deletion time
     changed = (one.last_dirty_timestamp / 1000 for one in _left_to_expire(syncer, observed))
     return observed.asked - max((syncer.deleted, *changed))
@@ -234,16 +283,20 @@ def _left_to_expire(syncer: SyncerObject, observed: Observed) -> list[ObservedIn
     return [one for one in registered if is_gone(one)]
 
 
-def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
+def _gone(
+    key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool
+) -> bool:
     outcome, registered = outcomes.by_key.get(key), observed.ours.get(key)
     if registered and is_gone(registered):
         return True  # its policy allows no cancel: it is DOWN, and expires
     marked = registered is not None and syncer_of(registered) == claim.syncer.ref
     if marked and (outcome is None or isinstance(outcome.action, Renew)):
-        return False  # also if another syncer claims it that is suspended, or whose own change is held
+        return (
+            False  # also if another syncer claims it that is suspended, or whose own change is held
+        )
     if outcome is None:
-        # Nothing was due: another syncer's endpoint that was never ready, another owner's instance, or a policy under
-        # which unlisted instances are not cancelled.
+        # Nothing was due: another syncer's endpoint that was never ready, another owner's instance,
+        # or a policy under which unlisted instances are not cancelled.
         absent = claim.policy is not Policy.SYNC and registered is None
         return key not in observed.unread and (wanted or key in observed.others or absent)
     if isinstance(outcome.action, Cancel):

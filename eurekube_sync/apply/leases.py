@@ -1,11 +1,11 @@
 """When leases are due, and the order of calls. Pure.
 
-Each lease is renewed every 30 s, however often a daemon makes a pass: other intervals would change Eureka's
-self-preservation for all its clients. A pass also renews what would fall due before the next chance. The memory only
-saves calls: after a restart all leases are due, which does no harm.
+Each lease is renewed every 30 s, however often a daemon makes a pass: other intervals would change
+Eureka's self-preservation for all its clients. A pass also renews what would fall due before the
+next chance. The memory only saves calls: after a restart all leases are due, which does no harm.
 
-A pass may end before all calls are made, and a namespace with many must not delay others. So namespaces take turns, one
-call each, and in a namespace its syncers or apps do."""
+A pass may end before all calls are made, and a namespace with many must not delay others. So
+namespaces take turns, one call each, and in a namespace its syncers or apps do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 
 _FORGOTTEN_AFTER = 20
-"""Periods: 10 minutes, for which an instance lives by default without a renewal. Eureka may be down as long, come back
-empty, and not be readable for some time."""
+"""Periods: 10 minutes, for which an instance lives by default without a renewal. Eureka may be down
+as long, come back empty, and not be readable for some time."""
 _READ_AGAIN_AFTER = 10  # periods, so that readings are at most a tenth more renewals
 _JITTER = 0.8  # of an interval: less than one, because passes do not begin to the second
 
@@ -31,10 +31,13 @@ class RenewalLedger:
     """When this process last renewed each lease; all times in monotonic seconds."""
 
     def __init__(self, *, period: float, slack: float) -> None:
-        """`period` is the time between two renewals. `slack`, half of the poll interval, is how much earlier a renewal
-        may come, so that a lease that falls due right after a pass does not wait for the next."""
+        """`period` is the time between two renewals. `slack`, half of the poll interval, is how
+        much earlier a renewal may come, so that a lease that falls due right after a pass does not
+        wait for the next."""
         self.period = period
-        self.slack = slack  # may change from pass to pass: half of the time to the next chance to renew
+        self.slack = (
+            slack  # may change from pass to pass: half of the time to the next chance to renew
+        )
         self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
@@ -45,20 +48,24 @@ class RenewalLedger:
     def due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
         """Return the leases to renew in this pass."""
         if self.slack >= self.period:
-            return list(keys)  # every pass renews everything; a first time that `note` shifted may lie in the future
+            return list(
+                keys
+            )  # every pass renews everything; a first time that `note` shifted may lie in the future
         last, again, age = self._last, self._again, self.period - self.slack
         return [key for key in keys if key in again or now - last.get(key, -inf) >= age]
 
     def falling_due(self, keys: Set[InstanceKey], moment: float) -> list[InstanceKey]:
-        """Return the leases, renewed before by this process, that are a period old at that moment; the oldest first.
-        Those marked by `again` are left to the next pass."""
+        """Return the leases, renewed before by this process, that are a period old at that moment;
+        the oldest first. Those marked by `again` are left to the next pass."""
         latest = moment - self.period
         old = {key: at for key, at in self._last.items() if at <= latest}
-        return sorted((key for key in old if key in keys and key not in self._again), key=old.__getitem__)
+        return sorted(
+            (key for key in old if key in keys and key not in self._again), key=old.__getitem__
+        )
 
     def note(self, key: InstanceKey, now: float) -> None:
-        """Remember a renewal. The first one counts as if at another time, different for each key: else leases that were
-        registered in one pass would always fall due together."""
+        """Remember a renewal. The first one counts as if at another time, different for each key:
+        else leases that were registered in one pass would always fall due together."""
         self._again.discard(key)
         if key not in self._last:  # some whole passes earlier, and a part of one earlier or later
             chance, passes = divmod(crc32(key.id.encode()), self._passes)
@@ -67,9 +74,10 @@ class RenewalLedger:
         self._last[key] = now
 
     def readable(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
-        """Return the leases that may be read by a renewal: those that this process renews, and has not read so for a
-        while. Held removals are read in each pass, and renewals by many reads would hide from Eureka that other
-        clients' renewals fail (`PeerAwareInstanceRegistryImpl.isLeaseExpirationEnabled`)."""
+        """Return the leases that may be read by a renewal: those that this process renews, and has
+        not read so for a while. Held removals are read in each pass, and renewals by many reads
+        would hide from Eureka that other clients' renewals fail
+        (`PeerAwareInstanceRegistryImpl.isLeaseExpirationEnabled`)."""
         latest = now - _READ_AGAIN_AFTER * self.period
         return [key for key in keys if key in self._last and self._read.get(key, -inf) <= latest]
 
@@ -106,8 +114,8 @@ _GOLDEN_RATIO = 0.6180339887498949
 
 
 def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T]:
-    """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's items keep their
-    order."""
+    """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's
+    items keep their order."""
     owned = [(whose(item), item) for item in items]
     within = _first_of_each(owned, itemgetter(0))
     return [item for _, item in _first_of_each(within, lambda one: one[0][0])]
@@ -125,7 +133,8 @@ def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequen
 
 
 def whose_key(key: InstanceKey) -> tuple[str, str]:
-    """Return the namespace and the app of an instance of ours, from its id (`model.ownership.instance_id`)."""
+    """Return the namespace and the app of an instance of ours, from its id
+    (`model.ownership.instance_id`)."""
     return "".join(key.id.split(":", 2)[1:2]), key.app
 
 
@@ -145,9 +154,11 @@ def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def oldest_first(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
-    """Return the renewals by their last renewal in the list, the oldest first; those without one from another start
-    each time."""
+def oldest_first(
+    due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float
+) -> list[Renew]:
+    """Return the renewals by their last renewal in the list, the oldest first; those without one
+    from another start each time."""
     last: Mapping[InstanceKey, int] = {instance.key: instance.last_renewal for instance in listed}
     return sorted(rotated(due, now), key=lambda action: last.get(action.key, 0))
 

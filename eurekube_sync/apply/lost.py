@@ -1,6 +1,7 @@
 """Which apps callers cannot find any more, although endpoints of them are ready. Pure.
 
-Whatever the reason is, such a pass is never a success: somebody has to know that the app is gone."""
+Whatever the reason is, such a pass is never a success: somebody has to know that the app is
+gone."""
 
 from __future__ import annotations
 
@@ -115,8 +116,11 @@ def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]
     return before, after
 
 
-def _status_after(key: InstanceKey, observed: Observed, outcomes: Outcomes) -> InstanceStatus | None:
-    """Return the status of an instance after the pass, as far as it is known; None if it is not there."""
+def _status_after(
+    key: InstanceKey, observed: Observed, outcomes: Outcomes
+) -> InstanceStatus | None:
+    """Return the status of an instance after the pass, as far as it is known; None if it is not
+    there."""
     outcome, listed = outcomes.by_key.get(key), observed.ours.get(key)
     if outcome is None or (outcome.status is None and outcome.failed):
         return listed.status if listed is not None else None
@@ -174,8 +178,11 @@ def _ready_instance(verdict: Verdict) -> Instance | None:
     return wanted.instance
 
 
-def _served_alone(plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed) -> set[InstanceKey]:
-    """Return the endpoints whose pods register themselves, so that callers need no instance of ours."""
+def _served_alone(
+    plan: Plan, claims: Mapping[SyncerRef, Claim], observed: Observed
+) -> set[InstanceKey]:
+    """Return the endpoints whose pods register themselves, so that callers need no instance of
+    ours."""
     found: set[InstanceKey] = set()
     for blocked in plan.blocked:
         claim = claims.get(blocked.syncer)
@@ -202,7 +209,9 @@ def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) ->
     return Counter({app: len(addresses) for app, addresses in waiting.items()})
 
 
-def _behind(claim: NotServed, catalogs: Catalogs, scope: Scope, reached: Collection[str]) -> Counter[str]:
+def _behind(
+    claim: NotServed, catalogs: Catalogs, scope: Scope, reached: Collection[str]
+) -> Counter[str]:
     """Count the ready endpoints of a syncer that is not served, by app."""
     if not scope.may_select(claim.syncer):
         return Counter()

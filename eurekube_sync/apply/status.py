@@ -1,16 +1,25 @@
-"""The status of each syncer after a pass: counts and conditions; and the events of conditions that changed.
+"""The status of each syncer after a pass: counts and conditions; and the events of conditions that
+changed.
 
 Pure: the same pass gives the same status, equal to the one in the cluster if nothing changed.
 
-A server that fails may word its failure differently each time, with a request id or the time. To copy each wording into
-every status would be a write per syncer and pass, to an API server that may itself be failing."""
+A server that fails may word its failure differently each time, with a request id or the time. To
+copy each wording into every status would be a write per syncer and pass, to an API server that may
+itself be failing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
+from eurekube_sync.apply.conditions import (
+    PARTLY_FAILED,
+    Aspect,
+    PassResult,
+    Tally,
+    conditions,
+    tallies,
+)
 from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
@@ -33,21 +42,25 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan
 
 REWORDED_SECONDS = 300.0
-"""A failure that continues is reported in its latest words once in each such period of the wall clock ..."""
+"""A failure that continues is reported in its latest words once in each such period of the wall
+clock ..."""
 FIRST_PART_SECONDS = 60.0  # ... and by a new process only in the first part of the period.
 
 GOOD_PASSES = 3
-"""An outage is over after so many good passes in a row, so that one that comes and goes is told once. Without a
-failure in its own memory, such as in its first pass, a process believes the pass."""
+"""An outage is over after so many good passes in a row, so that one that comes and goes is told
+once. Without a failure in its own memory, such as in its first pass, a process believes the
+pass."""
 
 MOST_GOOD_NEWS = 100
-"""Events of one pass that are no warnings. When thousands of syncers register first, an event each would be a third
-write of each syncer, and clients of the API are limited. The condition says the same."""
+"""Events of one pass that are no warnings. When thousands of syncers register first, an event each
+would be a third write of each syncer, and clients of the API are limited. The condition says the
+same."""
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
-"""The CRD allows 1,024 characters in an error. The command that releases removals comes last in its condition."""
+"""The CRD allows 1,024 characters in an error. The command that releases removals comes last in its
+condition."""
 _PATIENCE = frozenset({"AddressPending", "Deleting"})  # reasons that end by themselves
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
@@ -56,12 +69,15 @@ _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 class Recoveries:
     """The outages that this process saw, until each has stayed away."""
 
-    good: Mapping[SyncerRef, int] = field(default_factory=dict)  # good passes in a row, before this one
+    good: Mapping[SyncerRef, int] = field(
+        default_factory=dict
+    )  # good passes in a row, before this one
     _now: dict[SyncerRef, int] = field(default_factory=dict)  # the same with this pass
 
     def settled(self, claim: Claim, status: SyncerStatus) -> SyncerStatus:
-        """Return the status, which tells of an outage until it has stayed away. Only its conditions and their errors
-        are from before; all numbers are of this pass. Asked twice in a pass, it gives the same."""
+        """Return the status, which tells of an outage until it has stayed away. Only its conditions
+        and their errors are from before; all numbers are of this pass. Asked twice in a pass, it
+        gives the same."""
         ref, before = claim.syncer.ref, claim.syncer.status
         if _in_outage(status):
             self._now[ref] = 0
@@ -83,15 +99,19 @@ class Recoveries:
 
 @dataclass(slots=True)
 class EarlierStatuses:
-    """The syncers whose status the last pass computed, and that may not have changed since. Each pass changes it."""
+    """The syncers whose status the last pass computed, and that may not have changed since. Each
+    pass changes it."""
 
-    steady: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(default_factory=dict)
+    steady: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(
+        default_factory=dict
+    )
     """The basis of each status that is in the cluster as computed."""
     _plan: Plan | None = None
     _registered: Mapping[SyncerRef, dict[InstanceKey, InstanceStatus]] = field(default_factory=dict)
 
     def tallies(self, result: PassResult) -> dict[SyncerRef, Tally]:
-        """Gather the tallies. If the same plan was only renewed, the registered instances are the same as before."""
+        """Gather the tallies. If the same plan was only renewed, the registered instances are the
+        same as before."""
         plain = isinstance(result.registry, Complete) and not result.outcomes.others
         found = tallies(result, self._registered if plain and result.plan is self._plan else None)
         self._plan = result.plan if plain else None
@@ -106,8 +126,8 @@ def statuses(
     earlier: EarlierStatuses | None = None,
     recoveries: Recoveries | None = None,
 ) -> dict[SyncerRef, SyncerStatus]:
-    """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the previous pass's
-    result, `recoveries` the outages."""
+    """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the
+    previous pass's result, `recoveries` the outages."""
     earlier, recoveries = earlier or EarlierStatuses(), recoveries or Recoveries()
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
@@ -132,7 +152,9 @@ def statuses(
 def _in_outage(status: SyncerStatus) -> bool:
     """Say whether a source could not be read, or calls failed."""
     synced = status.condition("Synced")
-    return synced is not None and (synced.status is ConditionStatus.UNKNOWN or synced.reason == PARTLY_FAILED)
+    return synced is not None and (
+        synced.status is ConditionStatus.UNKNOWN or synced.reason == PARTLY_FAILED
+    )
 
 
 def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
@@ -153,22 +175,33 @@ def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) 
 
 
 def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
-    """Say whether the status stays the same while the claim and the registered instances do. It contains no time then,
-    and no kept instances, and is already written."""
+    """Say whether the status stays the same while the claim and the registered instances do. It
+    contains no time then, and no kept instances, and is already written."""
     timeless = APPROVE_ANNOTATION not in claim.syncer.annotations
-    return isinstance(claim, Serving) and not claim.keeps_any and timeless and status == claim.syncer.status
+    return (
+        isinstance(claim, Serving)
+        and not claim.keeps_any
+        and timeless
+        and status == claim.syncer.status
+    )
 
 
 def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]:
-    """Return an event for each condition that is new, changed its value, holds removals for another reason, or says
-    that the last instance of an app is lost. A new condition without trouble has no event, and neither has a Ready with
-    the reason of another event."""
+    """Return an event for each condition that is new, changed its value, holds removals for another
+    reason, or says that the last instance of an app is lost. A new condition without trouble has no
+    event, and neither has a Ready with the reason of another event."""
     events = []
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None
-        value = before.status if before else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
+        value = (
+            before.status
+            if before
+            else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
+        )
         held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
-        lost = condition.reason == LAST_INSTANCE_LOST  # an app may go long after its syncer was ready
+        lost = (
+            condition.reason == LAST_INSTANCE_LOST
+        )  # an app may go long after its syncer was ready
         another = (held or lost) and before is not None and condition.reason != before.reason
         if (condition.status is value and not another) or condition.type == "Synced":
             continue
@@ -184,10 +217,16 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
             )
         )
     troubles = {event.reason for event in events if not event.key.startswith("Ready")}
-    return tuple(event for event in events if not (event.key.startswith("Ready") and event.reason in troubles))
+    return tuple(
+        event
+        for event in events
+        if not (event.key.startswith("Ready") and event.reason in troubles)
+    )
 
 
-def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[SyncerRef, list[EventRecord]]:
+def events_of(
+    changed: Iterable[tuple[SyncerObject, SyncerStatus]],
+) -> dict[SyncerRef, list[EventRecord]]:
     """Return the events of each syncer: all warnings, and a limited number of others."""
     left, events = MOST_GOOD_NEWS, {}
     for syncer, status in changed:
@@ -198,10 +237,16 @@ def events_of(changed: Iterable[tuple[SyncerObject, SyncerStatus]]) -> dict[Sync
     return events
 
 
-def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float) -> EventRecord:
-    """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be read."""
+def abandoned_event(
+    syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float
+) -> EventRecord:
+    """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be
+    read."""
     may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
-    fate = f"If no pass cancels an instance, it expires {counted(expires_after / 60, 'minute')} after its last renewal"
+    fate = (
+        f"If no pass cancels an instance, it expires {counted(expires_after / 60, 'minute')} "
+        "after its last renewal"
+    )
     known = f"{may or 'Eureka could not be read'}. {fate}"
     rest = known if left or left is None else "Eureka holds no instance of the syncer"
     return EventRecord(
@@ -214,7 +259,9 @@ def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, 
     )
 
 
-def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str) -> SyncerStatus:
+def _status(
+    claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str
+) -> SyncerStatus:
     registry, now = result.registry, int(result.now)
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
@@ -224,7 +271,9 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
         since = before.eureka_unknown_since
         unknown_since = now if since is None else min(since, now)
         registered, up, down = before.registered, before.up, before.down
-        if isinstance(claim, Serving) and (claim.conduct.limit is None or claim.conduct.suspend):  # else Eureka decides
+        if isinstance(claim, Serving) and (
+            claim.conduct.limit is None or claim.conduct.suspend
+        ):  # else Eureka decides
             desired = max(len(wanted), desired if claim.incomplete else 0)
         ready_up = min(up, desired) if isinstance(claim, Serving) else up
     else:
@@ -232,14 +281,19 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
         down, ready_up = registered - up, up
         if isinstance(claim, Serving):
             meant = [*wanted, *_kept(claim, tally, registry.data)]
-            desired, ready_up = len(meant), sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
+            desired, ready_up = (
+                len(meant),
+                sum(tally.registered.get(key) is InstanceStatus.UP for key in meant),
+            )
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     mark, seen = _unconfirmed(tally, before, now)
     judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
-        conditions=tuple(_condition(claim, type_, one, before, now) for type_, one in judged.items()),
+        conditions=tuple(
+            _condition(claim, type_, one, before, now) for type_, one in judged.items()
+        ),
         ready=f"{ready_up}/{desired}",
         desired=desired,
         registered=registered,
@@ -256,8 +310,9 @@ def _status(claim: Claim, tally: Tally, result: PassResult, release: str, waitin
 
 
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
-    """Return the mark of the removals that await confirmation, or that were confirmed and failed, and when they were
-    first seen. For other removals, or after a time in the future (by another machine's clock), the wait begins anew."""
+    """Return the mark of the removals that await confirmation, or that were confirmed and failed,
+    and when they were first seen. For other removals, or after a time in the future (by another
+    machine's clock), the wait begins anew."""
     since, awaited = before.unconfirmed_since, tally.awaited
     known = since is not None and since <= now
     if awaited is not None:
@@ -277,8 +332,14 @@ def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[Instance
             yield key
 
 
-def _condition(claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, now: int) -> Condition:
-    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[aspect.value]
+def _condition(
+    claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, now: int
+) -> Condition:
+    status = {
+        True: ConditionStatus.TRUE,
+        False: ConditionStatus.FALSE,
+        None: ConditionStatus.UNKNOWN,
+    }[aspect.value]
     old = before.condition(type_)
     return Condition(
         type=type_,
@@ -296,8 +357,9 @@ def _short(message: str) -> str:
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:
-    """Say whether a status says something new. Another wording of a failure that continues counts only with `words`;
-    the text about held removals always counts, because it names the command that releases them."""
+    """Say whether a status says something new. Another wording of a failure that continues counts
+    only with `words`; the text about held removals always counts, because it names the command that
+    releases them."""
     if before is None or words:
         return before != after
     return before != after and _without_words(before) != _without_words(after)
@@ -305,8 +367,14 @@ def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bo
 
 def _without_words(status: SyncerStatus) -> SyncerStatus:
     """Return the status without the messages that may be a server's own words."""
-    theirs = [one for one in status.conditions if one.status is ConditionStatus.UNKNOWN or one.reason == PARTLY_FAILED]
+    theirs = [
+        one
+        for one in status.conditions
+        if one.status is ConditionStatus.UNKNOWN or one.reason == PARTLY_FAILED
+    ]
     if not theirs:
         return status
-    conditions = tuple(replace(one, message="") if one in theirs else one for one in status.conditions)
+    conditions = tuple(
+        replace(one, message="") if one in theirs else one for one in status.conditions
+    )
     return replace(status, conditions=conditions, errors=("",) * len(status.errors))

@@ -1,5 +1,6 @@
-"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some time. A release that
-cannot be meant for this pass (of another cluster, too old, malformed) releases nothing, and is reported. Pure."""
+"""What a person released: a plan by its id, a saved dry run, or one syncer's removals for some
+time. A release that cannot be meant for this pass (of another cluster, too old, malformed) releases
+nothing, and is reported. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from eurekube_sync.model.wording import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
-LONGEST = 3600  # seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be
+# Seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be
+LONGEST = 3600
 
 _CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -28,11 +30,13 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases exactly the set of removals with this checksum: all held ones, or all planned ones."""
+    """Releases exactly the set of removals with this checksum: all held ones, or all planned
+    ones."""
 
     value: str
     given: float | None = None
-    """Unix seconds; a daemon must not keep the release for another day's outage of the same pods."""
+    """Unix seconds; a daemon must not keep the release for another day's outage of the same
+    pods."""
 
     def __str__(self) -> str:
         return self.value
@@ -40,7 +44,8 @@ class PlanId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDryRun:
-    """Releases the removals that it showed, if this pass would do the same to the same instances."""
+    """Releases the removals that it showed, if this pass would do the same to the same
+    instances."""
 
     name: str  # the file's
     owner: str
@@ -56,7 +61,8 @@ Approval: TypeAlias = PlanId | SavedDryRun
 
 
 def approve_command(plan_id: str, options: Sequence[str]) -> str:
-    """Return the command that releases a plan. It names the scope, because another scope has another plan."""
+    """Return the command that releases a plan. It names the scope, because another scope has
+    another plan."""
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
@@ -73,7 +79,9 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     shown = [one for found in lists if isinstance(found, list) for one in found]
     try:
         removals = frozenset(
-            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["removal"]
+            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"])))
+            for one in shown
+            if one["removal"]
         )
         owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
     except (KeyError, TypeError, ValueError) as error:
@@ -84,9 +92,13 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
-    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence. `now` in Unix
-    seconds."""
-    if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
+    """Return why a pass of this owner and cluster refuses the release, as the end of a sentence.
+    `now` in Unix seconds."""
+    if (
+        isinstance(approval, PlanId)
+        and approval.given is not None
+        and now - approval.given > LONGEST
+    ):
         ago = f"{(now - approval.given) / 60:.0f} minutes ago"
         return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
     if not isinstance(approval, SavedDryRun):
@@ -95,7 +107,10 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
         this = f"this is owner {ownership.owner} in cluster {ownership.cluster}"
         return f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and {this}"
     if now - approval.at > LONGEST:
-        return f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at most: save a new one"
+        return (
+            f"is {(now - approval.at) / 60:.0f} minutes old, and may be {LONGEST // 60} at "
+            "most: save a new one"
+        )
     if approval.at - now > _CLOCKS_APART:
         return "was saved in the future: the clocks of both machines differ"
     return None
@@ -107,7 +122,9 @@ def released_by(
     """Return the removals that the approval releases."""
     planned, held = tuple(planned), tuple(held)
     if isinstance(approval, SavedDryRun):
-        return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
+        return frozenset(
+            w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals
+        )
     value = approval.value if approval is not None else None
     meant = next((some for some in (held, planned) if some and removal_id(some) == value), ())
     return frozenset(one.key for one in meant)
@@ -119,7 +136,8 @@ def annotation_releases(syncer: SyncerObject, now: float) -> bool:
 
 
 def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
-    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or there is none."""
+    """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or
+    there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)
     if text is None:
         return None

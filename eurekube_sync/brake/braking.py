@@ -23,11 +23,12 @@ from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would reach another pod."""
+"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would
+reach another pod."""
 
 _ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.DRAINED, Grounds.OVER_LIMIT})
-"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds them. Deletions have a
-limit of their own."""
+"""Grounds for removals that a person asked for, of one object: no number of emptied apps holds
+them. Deletions have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +77,14 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
     held = held_of(holds, _seen_now(scales, planned, weighed, holds, brake))
-    return Braked(plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen)
+    return Braked(
+        plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen
+    )
 
 
-def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake: Brake) -> frozenset[InstanceKey]:
+def _seen_dead(
+    planned: Iterable[Removal], gone: Collection[InstanceKey], brake: Brake
+) -> frozenset[InstanceKey]:
     """Return the removals whose pods an earlier pass saw dead."""
     known = []
     for removal in planned:
@@ -89,7 +94,9 @@ def _seen_dead(planned: Iterable[Removal], gone: Collection[InstanceKey], brake:
     return seen_before(known, brake, dead=True)
 
 
-def _scales(plan: Plan, observed: Observed, gone: frozenset[InstanceKey], unweighed: Collection[InstanceKey]) -> Scales:
+def _scales(
+    plan: Plan, observed: Observed, gone: frozenset[InstanceKey], unweighed: Collection[InstanceKey]
+) -> Scales:
     registered = set()
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP and key not in unweighed:
@@ -127,22 +134,30 @@ def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
         owners, their = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
     are = one_or_more(len(swept), "is", "are")
     why = (
-        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the CustomResourceDefinition (an "
+        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the "
+        "CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
     )
     return [_hold(why, swept, HoldReason.CRD_INSTALLED)]
 
 
-def _too_much_of_all_or_of_the_dead(scales: Scales, weighed: Collection[Removal], limits: BrakeLimits) -> list[Hold]:
-    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone are."""
+def _too_much_of_all_or_of_the_dead(
+    scales: Scales, weighed: Collection[Removal], limits: BrakeLimits
+) -> list[Hold]:
+    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone
+    are."""
     of_dead = [removal for removal in weighed if removal.key in scales.dead]
     living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
     return [*living, *too_much(scales, of_dead, limits)]
 
 
-def _approved(planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake) -> frozenset[InstanceKey]:
+def _approved(
+    planned: Iterable[Removal], holds: Iterable[Hold], brake: Brake
+) -> frozenset[InstanceKey]:
     """Return the removals that a person approved, in this pass or earlier in it."""
-    found = held_of(holds)  # a removal that two rules hold counts once, as in the plan id that is reported
+    found = held_of(
+        holds
+    )  # a removal that two rules hold counts once, as in the plan id that is reported
     meant = released_by(brake.approval, planned, found.removals if found else ())
     return meant | (brake.approved & {removal.key for removal in planned})
 
@@ -174,12 +189,15 @@ def _seen_now(
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
-    """Return the removals that need a second look: without evidence, of apps that would lose their last instance."""
+    """Return the removals that need a second look: without evidence, of apps that would lose their
+    last instance."""
     emptied = scales.emptied(removals)
     return [
         removal
         for removal in removals
-        if removal.key.app in emptied and not removal.grounds.positive and removal.grounds not in _AT_ONCE
+        if removal.key.app in emptied
+        and not removal.grounds.positive
+        and removal.grounds not in _AT_ONCE
     ]
 
 
@@ -194,8 +212,12 @@ class Scales:
 
     plan: Plan
     registered: frozenset[InstanceKey]  # UP now, and weighed
-    unread: frozenset[InstanceKey]  # UP in the list, but their uncached read failed: they count as lost
-    unweighed: frozenset[InstanceKey]  # removals that a person released, or of pods that an earlier pass saw dead
+    unread: frozenset[
+        InstanceKey
+    ]  # UP in the list, but their uncached read failed: they count as lost
+    unweighed: frozenset[
+        InstanceKey
+    ]  # removals that a person released, or of pods that an earlier pass saw dead
     moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
     dead: frozenset[InstanceKey]  # removals whose pods are gone
 
@@ -206,7 +228,8 @@ class Scales:
 
     @cached_property
     def replacing(self) -> Counter[str]:
-        """Those of them that replace weighed removals, by app; unweighed removals are replaced first."""
+        """Those of them that replace weighed removals, by app; unweighed removals are replaced
+        first."""
         return self.gained - Counter(key.app for key in self.unweighed)
 
     @cached_property
@@ -218,27 +241,38 @@ class Scales:
         """Return the apps that would lose their last UP instance. A duplicate is no loss."""
         lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
-        return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
+        return frozenset(
+            app for app, count in self.now.items() if lost[app] - self.gained[app] >= count
+        )
 
 
 def loss_of(
     removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Return each app's net loss of UP instances, and the part of it without evidence. New instances replace removals
-    with evidence first, such as terminating pods in a rollout."""
+    """Return each app's net loss of UP instances, and the part of it without evidence. New
+    instances replace removals with evidence first, such as terminating pods in a rollout."""
     unread_of = Counter(key.app for key in unread)
     lost = Counter(one.key.app for one in removals) + unread_of
     doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
-    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
+    net = Counter(
+        {
+            app: count - gained.get(app, 0)
+            for app, count in lost.items()
+            if count > gained.get(app, 0)
+        }
+    )
     return net, doubted & net
 
 
 _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 
 
-def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """Return the removals whose pod the same syncer registers at the same address and port under another app. The
-    address alone proves nothing, because several Services may share a host name."""
+def moved(
+    plan: Plan, observed: Observed, registered: Collection[InstanceKey]
+) -> frozenset[InstanceKey]:
+    """Return the removals whose pod the same syncer registers at the same address and port under
+    another app. The address alone proves nothing, because several Services may share a host
+    name."""
     pods = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
     losing = {one.syncer for one in plan.removals}
     served: set[_PodAt | None] = set()
@@ -252,22 +286,34 @@ def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -
 
 
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
-    """Return the pod of an instance with its syncer, address and port; None if the mark names no pod."""
+    """Return the pod of an instance with its syncer, address and port; None if the mark names no
+    pod."""
     uid = pod_uid_of(instance)
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """Return the held removals that dead pods would release. Those that await confirmation wait anyway."""
+    """Return the held removals that dead pods would release. Those that await confirmation wait
+    anyway."""
     holds = held.holds if held else ()
-    return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
+    return tuple(
+        one
+        for hold in holds
+        if hold.reason is not HoldReason.AWAITING_CONFIRMATION
+        for one in hold.removals
+    )
 
 
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
-    """Return the removals whose pod is not in a complete list, or whose address and port another pod has. A terminating
-    pod may still serve, and so may an endpoint without a pod, or with an unknown list."""
+    """Return the removals whose pod is not in a complete list, or whose address and port another
+    pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an
+    unknown list."""
     known = (Grounds.REPLACED, Grounds.POD_GONE)
-    return frozenset(one.key for one in removals if one.grounds in known or pod_gone(observed.ours[one.key], pods))
+    return frozenset(
+        one.key
+        for one in removals
+        if one.grounds in known or pod_gone(observed.ours[one.key], pods)
+    )
 
 
 def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
@@ -275,7 +321,10 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
     for one in hold.removals:
         listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
         if isinstance(listed, Unknown):
-            return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}")
+            return replace(
+                hold,
+                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
+            )
     return hold
 
 
@@ -299,10 +348,14 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     yield from _deleted(scales, serving, limits)
 
 
-def _over_the_share(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+def _over_the_share(
+    scales: Scales, removals: Collection[Removal], limits: BrakeLimits
+) -> Iterator[Hold]:
     """Hold what is too much of all our instances, or of one app. Dead pods count."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
-    unexplained = [removal for removal in removals if removal.key.app in net and not removal.grounds.positive]
+    unexplained = [
+        removal for removal in removals if removal.key.app in net and not removal.grounds.positive
+    ]
     than = f"more than {limits.loss_percent:g} %"
 
     # too much of all
@@ -325,8 +378,9 @@ def _over_the_share(scales: Scales, removals: Collection[Removal], limits: Brake
 def _emptied(
     scales: Scales, serving: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
 ) -> Iterator[Hold]:
-    """Hold the last instances of several apps, unless a person asked for them. One app alone waits for a second pass
-    instead: see `confirm`. An unread instance may be the last that is left of its app."""
+    """Hold the last instances of several apps, unless a person asked for them. One app alone waits
+    for a second pass instead: see `confirm`. An unread instance may be the last that is left of its
+    app."""
     unasked = [removal for removal in serving if removal.grounds not in _ASKED_FOR]
     apps = {removal.key.app for removal in unasked}
     apps.update(key.app for key in scales.unread if key.app in emptied)
@@ -336,20 +390,24 @@ def _emptied(
 
 
 def _deleted(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """Hold the last instances of many apps whose syncers are being deleted: a team's namespace may go, but not
-    everything."""
+    """Hold the last instances of many apps whose syncers are being deleted: a team's namespace may
+    go, but not everything."""
     deleted = [removal for removal in serving if removal.grounds is Grounds.SYNCER_DELETED]
     apps = {removal.key.app for removal in deleted}
     total = len(scales.now)
     if len(apps) > limits.deleted_floor and len(apps) * 100 > limits.deleted_percent * total:
-        yield _hold(f"{_last_ones(len(apps), total)}, because their syncers are being deleted", deleted)
+        yield _hold(
+            f"{_last_ones(len(apps), total)}, because their syncers are being deleted", deleted
+        )
 
 
 def _last_ones(number: int, apps: int) -> str:
     return f"{number} of {counted(apps, 'app')} would have no UP instance left"
 
 
-def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
+def _hold(
+    why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS
+) -> Hold:
     # At another pod's address callers would reach another app: nothing holds such an instance.
     kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]
     return Hold(reason=reason, why=why, removals=tuple(kept))

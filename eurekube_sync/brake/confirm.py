@@ -1,12 +1,13 @@
-"""Confirmation: removals that a second pass has to see as well, some time after the first. These are the last instances
-of an app, removed without evidence, and dead pods among too many removals.
+"""Confirmation: removals that a second pass has to see as well, some time after the first. These
+are the last instances of an app, removed without evidence, and dead pods among too many removals.
 
-A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A pass that does not plan
-the removal again forgets it, here and in the status. A pass that plans it sees it, whatever else holds it then: else an
-app that comes and goes would keep another app's dead pods UP, because each larger hold would begin their wait anew. It
-sees it as well if the endpoint only terminates, and it sees a dead pod whether its syncer is there or not. A pass that
-confirms it, and whose call fails, does not forget it either. An orphan has no status, so only a process that makes a
-second pass can confirm it."""
+A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A
+pass that does not plan the removal again forgets it, here and in the status. A pass that plans it
+sees it, whatever else holds it then: else an app that comes and goes would keep another app's dead
+pods UP, because each larger hold would begin their wait anew. It sees it as well if the endpoint
+only terminates, and it sees a dead pod whether its syncer is there or not. A pass that confirms it,
+and whose call fails, does not forget it either. An orphan has no status, so only a process that
+makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -22,9 +23,12 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 
 
-def seen_before(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> frozenset[InstanceKey]:
-    """Return the removals that a pass saw long enough ago: by their keys in this process, or by a syncer's mark in its
-    status. With `dead`, that pass has to have seen their pods dead; else it may have."""
+def seen_before(
+    removals: Iterable[Removal], brake: Brake, *, dead: bool = False
+) -> frozenset[InstanceKey]:
+    """Return the removals that a pass saw long enough ago: by their keys in this process, or by a
+    syncer's mark in its status. With `dead`, that pass has to have seen their pods dead; else it
+    may have."""
     seen: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
         for as_dead in (True,) if dead else (True, False):
@@ -46,28 +50,40 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
             if one.key in dead:
                 waiting.setdefault(one.key, (hold.why, one))
     for syncer, own in sorted(by_syncer(one for _, one in waiting.values()).items()):
-        gone = f"{len(own)} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
+        gone = (
+            f"{len(own)} of syncer {syncer} {one_or_more(len(own), 'has', 'have')} no pod any more"
+        )
         why = f"{waiting[own[0].key][0]}; of these, {gone}"
         kept.append(_awaiting(syncer, tuple(own), why, brake, dead=True))
     return kept
 
 
-def unconfirmed(last: Collection[Removal], seen: Collection[InstanceKey], brake: Brake) -> Iterator[Hold]:
-    """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw everything that it
-    would lose, so an outage that grows or returns begins its wait anew."""
+def unconfirmed(
+    last: Collection[Removal], seen: Collection[InstanceKey], brake: Brake
+) -> Iterator[Hold]:
+    """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw
+    everything that it would lose, so an outage that grows or returns begins its wait anew."""
     apps = {one.key.app for one in last if one.key not in seen}
     for syncer, own in sorted(by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
-        shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
+        shown = (
+            f"{names[0]} and {counted(len(names) - 1, 'more app')}"
+            if len(names) > 1
+            else f"app {''.join(names)}"
+        )
         if held:
             yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
 
 
 def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> list[Hold]:
-    """Return one hold for each syncer's removals, whether they were seen before or not; with `dead`, their pods were
-    seen dead. They hold nothing: a later pass has to know that this one planned them."""
-    return [_awaiting(syncer, tuple(own), "", brake, dead=dead) for syncer, own in sorted(by_syncer(removals).items())]
+    """Return one hold for each syncer's removals, whether they were seen before or not; with
+    `dead`, their pods were seen dead. They hold nothing: a later pass has to know that this one
+    planned them."""
+    return [
+        _awaiting(syncer, tuple(own), "", brake, dead=dead)
+        for syncer, own in sorted(by_syncer(removals).items())
+    ]
 
 
 def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:
@@ -88,47 +104,76 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False) -> Hold:
+def _awaiting(
+    syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake, *, dead: bool = False
+) -> Hold:
     mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
     after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
     if any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in own):
-        wait += "; both passes must be of one process, because the syncer is gone: use run --passes 2 or --daemon"
+        wait += (
+            "; both passes must be of one process, because the syncer is gone: use run "
+            "--passes 2 or --daemon"
+        )
     first = (syncer, mark) not in brake.seen
-    return Hold(reason=reason, why=why, wait=wait, removals=own, syncer=syncer, mark=mark, dead=dead, first=first)
+    return Hold(
+        reason=reason,
+        why=why,
+        wait=wait,
+        removals=own,
+        syncer=syncer,
+        mark=mark,
+        dead=dead,
+        first=first,
+    )
 
 
-Sighted = Mapping[tuple[SyncerRef, str], float]  # seconds since a removal was first seen, by syncer and mark
+Sighted = Mapping[
+    tuple[SyncerRef, str], float
+]  # seconds since a removal was first seen, by syncer and mark
 
 
 class Sightings:
-    """What the passes of one process saw; all times in monotonic seconds, which clock changes do not affect."""
+    """What the passes of one process saw; all times in monotonic seconds, which clock changes do
+    not affect."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[SyncerRef, str], float] | None = None
         self._looked = 0.0
 
     def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
-        """Return what was seen before this pass, and at most `within` seconds ago. `now` in Unix seconds. A status
-        holds only the time of the first sight, so that one counts."""
+        """Return what was seen before this pass, and at most `within` seconds ago. `now` in Unix
+        seconds. A status holds only the time of the first sight, so that one counts."""
         if self._first is None:  # in its first pass a process uses the statuses
             ages = {}
             for ref, claim in desired.claims.items():
                 status = claim.syncer.status
                 since = status.unconfirmed_since if status else None
-                # Times in a status are whole seconds, so one may be missing. A time in the future, by another machine's
-                # clock, is ignored.
-                if status and status.unconfirmed_removal and since is not None and now - within - 1 < since < now:
+                # Times in a status are whole seconds, so one may be missing. A time in the future,
+                # by another machine's clock, is ignored.
+                if (
+                    status
+                    and status.unconfirmed_removal
+                    and since is not None
+                    and now - within - 1 < since < now
+                ):
                     ages[ref, status.unconfirmed_removal] = now - since - 1
             return ages
         if monotonic - self._looked >= within:
             return {}
         return {seen: monotonic - first for seen, first in self._first.items()}
 
-    def note(self, held: Held | None, before: Sighted, *, monotonic: float, confirmed: Iterable[Removal] = ()) -> None:
-        """Remember the removals that a later pass can confirm, and the `confirmed` ones that failed; forget all
-        others."""
+    def note(
+        self,
+        held: Held | None,
+        before: Sighted,
+        *,
+        monotonic: float,
+        confirmed: Iterable[Removal] = (),
+    ) -> None:
+        """Remember the removals that a later pass can confirm, and the `confirmed` ones that
+        failed; forget all others."""
         awaited = [seen for hold in held.awaited for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
         for removal in confirmed:

@@ -25,11 +25,14 @@ class BrakeLimits:
     app_loss_floor: float = 10  # ... or of one app, without positive evidence
     apps_percent: float = 5.0  # of our apps that have an UP instance, going to none ...
     apps_floor: float = 1  # ... or this many, whichever is more
-    deleted_percent: float = 20  # of our apps, going to none because a person deletes their syncers ...
+    deleted_percent: float = (
+        20  # of our apps, going to none because a person deletes their syncers ...
+    )
     deleted_floor: float = 10  # ... and more than this many; both
     confirm_after: float = 20
-    """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For an app that loses
-    its last UP instance without evidence, and for dead pods among too many removals."""
+    """Seconds from the first pass that sees the removal to one that may confirm it; 0: no wait. For
+    an app that loses its last UP instance without evidence, and for dead pods among too many
+    removals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +40,35 @@ class Brake:
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    freed: frozenset[SyncerRef] = frozenset()  # released by annotation: their removals are neither counted nor held
+    freed: frozenset[SyncerRef] = (
+        frozenset()
+    )  # released by annotation: their removals are neither counted nor held
     approval: Approval | None = None
-    approved: frozenset[InstanceKey] = frozenset()  # released earlier in this pass: counted, but not held
+    approved: frozenset[InstanceKey] = (
+        frozenset()
+    )  # released earlier in this pass: counted, but not held
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """Seconds since each removal that awaits confirmation was first seen, by syncer and mark."""
     confirm_within: float = inf  # seconds in which a pass has to see it again
-    pods: Pods = field(default_factory=dict)  # of namespaces where removals would be held; empty until they are read
+    pods: Pods = field(
+        default_factory=dict
+    )  # of namespaces where removals would be held; empty until they are read
 
 
 class HoldReason(StrEnum):
     """Why removals are held: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    CRD_INSTALLED = "CRDInstalled"  # the syncers may have been deleted with an earlier CRD, and may be created again
+    # The syncers may have been deleted with an earlier CRD, and may be created again
+    CRD_INSTALLED = "CRDInstalled"
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
-    """An app would lose its last UP instance without evidence, or dead pods are among too many removals."""
+    """An app would lose its last UP instance without evidence, or dead pods are among too many
+    removals."""
 
 
 def seen_as(removal: Removal, *, dead: bool) -> str:
-    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than that it
-    was unready: only that lets it go among too many."""
+    """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
+    that it was unready: only that lets it go among too many."""
     return f"gone {removal.key}" if dead else str(removal.key)
 
 
@@ -81,7 +92,8 @@ class Hold:
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
-        """What a later pass of this process needs to confirm the removals: the mark of all, and of each alone."""
+        """What a later pass of this process needs to confirm the removals: the mark of all, and of
+        each alone."""
         if self.syncer is None or not self.mark:
             return ()
         marks = [self.mark]
@@ -101,20 +113,31 @@ class Held:
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone
     holds: tuple[Hold, ...]
-    awaited: tuple[Hold, ...] = ()  # what a second pass can confirm, although another hold may have it in this pass
+    awaited: tuple[
+        Hold, ...
+    ] = ()  # what a second pass can confirm, although another hold may have it in this pass
 
     @property
     def removals(self) -> tuple[Removal, ...]:
         """All held removals, by key."""
-        return tuple(sorted((one for hold in self.holds for one in hold.removals), key=lambda one: one.key))
+        return tuple(
+            sorted((one for hold in self.holds for one in hold.removals), key=lambda one: one.key)
+        )
 
     @property
     def reason(self) -> str:
         """The texts of the first holds, as a sentence without its end."""
         texts = list(dict.fromkeys(hold.text for hold in self.holds))
         # A hold of dead pods begins with the reason of the hold that they were part of.
-        shown = [text.removeprefix(f"{before}; ") for before, text in zip(["", *texts], texts[:3], strict=False)]
-        numbered = [f"({number}) {text}" for number, text in enumerate(shown, 1)] if len(texts) > 1 else shown
+        shown = [
+            text.removeprefix(f"{before}; ")
+            for before, text in zip(["", *texts], texts[:3], strict=False)
+        ]
+        numbered = (
+            [f"({number}) {text}" for number, text in enumerate(shown, 1)]
+            if len(texts) > 1
+            else shown
+        )
         more = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
         return "; ".join([*numbered, *more])
 
@@ -156,7 +179,9 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     if held is None:
         return plan
     by_id = f"(plan id {held.plan_id})"
-    reasons = {removal.key: f"the removal of the instance is held {by_id}" for removal in held.removals}
+    reasons = {
+        removal.key: f"the removal of the instance is held {by_id}" for removal in held.removals
+    }
     apps = {removal.key.app for removal in held.removals}
     for cancel in plan.of(Cancel):
         put_out = cancel.was is InstanceStatus.OUT_OF_SERVICE
@@ -166,8 +191,11 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:
-    """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command` releases them."""
+    """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command`
+    releases them."""
     removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
-    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
+    keeps = one_or_more(
+        count, "The instance keeps its status and is", "The instances keep their status and are"
+    )
     release = f"To release the held removals of all syncers now: {command}"
     return f"{removals} of this syncer {held}: {hold.text}. {keeps} renewed. {release}"

@@ -1,4 +1,5 @@
-"""The table of all commands, and the one place that turns an error into a sentence and an exit code."""
+"""The table of all commands, and the one place that turns an error into a sentence and an exit
+code."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _FILE_OF = {command: file for file, commands in _FILES for command in commands}
 
 
 class _LazyCommands(Group):
-    """Imports a command only when it is called. So `validate` does not wait for the import of the Kubernetes client."""
+    """Imports a command only when it is called. So `validate` does not wait for the import of the
+    Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_FILE_OF)
@@ -57,7 +59,8 @@ def cli() -> None:
 
 
 def exit_code(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. Each error is one sentence on stderr; only EUREKUBE_SYNC_DEBUG adds a traceback."""
+    """Run the command line. Each error is one sentence on stderr; only EUREKUBE_SYNC_DEBUG adds a
+    traceback."""
     prepare_streams()
     try:
         code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
@@ -82,5 +85,7 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {printable(str(error))}"
-        click.echo(f"Internal error: {what} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
+        click.echo(
+            f"Internal error: {what} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True
+        )
         return ExitCode.INTERNAL_ERROR

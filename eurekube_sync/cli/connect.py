@@ -1,4 +1,5 @@
-"""The options that most commands share, and the adapters that are made from them: a `World` for passes."""
+"""The options that most commands share, and the adapters that are made from them: a `World` for
+passes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.connection import ClientConnection, Connection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.connection import (
+    ClientConnection,
+    Connection,
+    ConnectionSettings,
+)
 from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
@@ -44,7 +49,8 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.client import EurekaClient
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
-_ASK_TIMEOUT = 2.0  # seconds for the question whether batches are safe; each pass asks a server that hangs again
+# Seconds for the question whether batches are safe; each pass asks a server that hangs again
+_ASK_TIMEOUT = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -69,10 +75,14 @@ class Installation(EurekaAccess):
     renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
     only_looks: bool = False  # batches are not probed, because the probe is a POST
-    count: Callable[[Server, str], None] = lambda _server, _code: None  # called with the status of each call
+    count: Callable[[Server, str], None] = lambda _server, _code: (
+        None
+    )  # called with the status of each call
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
-    sweep_interval: float | None = None  # between two lists of every Eureka peer; None: computed from the leases
+    sweep_interval: float | None = (
+        None  # between two lists of every Eureka peer; None: computed from the leases
+    )
 
     def settings(self, **more: Any) -> PassSettings:
         """Return the settings of a pass, with `more` fields of them."""
@@ -84,8 +94,11 @@ class Installation(EurekaAccess):
             "drains": self.drains,
             **more,
         }
-        # Printed commands repeat --owner only if it is not in a variable, which the next shell has, too.
-        return PassSettings(**given, named=("--owner", self.owner) if on_command_line("owner") else ())
+        # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
+        # too.
+        return PassSettings(
+            **given, named=("--owner", self.owner) if on_command_line("owner") else ()
+        )
 
 
 installation_options = partial(group, "installation", Installation)
@@ -102,7 +115,9 @@ inspect_options = (
     scope_choices.lock_option,
 )
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*inspect_options, scope_choices.look_for_drains_option, brake_options)
+look_options = installation_options(
+    *inspect_options, scope_choices.look_for_drains_option, brake_options
+)
 """For a command that shows what a dry pass found."""
 
 
@@ -133,17 +148,23 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
 @contextmanager
 def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
-    """Connect to the cluster, and to Eureka if a URL is given, to read only. Raises ConfigurationError."""
+    """Connect to the cluster, and to Eureka if a URL is given, to read only. Raises
+    ConfigurationError."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
     to_cluster = _to_cluster(ours)
     with connect(replace(ours, to_cluster=to_cluster), clock) as world:
-        details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
+        details = KubernetesDetails(
+            to_cluster, clock=clock, random=random.Random(), limit=world.time_limit
+        )
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
-            """Give the lock of all namespaces, then of the given ones: --namespace may only filter the output."""
+            """Give the lock of all namespaces, then of the given ones: --namespace may only filter
+            the output."""
             own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
-            names = dict.fromkeys(scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes)
+            names = dict.fromkeys(
+                scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes
+            )
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
             return [(name, store(name)) for name in names if name is not None]
 
@@ -151,7 +172,8 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
 
 
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
-    """Make the lock, on its own connection; None if these passes need none. Raises ConfigurationError."""
+    """Make the lock, on its own connection; None if these passes need none. Raises
+    ConfigurationError."""
     namespace = installed_in(ours) if ours.lock == "auto" else None
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
@@ -162,8 +184,13 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
 
 
 def lock_namespace(ours: Installation) -> str:
-    """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the manifests."""
-    return ours.lock.namespace if isinstance(ours.lock, LockName) else installed_in(ours) or INSTALLED_IN
+    """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the
+    manifests."""
+    return (
+        ours.lock.namespace
+        if isinstance(ours.lock, LockName)
+        else installed_in(ours) or INSTALLED_IN
+    )
 
 
 def installed_in(ours: Installation) -> str | None:
@@ -201,7 +228,8 @@ def connect_registry(ours: Installation, clock: Clock) -> Iterator[EurekaWorld]:
 def _registry(
     ours: Installation, clock: Clock, limit: TimeLimit, opened: ExitStack
 ) -> tuple[Registry, Mapping[str, EurekaClient]]:
-    """Return one registry for all Eureka servers, and the client of each server by its URL; no client without a URL.
+    """Return one registry for all Eureka servers, and the client of each server by its URL; no
+    client without a URL.
 
     The clients are imported here because they load slowly, and `--help` needs none.
     """
@@ -228,21 +256,28 @@ def _registry(
     first = server_options.with_access(options, ours, addresses, clock)
     for warning in ours.warnings:
         _log.warning("%s", warning)
-    sweep = sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
+    sweep = (
+        sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
+    )
     rests = None if len(addresses) == 1 else Rests(clock)
     doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
         chance, count = random.Random(), partial(ours.count, Server.EUREKA)
-        client = partial(EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded())
+        client = partial(
+            EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded()
+        )
         return {
-            address.url: opened.enter_context(client(replace(first, address=address, **given))) for address in addresses
+            address.url: opened.enter_context(client(replace(first, address=address, **given)))
+            for address in addresses
         }
 
     servers = clients()
     registry: Registry = next(iter(servers.values()))
     if rests is not None:
-        peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
+        peers = EurekaPeers(
+            servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep
+        )
         opened.callback(peers.renew_strays)
         registry = peers
     if ours.eureka_batch == "off":

@@ -1,6 +1,7 @@
 """Entry point of `eurekube-sync`. Handles Ctrl-C before anything else is imported.
 
-The other imports can take a second. Without this, Ctrl-C in that time would print a traceback from inside a library.
+The other imports can take a second. Without this, Ctrl-C in that time would print a traceback from
+inside a library.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ _INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, which is not imported yet
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, and end the process with its exit code. Most commands then install their own handlers."""
+    """Run the command line, and end the process with its exit code. Most commands then install
+    their own handlers."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     from eurekube_sync.cli.command_line import exit_code

@@ -1,4 +1,5 @@
-"""The process around the passes: signals, the lock, metrics, the progress line and Python's garbage collector."""
+"""The process around the passes: signals, the lock, metrics, the progress line and Python's garbage
+collector."""
 
 from __future__ import annotations
 
@@ -34,16 +35,20 @@ _PASSES = 100  # between two full collections
 _PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]  # called after each pass with its seconds
+Passed: TypeAlias = Callable[
+    [PassReport, ExitCode, float], None
+]  # called after each pass with its seconds
 
 
 @contextmanager
 def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
-    """End the work between two calls on SIGTERM or Ctrl-C, and the process at once on a second Ctrl-C."""
+    """End the work between two calls on SIGTERM or Ctrl-C, and the process at once on a second
+    Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        clock.stop()  # before the log line: the signal may have interrupted the writing of another one
+        # Before the log line: the signal may have interrupted the writing of another one
+        clock.stop()
         _log.info("stopping: %s", signal.Signals(number).name)
 
     with ended_by_signals(stop):
@@ -51,7 +56,9 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
 
 
 @contextmanager
-def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.default_int_handler) -> Iterator[None]:
+def ended_by_signals(
+    handler: Callable[[int, FrameType | None], None] = signal.default_int_handler,
+) -> Iterator[None]:
     """Install a handler for SIGTERM and Ctrl-C. The default one ends the process at once."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -64,8 +71,8 @@ def ended_by_signals(handler: Callable[[int, FrameType | None], None] = signal.d
 def avoid_garbage_collection() -> None:
     """Keep the garbage collector from running during a pass. To be called once, after all imports.
 
-    With Python's default thresholds, it took a third of the CPU time of a pass over 60,000 instances, and there is
-    hardly a cycle among these objects.
+    With Python's default thresholds, it took a third of the CPU time of a pass over 60,000
+    instances, and there is hardly a cycle among these objects.
     """
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -74,7 +81,8 @@ def avoid_garbage_collection() -> None:
 def collecting_garbage(between: Between | None) -> Between:
     """Collect garbage after each pass, then call `between`.
 
-    Only every 100th collection is full, because a full one took an eighth of the CPU time of a pass.
+    Only every 100th collection is full, because a full one took an eighth of the CPU time of a
+    pass.
     """
     passes = 0
 
@@ -91,11 +99,14 @@ def collecting_garbage(between: Between | None) -> Between:
 def watched(
     asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: Passes
 ) -> Iterator[tuple[Monitor, Passed]]:
-    """Serve, write and push the metrics as the options say. Without such an option, no pass is measured.
+    """Serve, write and push the metrics as the options say. Without such an option, no pass is
+    measured.
 
     Raises ConfigurationError if the address cannot be opened.
     """
-    monitor = Monitor(clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK)
+    monitor = Monitor(
+        clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK
+    )
     if not (asked.listen or asked.metrics_file or asked.push_metrics):
         yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return
@@ -124,8 +135,9 @@ def under_lock(
 ) -> ExitCode:
     """Wait for the lock, renew it while `work` runs, and release it at the end.
 
-    A daemon that lost the lock calls `work` again, which must remember nothing, because another copy may have changed
-    Eureka. Without `daemon`, LockLost is raised if this process had the lock before.
+    A daemon that lost the lock calls `work` again, which must remember nothing, because another
+    copy may have changed Eureka. Without `daemon`, LockLost is raised if this process had the lock
+    before.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
 
@@ -148,7 +160,9 @@ def under_lock(
         if standing is None:
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE
         if isinstance(standing, HeldBy):
-            _log.info("nothing was done: %s holds the lock %s and is at work", standing.holder, lock.name)
+            _log.info(
+                "nothing was done: %s holds the lock %s and is at work", standing.holder, lock.name
+            )
             return ExitCode.OK
         try:
             with repeating(renew, EVERY):
@@ -163,7 +177,8 @@ def under_lock(
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[object], None]]:
-    """Show a line on stderr, at a terminal only, and erase it at the end. Give the function that sets its text.
+    """Show a line on stderr, at a terminal only, and erase it at the end. Give the function that
+    sets its text.
 
     The line appears with the first text. Before, a question to the user may be on the screen.
     """
@@ -171,7 +186,11 @@ def progress_line() -> Iterator[Callable[[object], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = SpinnerColumn("line"), TextColumn("{task.fields[what]}", markup=False), TimeElapsedColumn()
+    columns = (
+        SpinnerColumn("line"),
+        TextColumn("{task.fields[what]}", markup=False),
+        TimeElapsedColumn(),
+    )
     watched = console.is_terminal and sys.stderr.isatty()
     line = Progress(*columns, console=console, transient=True, disable=not watched)
     task = line.add_task("", what="")
@@ -217,7 +236,8 @@ class Waits:
         return waiting(self) if sys.stderr.isatty() else nullcontext()
 
     def of(self, port: P, server: str) -> P:
-        """Wrap a port, so that its calls are recorded while they run, such as `Eureka: list instances`."""
+        """Wrap a port, so that its calls are recorded while they run, such as `Eureka: list
+        instances`."""
         return cast(P, _Noted(port, server, self._open))
 
 

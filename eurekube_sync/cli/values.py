@@ -1,4 +1,5 @@
-"""Types of option values, each of which refuses bad input with one sentence, and the shell completions of values."""
+"""Types of option values, each of which refuses bad input with one sentence, and the shell
+completions of values."""
 
 from __future__ import annotations
 
@@ -41,20 +42,24 @@ else:
 
 
 class Value(_ParamType[T]):
-    """A value that `read` makes of a text. The message of a ValueError of `read` is shown to the user."""
+    """A value that `read` makes of a text. The message of a ValueError of `read` is shown to the
+    user."""
 
     def __init__(self, name: str, read: Callable[[str], T]) -> None:
         self.name, self._read = name, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
-            return self._read(value) if isinstance(value, str) else cast(T, value)  # click may convert twice
+            return (
+                self._read(value) if isinstance(value, str) else cast(T, value)
+            )  # click may convert twice
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
 class Duration(Value[float]):
-    """`30s`, `2m`, `1h30m`, or a number of seconds. The value is in seconds, from `least` to `most`."""
+    """`30s`, `2m`, `1h30m`, or a number of seconds. The value is in seconds, from `least` to
+    `most`."""
 
     def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
         super().__init__("duration", self._seconds)
@@ -64,7 +69,9 @@ class Duration(Value[float]):
         if not _DURATION.fullmatch(text.strip()):
             raise ValueError(f"{text!r} is not a duration; write 30s, 2m or 1h30m")
         parts = re.findall(_PART, text)
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
+        seconds = (
+            sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
+        )
         if seconds < self._least:
             raise ValueError(f"{text!r} is too short; at least {duration(self._least)}")
         if seconds > self._most:
@@ -110,14 +117,18 @@ def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [tuple(side.strip() for side in pair.split(":")) for pair in text.split(",")]
     for pair in pairs:
         if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
-            raise ValueError(f"{':'.join(pair)!r} is not a pair of namespaces; write FROM:TO, with * for any")
+            raise ValueError(
+                f"{':'.join(pair)!r} is not a pair of namespaces; write FROM:TO, with * for any"
+            )
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def _listen(text: str) -> tuple[str, int]:
     found = _ADDRESS.fullmatch(text.strip())
     if not found or int(found[3]) > 65535:
-        raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
+        raise ValueError(
+            f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080"
+        )
     return found[1] or found[2] or "", int(found[3])
 
 
@@ -125,7 +136,9 @@ _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)  # not empty: a script may have put an empty variable there
 PERCENT = Value("percent", _percent)
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
-NAMESPACES = Value("namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(",")))
+NAMESPACES = Value(
+    "namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(","))
+)
 SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
@@ -141,11 +154,14 @@ def _completing(
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Return a shell completion that offers `words`, without logs or errors.
 
-    In a comma-separated list it completes the last part. It leaves out words with control characters.
+    In a comma-separated list it completes the last part. It leaves out words with control
+    characters.
     """
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-        before, comma, last = typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
+        before, comma, last = (
+            typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
+        )
         logging.disable()
         try:
             found = sorted(word for word in set(words(context.params)) if printable(word) == word)
@@ -178,11 +194,17 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
         start_seconds=2 * _SECONDS,  # includes the import of the client
     )
     cluster = KubernetesCluster(
-        ClientConnection(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
+        ClientConnection(settings),
+        clock=SystemClock(),
+        random=random.Random(),
+        tries=1,
+        answer_seconds=_SECONDS,
     )
     return [one.ref for one in every(cluster.list_syncers(None))]
 
 
 complete_contexts = _completing(_contexts)
-complete_namespaces = _completing(lambda given: (ref.namespace for ref in _syncers(given)))  # those with a syncer
+complete_namespaces = _completing(
+    lambda given: (ref.namespace for ref in _syncers(given))
+)  # those with a syncer
 complete_syncers = _completing(lambda given: map(str, _syncers(given)))

@@ -1,9 +1,10 @@
 """The lock: who has it, and whether this copy may take it.
 
-A copy writes only while its own monotonic clock says that no other copy can have the lock yet, so no clocks of two
-machines are compared. The holder stops `RENEW_WITHIN` after it began its last renewal that worked. Another copy begins
-when it saw no renewal for `LOCK_SECONDS`, which is longer. The lock spares calls and keeps Eureka's self-preservation
-exact. What a pass may remove never depends on it.
+A copy writes only while its own monotonic clock says that no other copy can have the lock yet, so
+no clocks of two machines are compared. The holder stops `RENEW_WITHIN` after it began its last
+renewal that worked. Another copy begins when it saw no renewal for `LOCK_SECONDS`, which is longer.
+The lock spares calls and keeps Eureka's self-preservation exact. What a pass may remove never
+depends on it.
 
 While the lock cannot be read, nobody knows who has it. Passes then only renew."""
 
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 
 _TRIES = 3  # how often to read and write the lock again when another writer was first
 RENEW_WITHIN = 10.0
-"""Seconds that the holder works after it began its last renewal. Less than `LOCK_SECONDS`, so that it stops before
-another copy begins, even if one of the clocks runs too fast or too slowly."""
+"""Seconds that the holder works after it began its last renewal. Less than `LOCK_SECONDS`, so that
+it stops before another copy begins, even if one of the clocks runs too fast or too slowly."""
 EVERY = 2.0  # seconds between two renewals, or two reads of a waiting copy
 PATIENCE = LOCK_SECONDS + 2 * EVERY
 """Seconds that a run without `--daemon` waits. The lock of a killed holder is free by then."""
@@ -50,7 +51,8 @@ Standing: TypeAlias = Held | HeldBy | Unknown
 
 
 class Lock:
-    """The lock as this copy sees it. Any thread may call `attempt`, and only the thread of the passes the rest."""
+    """The lock as this copy sees it. Any thread may call `attempt`, and only the thread of the
+    passes the rest."""
 
     def __init__(self, store: LockStore, clock: Clock, name: LockName, identity: str) -> None:
         """`identity` is unique to this process."""
@@ -59,12 +61,14 @@ class Lock:
         self._store = store
         self._clock = clock
         self._one_at_a_time = threading.Lock()
-        self._record: LockRecord | None = None  # as last read; None if there was no object, or it was not read yet
+        self._record: LockRecord | None = (
+            None  # as last read; None if there was no object, or it was not read yet
+        )
         self._since = -inf  # when its last renewal was seen, in monotonic seconds
         self._held_until = -inf
         self.term = 0
-        """How often this copy tried to take the lock; a try without an answer may have taken it. If the number is the
-        same before and after a pass, no other copy had the lock meanwhile."""
+        """How often this copy tried to take the lock; a try without an answer may have taken it. If
+        the number is the same before and after a pass, no other copy had the lock meanwhile."""
         self._read_at = -inf
         self._why: Unknown | None = None
         self._good: GoodPass | None = None
@@ -80,27 +84,34 @@ class Lock:
         return self._record.good if self._record else None
 
     def renewed_since(self, moment: float) -> bool:
-        """Whether another copy was seen to renew or take the lock after that moment, in monotonic seconds."""
+        """Whether another copy was seen to renew or take the lock after that moment, in monotonic
+        seconds."""
         return self._since > moment
 
     def standing(self) -> Standing:
-        """Gives who has the lock; unknown if it could not be read for as long as a holder may be silent."""
+        """Gives who has the lock; unknown if it could not be read for as long as a holder may be
+        silent."""
         if self.held:
             return Held()
         recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
         if self._record and self._is_anothers(self._record) and (self._why is None or recent):
             return HeldBy(self._record.holder)
-        return self._why or self._unknown(Cause.UNAVAILABLE, "this copy did not renew the lock in time")
+        return self._why or self._unknown(
+            Cause.UNAVAILABLE, "this copy did not renew the lock in time"
+        )
 
     def _is_anothers(self, record: LockRecord) -> bool:
         return record.holder not in ("", self.identity)
 
     def _unknown(self, cause: Cause, why: str) -> Unknown:
         otherwise = "so instances are only renewed"
-        return Unknown(cause=cause, message=f"the lock {self.name} cannot be used, {otherwise}: {why}")
+        return Unknown(
+            cause=cause, message=f"the lock {self.name} cannot be used, {otherwise}: {why}"
+        )
 
     def attempt(self) -> None:
-        """Renews the lock, takes it if it is free, or reads who has it. A failure is kept for `standing`."""
+        """Renews the lock, takes it if it is free, or reads who has it. A failure is kept for
+        `standing`."""
         with self._one_at_a_time:
             try:
                 self._try()
@@ -114,19 +125,31 @@ class Lock:
         self._good = good
 
     def release(self) -> None:
-        """Gives the lock up, if this copy has it, so that another copy may begin at once. A failure is logged."""
+        """Gives the lock up, if this copy has it, so that another copy may begin at once. A failure
+        is logged."""
         with self._one_at_a_time:
             record, self._held_until = self._record, -inf
             if record is None or record.holder != self.identity:
                 return
-            free = replace(record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good)
+            free = replace(
+                record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good
+            )
             try:
                 self._store.replace(free)
             except ClusterError as error:
-                log.warning("the lock %s was not released, and ends in %g s: %s", self.name, LOCK_SECONDS, error)
+                log.warning(
+                    "the lock %s was not released, and ends in %g s: %s",
+                    self.name,
+                    LOCK_SECONDS,
+                    error,
+                )
 
     def _try(self) -> None:
-        if self._record is not None and self._record.holder == self.identity and self._write(self._record):
+        if (
+            self._record is not None
+            and self._record.holder == self.identity
+            and self._write(self._record)
+        ):
             return
         for _ in range(_TRIES):
             asked = self._clock.monotonic()
@@ -136,7 +159,8 @@ class Lock:
             if not self._record or not record or _renewal(self._record) != _renewal(record):
                 self._since = self._read_at
             self._record = record
-            # `_since` is a time after a read, and `asked` one before: so a renewal never seems older than it is.
+            # `_since` is a time after a read, and `asked` one before: so a renewal never seems
+            # older than it is.
             if record and self._is_anothers(record) and asked - self._since < LOCK_SECONDS:
                 self._held_until = -inf
                 return
@@ -173,8 +197,9 @@ def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
 def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
-    """Waits until this copy has the lock, or nobody knows who has it. Calls `waits` after each try. After `patience`
-    seconds it gives HeldBy, if that holder renewed meanwhile. None: a signal came."""
+    """Waits until this copy has the lock, or nobody knows who has it. Calls `waits` after each try.
+    After `patience` seconds it gives HeldBy, if that holder renewed meanwhile. None: a signal
+    came."""
     begun, told, looked = clock.monotonic(), "", inf
     while not clock.stopping():
         lock.attempt()
@@ -201,11 +226,14 @@ class UnderLock:
         """`only_while` gets a condition that must be true for any call to begin."""
         self._lock = lock
         self._only_while = only_while
-        self._term: int | None = None  # the lock's term when this pass began; None if the pass may only renew
+        self._term: int | None = (
+            None  # the lock's term when this pass began; None if the pass may only renew
+        )
 
     def one_pass(self, make: Callable[[Unknown | None], PassReport]) -> PassReport:
-        """Makes a pass: `make` gets why it may only renew, if so. A pass that did nothing because the lock ended
-        meanwhile is followed at once by another, which renews without the Kubernetes API."""
+        """Makes a pass: `make` gets why it may only renew, if so. A pass that did nothing because
+        the lock ended meanwhile is followed at once by another, which renews without the Kubernetes
+        API."""
         report = make(self.before())
         if self.after() and not report.outcomes.succeeded:
             report = make(self.before())
@@ -213,8 +241,8 @@ class UnderLock:
         return report
 
     def before(self) -> Unknown | None:
-        """Gives why the pass may only renew, if nobody knows who has the lock; else None. Raises LockLost if another
-        copy has it."""
+        """Gives why the pass may only renew, if nobody knows who has the lock; else None. Raises
+        LockLost if another copy has it."""
         self._term = None
         standing = self._standing()
         if isinstance(standing, Unknown):
@@ -225,11 +253,14 @@ class UnderLock:
         return None
 
     def after(self) -> Unknown | None:
-        """Gives why the pass may have ended early, if nobody knows any more who has the lock. Raises LockLost if
-        another copy took it during the pass."""
+        """Gives why the pass may have ended early, if nobody knows any more who has the lock.
+        Raises LockLost if another copy took it during the pass."""
         standing = self._standing()
         if self._term is not None and self._term != self._lock.term:
-            raise LockLost(f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to go on")
+            raise LockLost(
+                f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to "
+                "go on"
+            )
         return standing if isinstance(standing, Unknown) and self._term is not None else None
 
     def _standing(self) -> Standing:
@@ -239,7 +270,8 @@ class UnderLock:
         standing = lock.standing()
         if isinstance(standing, HeldBy):
             raise LockLost(
-                f"{standing.holder} holds the lock {lock.name} now: this process did not renew it in time, "
+                f"{standing.holder} holds the lock {lock.name} now: this process did not renew it "
+                "in time, "
                 "and has changed nothing since"
             )
         return standing

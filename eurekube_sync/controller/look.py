@@ -1,7 +1,8 @@
 """A dry pass for `explain`, `status` and `check`, which goes on where a right is missing.
 
-If the rights are for the whole cluster, it shows what the installation sees. If they are for one namespace, the brake
-is not judged, because it weighs all namespaces. Beside the pass it reads Pods, and asks each Eureka server."""
+If the rights are for the whole cluster, it shows what the installation sees. If they are for one
+namespace, the brake is not judged, because it weighs all namespaces. Beside the pass it reads Pods,
+and asks each Eureka server."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.errors import ClusterError, RegistryError, unknown_from
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import LockName, LockRecord, PodDetail, ServiceSelector, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    LockName,
+    LockRecord,
+    PodDetail,
+    ServiceSelector,
+    SyncerRef,
+)
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -50,19 +57,27 @@ class Look:
 
     report: PassReport  # of the installation's own scope, or of the one namespace that may be read
     asked: Scope  # the scope of the options
-    others: tuple[PassReport, ...] = ()  # of syncers in the namespaces looked at that are out of that scope
+    others: tuple[
+        PassReport, ...
+    ] = ()  # of syncers in the namespaces looked at that are out of that scope
     identity: Source[str]  # UID of the namespace kube-system
     owner: str  # empty if it was not given, and Eureka does not show it
     listed: Source[tuple[ObservedInstance, ...]]  # Eureka's cached list, as callers get it
     list_seconds: float = 0.0  # how long the list took
     last_pass: LastPass | None = None  # None if there is no lock, or the owner is not known
-    narrowed: str = ""  # the namespace that was read because the cluster could not be listed; else empty
+    narrowed: str = (
+        ""  # the namespace that was read because the cluster could not be listed; else empty
+    )
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
     selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
     """The selectors of the Services, by namespace."""
-    readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)  # uncached, by server
-    eureka_ahead: float = 0.0  # seconds that the clock of the first server that answers is ahead of ours
+    readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(
+        default_factory=dict
+    )  # uncached, by server
+    eureka_ahead: float = (
+        0.0  # seconds that the clock of the first server that answers is ahead of ours
+    )
 
     @property
     def reports(self) -> tuple[PassReport, ...]:
@@ -91,12 +106,15 @@ class Look:
         return sorted(owners)
 
     def is_ours(self, instance: ObservedInstance) -> bool:
-        """Whether owner **and** cluster match: another cluster may have a syncer of the same name. An owner or a
-        cluster that is not known matches every instance."""
+        """Whether owner **and** cluster match: another cluster may have a syncer of the same name.
+        An owner or a cluster that is not known matches every instance."""
         return self.owner in ("", instance.metadata.get(OWNER)) and self._is_of_cluster(instance)
 
     def _is_of_cluster(self, instance: ObservedInstance) -> bool:
-        return isinstance(self.identity, Unknown) or instance.metadata.get(CLUSTER) == self.identity.data
+        return (
+            isinstance(self.identity, Unknown)
+            or instance.metadata.get(CLUSTER) == self.identity.data
+        )
 
     @property
     def eureka_time(self) -> float:
@@ -110,8 +128,9 @@ class Look:
 
 
 def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -> Look:
-    """Makes a dry pass over the scope of the settings, or over the one of `namespaces` if the cluster may not be
-    listed. An empty owner is taken from Eureka, if its instances name only one."""
+    """Makes a dry pass over the scope of the settings, or over the one of `namespaces` if the
+    cluster may not be listed. An empty owner is taken from Eureka, if its instances name only
+    one."""
     world = seen.world
     identity = world.cluster.identity()
     asked_at = world.clock.monotonic()
@@ -125,7 +144,10 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
     denied = isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
     if settings.scope.namespaces is None and denied and len(namespaces) == 1:
         narrowed = min(namespaces)
-        report = reconcile(world, replace(settings, scope=replace(settings.scope, namespaces=frozenset(namespaces))))
+        report = reconcile(
+            world,
+            replace(settings, scope=replace(settings.scope, namespaces=frozenset(namespaces))),
+        )
     scopes = _scopes_beside(report, settings.scope, namespaces)
     others = tuple(reconcile(world, replace(settings, scope=scope)) for scope in scopes)
     return Look(
@@ -166,7 +188,8 @@ def _ahead(servers: Iterable[EurekaServer]) -> float:
 
 
 def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
-    """Reads the keys from one server. After a call without an answer, it is not asked for the others."""
+    """Reads the keys from one server. After a call without an answer, it is not asked for the
+    others."""
     found: dict[InstanceKey, Reading] = {}
     failed: Unknown | None = None
     for key in keys:
@@ -200,11 +223,14 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
     left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
     namespaces = frozenset(one.namespace for one in left)
     whole = replace(scope, namespaces=namespaces, selector=(), elsewhere=frozenset())
-    return [replace(whole, syncer_class=name) for name in dict.fromkeys(class_of(one) for one in left)]
+    return [
+        replace(whole, syncer_class=name) for name in dict.fromkeys(class_of(one) for one in left)
+    ]
 
 
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
-    """Gives the only owner that Eureka shows, of this cluster if that is known; empty for none, or several."""
+    """Gives the only owner that Eureka shows, of this cluster if that is known; empty for none, or
+    several."""
     cluster = identity.data if isinstance(identity, Complete) else None
     ours = (one for one in (listed.data if isinstance(listed, Complete) else ()) if syncer_of(one))
     marks = (one.metadata for one in ours if cluster in (None, one.metadata.get(CLUSTER)))

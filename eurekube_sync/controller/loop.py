@@ -1,5 +1,5 @@
-"""Runs passes: once, a number of times, or until a signal, and renews between the passes of a daemon. After a pass that
-fails the next one is made all the same."""
+"""Runs passes: once, a number of times, or until a signal, and renews between the passes of a
+daemon. After a pass that fails the next one is made all the same."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class _Outage:
 
 
 class Outages:
-    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A source that fails
-    again within its next good passes has one outage, and is reported once. A source that a pass did not use keeps its
-    state."""
+    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A
+    source that fails again within its next good passes has one outage, and is reported once. A
+    source that a pass did not use keeps its state."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Outage] = {}
@@ -83,7 +83,9 @@ class Outages:
             if outage.good >= GOOD_PASSES:
                 del self._known[source]
                 lasted = duration(max(0, round(outage.over - outage.since)))
-                again = _AGAIN.get(source, f"{source}: the reported trouble is over")  # it may no longer be needed
+                again = _AGAIN.get(
+                    source, f"{source}: the reported trouble is over"
+                )  # it may no longer be needed
                 changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
         return changes
 
@@ -100,25 +102,38 @@ def _and_lists(more: int) -> str:
 
 
 def _troubles(report: PassReport) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Gives for each source that fails its cause and a sentence. Only another cause makes it another outage."""
+    """Gives for each source that fails its cause and a sentence. Only another cause makes it
+    another outage."""
     for cluster in report.clashes[:1]:
         otherwise = "our instances are renewed, and nothing else is done"
-        yield _OWNER, (cluster, f"owner clash: the cluster with UID {cluster} uses the same --owner; {otherwise}")
+        yield (
+            _OWNER,
+            (
+                cluster,
+                f"owner clash: the cluster with UID {cluster} uses the same --owner; {otherwise}",
+            ),
+        )
     for other in report.other_owners[:1]:
         yield _OWNER, (other.name, other.sentence)
     if isinstance(report.registry, Unknown):
         message = report.registry.message
         sentence = message if message.startswith("Eureka") else f"Eureka: {message}"
         yield _EUREKA, (report.registry.cause, sentence)
-    for kind, sources in unread_by_kind(report.view).items():  # once for each kind, not for each namespace
+    for kind, sources in unread_by_kind(
+        report.view
+    ).items():  # once for each kind, not for each namespace
         name, source = sources[0]
         yield kind, (source.cause, f"{name}{_and_lists(len(sources) - 1)}: {source.message}")
     failed = [one for one in report.outcomes.failures if one.cause is not None]
     if failed and not isinstance(report.registry, Unknown) and not report.outcomes.succeeded:
-        cause = Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause
+        cause = (
+            Cause.DENIED if any(one.cause is Cause.DENIED for one in failed) else failed[0].cause
+        )
         first = next(one for one in failed if one.cause is cause)
         yield _WRITING_EUREKA, (str(cause), f"no write to Eureka works: {first.detail}")
-    refused = [one for one in report.cluster_errors if isinstance(one, ClusterUnavailable | ClusterDenied)]
+    refused = [
+        one for one in report.cluster_errors if isinstance(one, ClusterUnavailable | ClusterDenied)
+    ]
     for error in refused[:1]:
         yield _WRITING_KUBERNETES, (type(error).__name__, f"Kubernetes: {error}")
 
@@ -132,11 +147,14 @@ class Schedule:
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
-    watched: bool = False  # a person sees the report: after a single pass its outages are not logged as well
+    watched: bool = (
+        False  # a person sees the report: after a single pass its outages are not logged as well
+    )
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
-"""Gets the registered keys and when the next pass begins, in monotonic seconds. Gives how many leases it renewed."""
+"""Gets the registered keys and when the next pass begins, in monotonic seconds. Gives how many
+leases it renewed."""
 
 
 def run_passes(
@@ -146,11 +164,13 @@ def run_passes(
     tell: Callable[[PassReport, ExitCode], None],
     between: Between | None = None,
 ) -> ExitCode:
-    """Runs the passes and gives the exit code of the last. Calls `tell` after each, and `between` after each but the
-    last. A bug in a pass, or in its report, ends the process only if that pass is the last, because leases must be
-    renewed. Raises LockLost if `one_pass` does."""
+    """Runs the passes and gives the exit code of the last. Calls `tell` after each, and `between`
+    after each but the last. A bug in a pass, or in its report, ends the process only if that pass
+    is the last, because leases must be renewed. Raises LockLost if `one_pass` does."""
     done = renewed = 0
-    lost = False  # whether an app was lost with the last pass, which a daemon must not end in silence
+    lost = (
+        False  # whether an app was lost with the last pass, which a daemon must not end in silence
+    )
     outages = Outages()
     while True:
         begun = clock.monotonic()
@@ -159,13 +179,19 @@ def run_passes(
         to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
-            held, broken, detailed = schedule.fail_on_held, schedule.fail_on_broken, schedule.detailed_exitcode
+            held, broken, detailed = (
+                schedule.fail_on_held,
+                schedule.fail_on_broken,
+                schedule.detailed_exitcode,
+            )
             code = of_report(report, fail_on_held=held, fail_on_broken=broken, detailed=detailed)
             to_renew, lost = report.to_renew, bool(report.lost)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
                 for change in outages.note(report):
-                    log.log(logging.WARNING if change.began else logging.INFO, "%s", change.sentence)
+                    log.log(
+                        logging.WARNING if change.began else logging.INFO, "%s", change.sentence
+                    )
             if last:
                 return code
             del report  # frees Eureka's list, before the next pass lists it again
@@ -180,7 +206,9 @@ def run_passes(
             if between is not None:
                 renewed = between(to_renew, begun + schedule.interval)
         except Exception:
-            log.exception("a bug ended the renewals between two passes; the next pass renews these leases")
+            log.exception(
+                "a bug ended the renewals between two passes; the next pass renews these leases"
+            )
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():
@@ -189,22 +217,28 @@ def run_passes(
             return ExitCode.APP_LOST if lost else ExitCode.OK
 
 
-_MANY = 250  # leases; passes alone renew fewer than these, in one short burst that their report lists
+_MANY = (
+    250  # leases; passes alone renew fewer than these, in one short burst that their report lists
+)
 _ABOUT = 0.1
-"""Part of a period by which passes may renew a lease early or late: Eureka's self-preservation allows 15 % fewer."""
-_STRETCH = 5.0  # seconds over which the leases that fall due in them are spread: each is early or late by less
+"""Part of a period by which passes may renew a lease early or late: Eureka's self-preservation
+allows 15 % fewer."""
+# Seconds over which the leases that fall due in them are spread: each is early or late by less
+_STRETCH = 5.0
 _STEP = 0.1  # seconds from one group of single calls to the next
 
 
 class BetweenPasses:
     """Renews leases evenly while a daemon waits for its next pass, each when it is a period old.
 
-    In a pass, many renewals would be one burst, or would delay its adds and removals. A lease that is not renewed here
-    in time is renewed at once by the next pass, before anything else. Few leases, or as many as fit into one batch, are
-    renewed by passes alone, if a whole number of intervals is about a period.
+    In a pass, many renewals would be one burst, or would delay its adds and removals. A lease that
+    is not renewed here in time is renewed at once by the next pass, before anything else. Few
+    leases, or as many as fit into one batch, are renewed by passes alone, if a whole number of
+    intervals is about a period.
 
-    Only what the last pass found to be ours and to stay is renewed, and nothing is registered again. A lease that is
-    gone, or that some servers lack, is due in the next pass, which knows what is desired."""
+    Only what the last pass found to be ours and to stay is renewed, and nothing is registered
+    again. A lease that is gone, or that some servers lack, is due in the next pass, which knows
+    what is desired."""
 
     def __init__(self, world: EurekaWorld, *, interval: float, many: int = _MANY) -> None:
         """`interval` is from the start of a pass to the start of the next, in seconds."""
@@ -214,9 +248,9 @@ class BetweenPasses:
         self._many = many
 
     def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
-        """Renews those of these leases that fall due before `until`, and gives how many. `until` is the start of the
-        next pass, in monotonic seconds. If no time is left, the next pass renews what falls due before the one after
-        it."""
+        """Renews those of these leases that fall due before `until`, and gives how many. `until` is
+        the start of the next pass, in monotonic seconds. If no time is left, the next pass renews
+        what falls due before the one after it."""
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
         batches = self._world.registry.batches()
@@ -224,7 +258,8 @@ class BetweenPasses:
         if not self._worth_it(len(to_renew), most) or busy >= self._interval:
             self._ledger.slack = self._interval / 2
             return 0
-        # Nothing is renewed evenly during the next pass: half of what falls due then is renewed before it, half after.
+        # Nothing is renewed evenly during the next pass: half of what falls due then is renewed
+        # before it, half after.
         self._ledger.slack = busy / 2
         renewed = 0
         failed: set[InstanceKey] = set()
@@ -233,11 +268,13 @@ class BetweenPasses:
             end = min(until, now + _STRETCH)
             falling = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
             due = [key for key in falling if key not in failed]
-            # Full batches; or groups of equally many single calls, so that one group a step is enough.
+            # Full batches; or groups of equally many single calls, so that one group a step is
+            # enough.
             groups = chunks(due, most or max(1, ceil(len(due) * _STEP / (end - now))))
             for number, group in enumerate(groups):
                 self._wait(now)
-                # After a slow group, the others are spread over the rest of the time, and not sent in a burst.
+                # After a slow group, the others are spread over the rest of the time, and not sent
+                # in a burst.
                 begun = clock.monotonic()
                 now = begun + (end - begun) / (len(groups) - number)
                 if clock.stopping() or begun >= end or unanswered.broken:
@@ -251,7 +288,8 @@ class BetweenPasses:
         return renewed
 
     def _worth_it(self, leases: int, most: int | None) -> bool:
-        """Whether there are too many leases for passes alone. `most` is the size of a batch; None for single calls."""
+        """Whether there are too many leases for passes alone. `most` is the size of a batch; None
+        for single calls."""
         period = self._ledger.period
         passes = period / self._interval
         if passes < 1 or abs(round(passes) * self._interval - period) > _ABOUT * period:
@@ -261,12 +299,16 @@ class BetweenPasses:
     def _wait(self, until: float) -> None:
         self._world.clock.sleep(max(0.0, until - self._world.clock.monotonic()))
 
-    def _renew(self, group: Sequence[InstanceKey], unanswered: Streak, until: float) -> list[InstanceKey]:
+    def _renew(
+        self, group: Sequence[InstanceKey], unanswered: Streak, until: float
+    ) -> list[InstanceKey]:
         """Renews these leases, and gives those that were not renewed and stay due."""
         world = self._world
         deadline = Deadline(world.clock, until - world.clock.monotonic(), world.time_limit)
         applier = applier_of(world, None, Scope(), deadline)
-        outcomes = applier.renew_now([Renew(key=key, syncer=None, why="it falls due") for key in group])
+        outcomes = applier.renew_now(
+            [Renew(key=key, syncer=None, why="it falls due") for key in group]
+        )
         for outcome in outcomes:
             unanswered.note(unreachable=outcome.cause is Cause.UNAVAILABLE)
             if outcome.lacking:

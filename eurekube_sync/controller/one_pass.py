@@ -1,4 +1,5 @@
-"""The values of a pass: its settings, the memory of the process, what the pass finds, and its report."""
+"""The values of a pass: its settings, the memory of the process, what the pass finds, and its
+report."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ from dataclasses import field
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.lost import Lost
-from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses, Recoveries
+from eurekube_sync.apply.status import (
+    FIRST_PART_SECONDS,
+    REWORDED_SECONDS,
+    EarlierStatuses,
+    Recoveries,
+)
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
@@ -35,18 +41,20 @@ from eurekube_sync.plan.value import Plan
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """What a process remembers from pass to pass; times in monotonic seconds. A restart loses it, and no promise of
-    safety needs it."""
+    """What a process remembers from pass to pass; times in monotonic seconds. A restart loses it,
+    and no promise of safety needs it."""
 
     own_writes: OwnWrites
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     first_pass: bool = True  # nothing is remembered yet but what the statuses of syncers say
     recoveries: Recoveries = field(default_factory=Recoveries)
-    rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
+    rewording: Schedule = field(
+        default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
+    )
 
-    # Results of the pass before, which are reused while the objects behind them are the same. The simulation compares
-    # what is reused with a full computation.
+    # Results of the pass before, which are reused while the objects behind them are the same. The
+    # simulation compares what is reused with a full computation.
     observed: Observed | None = None
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)
@@ -62,7 +70,9 @@ class EurekaWorld:
     workers: Workers
     renewals: RenewalLedger
     time_limit: TimeLimit  # kept by the adapters
-    servers: Mapping[str, EurekaServer] = field(default_factory=dict)  # each Eureka server by its address
+    servers: Mapping[str, EurekaServer] = field(
+        default_factory=dict
+    )  # each Eureka server by its address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +85,8 @@ class World(EurekaWorld):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassSettings:
-    """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, dry run and deadline."""
+    """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, dry run and
+    deadline."""
 
     owner: str
     former: Former = NO_FORMER
@@ -90,8 +101,8 @@ class PassSettings:
     renew_only: Unknown | None = None  # why nothing may be changed: nobody knows who has the lock
     dry_run: bool = False
     looks: bool = False
-    """Whether a dry run goes on where other passes stop. If the cluster's UID cannot be read, it takes the UID that the
-    marks in Eureka name."""
+    """Whether a dry run goes on where other passes stop. If the cluster's UID cannot be read, it
+    takes the UID that the marks in Eureka name."""
     deadline: float = 120
     registry_cache: float = CACHE_SECONDS  # how long Eureka's lists may hide what was written
 
@@ -103,7 +114,8 @@ class PassSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """Everything that the plan of a pass was made from, and the plan after the brake. A replay plans again from it."""
+    """Everything that the plan of a pass was made from, and the plan after the brake. A replay
+    plans again from it."""
 
     ownership: Ownership
     scope: Scope
@@ -111,7 +123,9 @@ class Basis:
     view: ClusterView
     registry: Source[Observed]  # with the uncached reads
     brake: Brake
-    last_up: frozenset[InstanceKey]  # wanted instances that this process last saw UP; empty where not needed
+    last_up: frozenset[
+        InstanceKey
+    ]  # wanted instances that this process last saw UP; empty where not needed
     braked: Braked
 
 
@@ -126,16 +140,22 @@ class PassReport:
     registry: Source[Observed]
     view: ClusterView | None  # None for `keepalive`, which asks no cluster
     desired: Desired | None = None
-    """None when the UID of the cluster is unknown, another cluster uses our owner's name, or another owner stops us."""
+    """None when the UID of the cluster is unknown, another cluster uses our owner's name, or
+    another owner stops us."""
     clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner's name
     other_owners: tuple[OtherOwner, ...] = ()  # those that serve syncers of ours
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
     held: Held | None = None
-    confirmed: tuple[Removal, ...] = ()  # confirmed removals that failed: the next pass tries them again
+    confirmed: tuple[
+        Removal, ...
+    ] = ()  # confirmed removals that failed: the next pass tries them again
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
-    """The status of each syncer after the pass, or now in a dry run, without syncers whose finalizer may be removed."""
-    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)  # those that were written
+    """The status of each syncer after the pass, or now in a dry run, without syncers whose
+    finalizer may be removed."""
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(
+        default_factory=dict
+    )  # those that were written
     cluster_errors: tuple[ClusterError, ...] = ()
     approved: Approval | None = None  # as given by a person
     approval_refused: str | None = None  # why it cannot be meant for this pass
@@ -157,9 +177,12 @@ class PassReport:
 
     @property
     def approval_spent(self) -> bool:
-        """Whether all released removals are done, so that the approval must not release the same set on another day."""
+        """Whether all released removals are done, so that the approval must not release the same
+        set on another day."""
         ended = [self.outcomes.by_key.get(key) for key in self.released]
-        return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
+        return bool(ended) and all(
+            outcome is not None and outcome.result is Result.DONE for outcome in ended
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +204,12 @@ class Renewed:
     applier: Applier
     registry: Source[Observed]
     renewed: Mapping[InstanceKey, Outcome]
-    cancelled: frozenset[InstanceKey]  # cancelled by this process a moment ago; the list may still show them
+    cancelled: frozenset[
+        InstanceKey
+    ]  # cancelled by this process a moment ago; the list may still show them
     unshown: tuple[InstanceKey, ...]
-    """Registered by this process so long ago that the list should show them, and it does not; the newest first."""
+    """Registered by this process so long ago that the list should show them, and it does not; the
+    newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +224,15 @@ class Found(Renewed):
 
 
 class Ends:
-    """When each stage has to end, as a share of the pass's time. A stage that hangs leaves time for the later ones."""
+    """When each stage has to end, as a share of the pass's time. A stage that hangs leaves time for
+    the later ones."""
 
-    IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
+    IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = (
+        0.1,
+        0.3,
+        0.4,
+        0.7,
+        0.8,
+        0.92,
+        1.0,
+    )

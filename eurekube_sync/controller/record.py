@@ -1,7 +1,8 @@
-"""The record of a pass: what it planned from, as plain values for JSON, and back, without secrets. Pure.
+"""The record of a pass: what it planned from, as plain values for JSON, and back, without secrets.
+Pure.
 
-Only the classes that are named here are made from a record, because anybody may have written it. Equal secrets in
-metadata or annotations get equal names, so that a replay plans the same."""
+Only the classes that are named here are made from a record, because anybody may have written it.
+Equal secrets in metadata or annotations get equal names, so that a replay plans the same."""
 
 from __future__ import annotations
 
@@ -41,7 +42,12 @@ from eurekube_sync.plan.value import Plan
 FORMAT = "eurekube.io/record/v1"  # of a record
 
 _MODELS = (
-    *(one for module in (kubernetes, eureka) for one in vars(module).values() if isinstance(one, type)),
+    *(
+        one
+        for module in (kubernetes, eureka)
+        for one in vars(module).values()
+        if isinstance(one, type)
+    ),
     *(Brake, BrakeLimits, PlanId, SavedDryRun, Kind, Scope, Expression, Ownership),
     *(Cause, Complete, Listed, Unknown, Observed, Unread),
 )
@@ -71,7 +77,9 @@ def to_data(record: Record) -> dict[str, Any]:
     """Gives the record as JSON data."""
     basis = record.basis
     writer = _Writer(basis) if basis else None
-    told = json.dumps([writer.report(record.report) if writer else record.report, list(record.decided)])
+    told = json.dumps(
+        [writer.report(record.report) if writer else record.report, list(record.decided)]
+    )
     report, decided = json.loads(_LOGIN_IN_URL.sub("hidden", told))
     planned_from = [one.name for one in fields(Basis) if one.name != "braked"]
     return {
@@ -80,12 +88,15 @@ def to_data(record: Record) -> dict[str, Any]:
         "at": record.at,
         "report": report,
         "decided": decided,
-        "basis": {name: writer.encode(getattr(basis, name)) for name in planned_from} if writer else None,
+        "basis": {name: writer.encode(getattr(basis, name)) for name in planned_from}
+        if writer
+        else None,
     }
 
 
 def from_data(data: Any) -> Record:
-    """Reads what `to_data` made; raises ConfigurationError for anything else. The basis has no plan yet."""
+    """Reads what `to_data` made; raises ConfigurationError for anything else. The basis has no plan
+    yet."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigurationError(f"is not a record of a pass (format {FORMAT})")
     try:
@@ -96,31 +107,58 @@ def from_data(data: Any) -> Record:
             version=str(data["version"]),
             at=at,
             report=dict(data["report"]),
-            decided=[(str(kind), str(app), str(id_), str(why)) for kind, app, id_, why in data["decided"]],
+            decided=[
+                (str(kind), str(app), str(id_), str(why)) for kind, app, id_, why in data["decided"]
+            ],
             basis=Basis(**read, braked=Braked(plan=Plan(), held=None)) if basis else None,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError, RecursionError) as error:
-        raise ConfigurationError(f"is damaged, or of another version: {type(error).__name__}") from error
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        OSError,
+        RecursionError,
+    ) as error:
+        raise ConfigurationError(
+            f"is damaged, or of another version: {type(error).__name__}"
+        ) from error
 
 
 class _Writer:
-    """Makes JSON data of values, without secrets. Leaves out what no plan reads: others' metadata, which may hold a
-    login, and others' annotations."""
+    """Makes JSON data of values, without secrets. Leaves out what no plan reads: others' metadata,
+    which may hold a login, and others' annotations."""
 
     def __init__(self, basis: Basis) -> None:
         specs = [syncer.spec for syncer in every(basis.view.syncers)]
         given = [spec.get("metadataFrom") for spec in specs]
-        self._sources = [one for some in given if isinstance(some, list) for one in some if isinstance(one, Mapping)]
+        self._sources = [
+            one
+            for some in given
+            if isinstance(some, list)
+            for one in some
+            if isinstance(one, Mapping)
+        ]
         self._used = {str(name) for entry in self._sources for name in entry.values()}
         self._secrets = self._named(basis, [spec.get("metadata") for spec in specs])
 
     def _named(self, basis: Basis, fixed: Iterable[Any]) -> Mapping[str, str]:
-        """Gives a name to each secret: a value in metadata or annotations whose key sounds like one, or an annotation
-        that becomes such metadata. A value that a label has, too, is not hidden, because selectors are compared with
-        it."""
+        """Gives a name to each secret: a value in metadata or annotations whose key sounds like
+        one, or an annotation that becomes such metadata. A value that a label has, too, is not
+        hidden, because selectors are compared with it."""
         view, found = basis.view, set[object]()
-        secret = {str(n) for entry in self._sources if sounds_secret(str(entry.get("key"))) for n in entry.values()}
-        shown = {value for one in (*_all(view.services), *_all(view.pods)) for value in one.labels.values()}
+        secret = {
+            str(n)
+            for entry in self._sources
+            if sounds_secret(str(entry.get("key")))
+            for n in entry.values()
+        }
+        shown = {
+            value
+            for one in (*_all(view.services), *_all(view.pods))
+            for value in one.labels.values()
+        }
         ours = basis.registry.data.ours.values() if isinstance(basis.registry, Complete) else ()
         listed = (view.syncers, view.services, view.pods, view.namespaces)
         annotations = [one.annotations for each in listed for one in _all(each)]
@@ -134,7 +172,9 @@ class _Writer:
     def report(self, report: Any) -> Any:
         """Hides the secrets in the changes of metadata that the report lists."""
         match report:
-            case {"field": str(name), "was": was, "becomes": becomes} if name.startswith("metadata."):
+            case {"field": str(name), "was": was, "becomes": becomes} if name.startswith(
+                "metadata."
+            ):
                 return {**report, **self._hidden({"was": was, "becomes": becomes})}
             case Mapping():
                 return {key: self.report(value) for key, value in report.items()}
@@ -149,25 +189,34 @@ class _Writer:
             return texts
         secrets = self._secrets
         return {
-            key: secrets.get(value, value) if isinstance(value, str) and not key.startswith(_OURS) else value
+            key: secrets.get(value, value)
+            if isinstance(value, str) and not key.startswith(_OURS)
+            else value
             for key, value in texts.items()
         }
 
     def _field(self, name: str, value: Any) -> Any:
         match name:
             case "annotations":
-                kept = {key: text for key, text in value.items() if key.startswith(_OURS) or key in self._used}
+                kept = {
+                    key: text
+                    for key, text in value.items()
+                    if key.startswith(_OURS) or key in self._used
+                }
                 value = self._hidden(kept)
             case "metadata":
                 value = self._hidden(value)
             case "spec" if "metadata" in value:
                 value = {**value, "metadata": self._hidden(value["metadata"])}
             case "others":
-                value = {key: replace(one, instance=_lean(one.instance)) for key, one in value.items()}
+                value = {
+                    key: replace(one, instance=_lean(one.instance)) for key, one in value.items()
+                }
         return self.encode(value)
 
     def encode(self, value: Any) -> Any:
-        """Makes a list of a tuple. Any other type that JSON lacks becomes an object whose first key names the type."""
+        """Makes a list of a tuple. Any other type that JSON lacks becomes an object whose first key
+        names the type."""
         encode = self.encode
         match value:
             case Enum():
@@ -191,14 +240,22 @@ class _Writer:
             case _:
                 # Only fields that differ from their default, and are not computed from others.
                 known = fields(value) if is_dataclass(value) else msgspec.structs.fields(value)
-                given = [(one, getattr(value, one.name)) for one in known if getattr(one, "init", True)]
-                told = {one.name: self._field(one.name, found) for one, found in given if found != one.default}
+                given = [
+                    (one, getattr(value, one.name)) for one in known if getattr(one, "init", True)
+                ]
+                told = {
+                    one.name: self._field(one.name, found)
+                    for one, found in given
+                    if found != one.default
+                }
                 return {"@": type(value).__name__, "": told}
 
 
 def _lean(another: Instance) -> Instance:
     marks = {name: value for name, value in another.metadata.items() if name.startswith(_OURS)}
-    return replace(another, metadata=marks, home_page_url="", status_page_url="", health_check_url="")
+    return replace(
+        another, metadata=marks, home_page_url="", status_page_url="", health_check_url=""
+    )
 
 
 def _all(listed: Listed[Any] | None) -> Iterator[Any]:
@@ -228,15 +285,17 @@ def _decode(data: Any) -> Any:
             return data
 
 
-# --- Planned again ---------------------------------------------------------------------------------------------------
+# --- Planned again --------------------------------------------------------------------------------
 
 
 def replayed(basis: Basis, at: float) -> PassReport:
-    """Gives the report of a dry run that reads the same as the recorded pass; `at` in Unix seconds. Planning is pure,
-    so the plan is the same. No server is called."""
+    """Gives the report of a dry run that reads the same as the recorded pass; `at` in Unix seconds.
+    Planning is pure, so the plan is the same. No server is called."""
     scope = basis.scope.knowing(basis.view.syncers)
     listed = basis.registry.data.ours if isinstance(basis.registry, Complete) else {}
-    desired = claim_all(basis.view, Naming(ownership=basis.ownership, lease=basis.lease, listed=listed), scope)
+    desired = claim_all(
+        basis.view, Naming(ownership=basis.ownership, lease=basis.lease, listed=listed), scope
+    )
     desired = replace(desired, living_pods=living_pods(basis.view.pods))
     settings = PassSettings(owner=basis.ownership.owner, scope=basis.scope, dry_run=True)
     return decide_again(settings, at, desired, basis)
@@ -245,4 +304,7 @@ def replayed(basis: Basis, at: float) -> PassReport:
 def decisions(braked: Braked) -> list[tuple[str, str, str, str]]:
     """Gives each change and each held removal: kind of action, app, instance id, and why."""
     held = braked.held.removals if braked.held else ()
-    return [(type(a).__name__.lower(), a.key.app, a.key.id, a.why) for a in (*braked.plan.changes, *held)]
+    return [
+        (type(a).__name__.lower(), a.key.app, a.key.id, a.why)
+        for a in (*braked.plan.changes, *held)
+    ]

@@ -14,17 +14,40 @@ from eurekube_sync.brake.approval import Approval, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
-from eurekube_sync.controller.one_pass import Basis, Ends, EurekaWorld, Found, Given, PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import (
+    Basis,
+    Ends,
+    EurekaWorld,
+    Found,
+    Given,
+    PassReport,
+    PassSettings,
+    World,
+)
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Register, Renew, Result, Update, comes_last
+from eurekube_sync.model.actions import (
+    Cancel,
+    Outcome,
+    Outcomes,
+    Register,
+    Renew,
+    Result,
+    Update,
+    comes_last,
+)
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
-from eurekube_sync.observe.installations import OtherOwner, served_by_others, still_renewed, waiting_to_move
+from eurekube_sync.observe.installations import (
+    OtherOwner,
+    served_by_others,
+    still_renewed,
+    waiting_to_move,
+)
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_alone import is_suspended, lost
@@ -35,9 +58,9 @@ _SAMPLE = 20  # instances of a former installation that are read to see whether 
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
-    """Makes the plan, and gives it in a report, with what was found and read again. The plan is drafted from Eureka's
-    list, and made again from uncached reads. If the brake would hold removals, their pods are listed, and the brake is
-    applied again."""
+    """Makes the plan, and gives it in a report, with what was found and read again. The plan is
+    drafted from Eureka's list, and made again from uncached reads. If the brake would hold
+    removals, their pods are listed, and the brake is applied again."""
     world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
     at, memory = world.clock.now(), world.memory
@@ -79,10 +102,13 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
 
 
 def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:
-    """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix seconds."""
+    """Repeats `decide` from what it planned from, without a call to a server; `at` in Unix
+    seconds."""
     last_up = basis.last_up
     if isinstance(basis.registry, Unknown):
-        return _report(settings, at, desired, replace(basis, braked=_blind(desired, last_up, basis.ownership)))
+        return _report(
+            settings, at, desired, replace(basis, braked=_blind(desired, last_up, basis.ownership))
+        )
     observed = basis.registry.data
     drafted = draft(desired, observed, last_up)
     braked = _braked(drafted, observed, last_up, basis.brake)
@@ -113,21 +139,34 @@ def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownersh
 def _read_again(
     given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
 ) -> tuple[tuple[Desired, Plan], Observed]:
-    """Drafts a plan and reads its instances uncached, until the draft needs no further read. Read are those that it
-    would change, those that must stay UP beside them, those that this process cancelled a moment ago, because these
-    must not take the place of others, and those that tell the age of the list."""
+    """Drafts a plan and reads its instances uncached, until the draft needs no further read. Read
+    are those that it would change, those that must stay UP beside them, those that this process
+    cancelled a moment ago, because these must not take the place of others, and those that tell the
+    age of the list."""
     memory, read = given.world.memory, set[InstanceKey]()
     alone = len(given.world.servers) <= 1  # else another server's list may lack an instance
-    # Still listed, but cancelled, or its renewal was a 404: a batch can say that it is absent, without a renewal.
-    gone = found.cancelled | {key for key, outcome in found.renewed.items() if outcome.result is Result.GONE}
+    # Still listed, but cancelled, or its renewal was a 404: a batch can say that it is absent,
+    # without a renewal.
+    gone = found.cancelled | {
+        key for key, outcome in found.renewed.items() if outcome.result is Result.GONE
+    }
     # What has a former mark is renewed only once it is known that its installation has ended.
     apart = gone | {instance.key for instance in observed.former.values()}
-    telling = [*found.unshown[:1], *(of_doubtful_age(found.desired, observed) if memory.first_pass else ())]
+    telling = [
+        *found.unshown[:1],
+        *(of_doubtful_age(found.desired, observed) if memory.first_pass else ()),
+    ]
     while True:
         desired, plan = draft(found.desired, observed, last_up, memory.plan)
         comes_back = lost(desired, observed, last_up)
         cancelled = sorted(key for key in found.cancelled if key in observed.ours)
-        suspects = (*plan.suspects, *cancelled, *desired.to_read, *comes_back, *witnesses(plan, observed, read))
+        suspects = (
+            *plan.suspects,
+            *cancelled,
+            *desired.to_read,
+            *comes_back,
+            *witnesses(plan, observed, read),
+        )
         unread = list(dict.fromkeys(key for key in (*suspects, *telling) if key not in read))
         if not unread:
             return (desired, plan), observed
@@ -136,12 +175,18 @@ def _read_again(
         unlisted = [*absent, *(key for key in unread if key in gone)]
         readings = found.applier.read(unread, unlisted, plan.in_the_way, renewable)
         memory.own_writes.settle(readings)
-        dating = readings if alone else {key: reading for key, reading in readings.items() if key not in absent}
+        dating = (
+            readings
+            if alone
+            else {key: reading for key, reading in readings.items() if key not in absent}
+        )
         observed = observed.dated(dating, given.settings.registry_cache).refreshed(readings)
         read.update(unread)
 
 
-def _braked(drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake) -> Braked:
+def _braked(
+    drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
+) -> Braked:
     """Applies the brake to the draft, without the removals whose successor cannot even be tried."""
     desired, plan = drafted
     if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
@@ -157,29 +202,38 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
     monotonic = given.world.clock.monotonic()
     return Brake(
         limits=settings.brake,
-        freed=frozenset(ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)),
+        freed=frozenset(
+            ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)
+        ),
         approval=approval,
-        seen=given.world.memory.sightings.before(desired, monotonic=monotonic, now=now, within=within),
+        seen=given.world.memory.sightings.before(
+            desired, monotonic=monotonic, now=now, within=within
+        ),
         confirm_within=within,
     )
 
 
 def renewed_before(world: EurekaWorld) -> Plan:
     """Plans to renew what this process renewed before, for while Eureka cannot be read."""
-    return sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in world.renewals.renewed_lately())
+    return sorted_plan(
+        Renew(key=key, syncer=None, why="it was registered")
+        for key in world.renewals.renewed_lately()
+    )
 
 
 def renew_ours(
     world: World, applier: Applier, registry: Source[Observed], cancelled: frozenset[InstanceKey]
 ) -> Mapping[InstanceKey, Outcome]:
-    """Renews our instances before Kubernetes is read, except those `cancelled` a moment ago. Instances with the mark of
-    another class wait until the cluster is read, and so do those of a syncer that another owner serves, too."""
+    """Renews our instances before Kubernetes is read, except those `cancelled` a moment ago.
+    Instances with the mark of another class wait until the cluster is read, and so do those of a
+    syncer that another owner serves, too."""
     if isinstance(registry, Unknown):
         return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
     due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
-    # What has a former mark is renewed only by the plan, once it is known that its installation has ended.
+    # What has a former mark is renewed only by the plan, once it is known that its installation has
+    # ended.
     registered = [
         instance
         for instance in due
@@ -187,12 +241,14 @@ def renew_ours(
         and syncer_of(instance) not in contended
         and not observed.ownership.is_former(instance)
     ]
-    return Outcomes.of(applier.renew(plan_renewals(registered, "it is registered").renewals, registered)).by_key
+    return Outcomes.of(
+        applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
+    ).by_key
 
 
 def former_at_work(given: Given, found: Found, observed: Observed) -> tuple[OtherOwner, ...]:
-    """Gives the former installations that still renew what this pass would move, by uncached reads of a sample. A
-    read that failed stops the move as well."""
+    """Gives the former installations that still renew what this pass would move, by uncached reads
+    of a sample. A read that failed stops the move as well."""
     to_move = waiting_to_move(observed, found.desired)
     if not to_move:
         return ()
@@ -202,19 +258,31 @@ def former_at_work(given: Given, found: Found, observed: Observed) -> tuple[Othe
 
 
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Renews the rest, puts finalizers on, adds, updates, and then removes. Before the removals the brake is applied
-    again, because adds may have failed. Remembers what the next pass has to know."""
+    """Renews the rest, puts finalizers on, adds, updates, and then removes. Before the removals the
+    brake is applied again, because adds may have failed. Remembers what the next pass has to
+    know."""
     world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
     basis = report.basis
     assert basis is not None  # `decide` made it
     plan, held, confirmed = report.plan, report.held, basis.braked.confirmed
     renewals = plan.renewals
-    done = [found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed]
+    done = [
+        found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed
+    ]
     done += applier.renew([action for action in renewals if action.key not in found.renewed])
-    expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
-    adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
+    expired = [
+        o.action
+        for o in done
+        if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone
+    ]
+    adds = [
+        *(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)),
+        *expired,
+    ]
     deadline.stage_of_rest(0.5, Ends.APPLYING)
-    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
+    barred, errors = put_finalizers_on(
+        world.cluster, world.workers, deadline, desired, [*adds, *renewals]
+    )
     deadline.stage(Ends.APPLYING)
     if any(map(comes_last, plan.changes)):
         deadline.stage_of_rest(0.5, Ends.APPLYING)  # many adds must leave time for cancels
@@ -239,24 +307,31 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     memory.first_pass = False
     memory.sightings.note(held, basis.brake.seen, monotonic=monotonic, confirmed=again)
     if isinstance(report.registry, Complete):
-        memory.last_seen.note(report.registry.data, outcomes, world.renewals.renewed_lately(), desired)
-    return replace(report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors)
+        memory.last_seen.note(
+            report.registry.data, outcomes, world.renewals.renewed_lately(), desired
+        )
+    return replace(
+        report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors
+    )
 
 
 def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
-    """Renews the instances of a former owner that could not be moved. Nothing else does: at the pass's begin it was
-    unknown whether their installation has ended."""
+    """Renews the instances of a former owner that could not be moved. Nothing else does: at the
+    pass's begin it was unknown whether their installation has ended."""
     staying: list[ObservedInstance] = []
     for instance in observed.former.values():
         outcome = outcomes.by_key.get(instance.key)
         if outcome is None or outcome.failed:
             staying.append(instance)
     if staying:
-        applier.renew(plan_renewals(staying, "it could not be moved to its new id yet").renewals, staying)
+        applier.renew(
+            plan_renewals(staying, "it could not be moved to its new id yet").renewals, staying
+        )
 
 
 def with_lost_apps(found: Found, report: PassReport) -> PassReport:
-    """Adds the apps that have no UP instance after the pass although endpoints of them are ready."""
+    """Adds the apps that have no UP instance after the pass although endpoints of them are
+    ready."""
     if isinstance(report.registry, Unknown):
         return report
     settings = report.settings
@@ -274,27 +349,48 @@ def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
-def applier_of(world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
-    """Makes an applier that may change what is ours in this scope. Without an `ownership` it may only renew."""
+def applier_of(
+    world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline
+) -> Applier:
+    """Makes an applier that may change what is ours in this scope. Without an `ownership` it may
+    only renew."""
     may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
     return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Removes finalizers, writes statuses and opens gates, unless another cluster may answer now."""
+    """Removes finalizers, writes statuses and opens gates, unless another cluster may answer
+    now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
     due, statuses = statuses_due(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
-    doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
+    doubt = (
+        given.same.doubt("no status is written")
+        if (due or wished) and not world.clock.stopping()
+        else None
+    )
     if doubt is not None:
-        return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
+        return replace(
+            report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short
+        )
     if wished:
-        deadline.stage_of_rest(0.5, Ends.SETTLING)  # many statuses must leave time for the gates of a rollout
+        deadline.stage_of_rest(
+            0.5, Ends.SETTLING
+        )  # many statuses must leave time for the gates of a rollout
     cluster, workers = world.cluster, world.workers
     written, errors = settle(cluster, world.clock, workers, deadline, due)
     now = world.clock.now()
-    gates = open_gates(cluster, found.applier, workers, deadline, given.ownership, wished, share=Ends.SETTLING, now=now)
+    gates = open_gates(
+        cluster,
+        found.applier,
+        workers,
+        deadline,
+        given.ownership,
+        wished,
+        share=Ends.SETTLING,
+        now=now,
+    )
     return replace(
         report,
         all_statuses=statuses,

@@ -1,5 +1,5 @@
-"""Indexes of the objects of one namespace, such as Services by label and slices by Service, and of drain annotations.
-A catalog is built from complete lists only."""
+"""Indexes of the objects of one namespace, such as Services by label and slices by Service, and of
+drain annotations. A catalog is built from complete lists only."""
 
 from __future__ import annotations
 
@@ -72,10 +72,15 @@ class Drains:
     nodes: Known = None
 
     def of(
-        self, services: Sequence[Service], pod: PodRef | None, node: str, *, perhaps: Sequence[Service] = ()
+        self,
+        services: Sequence[Service],
+        pod: PodRef | None,
+        node: str,
+        *,
+        perhaps: Sequence[Service] = (),
     ) -> Drain:
-        """Return whether the instance of a pod on a node, behind these Services, is drained. It may also be behind the
-        Services `perhaps`."""
+        """Return whether the instance of a pod on a node, behind these Services, is drained. It may
+        also be behind the Services `perhaps`."""
         found: list[tuple[Kind, str, Drainable | None]] = [
             (Kind.SERVICE, f"Service {one.name}", drainable(one.name, one.annotations))
             for one in services
@@ -90,13 +95,19 @@ class Drains:
         drained = [(kind, name) for kind, name, one in found if one is not None and one.drained]
         by = tuple(dict.fromkeys(kind for kind, _ in drained))
         unknown = {kind for kind, _, one in found if one is None}
-        if Kind.SERVICE not in by and any(drainable(one.name, one.annotations).drained for one in perhaps):
+        if Kind.SERVICE not in by and any(
+            drainable(one.name, one.annotations).drained for one in perhaps
+        ):
             unknown.add(Kind.SERVICE)
         return Drain(
             by=by,
             why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
             drain_unknown=frozenset(unknown),
-            ignored=tuple(f"{name}: {one.ignored}" for _, name, one in found if one is not None and one.ignored),
+            ignored=tuple(
+                f"{name}: {one.ignored}"
+                for _, name, one in found
+                if one is not None and one.ignored
+            ),
         )
 
     def denied(self) -> Iterator[str]:
@@ -144,8 +155,12 @@ class Catalog:
         """Return the Services that match the selector, sorted by name."""
         candidates: Collection[Service] = self._by_name.values()
         if selector.service is not None:
-            candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
-        elif selector.labels:  # the rarest one, because all Services may have one such as `managed-by: Helm`
+            candidates = (
+                [self._by_name[selector.service]] if selector.service in self._by_name else []
+            )
+        elif (
+            selector.labels
+        ):  # the rarest one, because all Services may have one such as `managed-by: Helm`
             candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
 
@@ -154,7 +169,8 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two properties."""
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two
+        properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
@@ -165,7 +181,9 @@ class Catalog:
     def nodes(self) -> Mapping[str, Node]:
         return self._indexed("nodes", self._nodes, lambda node: node.name)
 
-    def _indexed(self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]) -> Mapping[str, T]:
+    def _indexed(
+        self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]
+    ) -> Mapping[str, T]:
         self.asked += 1
         if isinstance(source, Unknown):
             raise SourceUnknown(Server.KUBERNETES, source)
@@ -175,10 +193,13 @@ class Catalog:
 
 
 class Catalogs:
-    """The catalogs of a pass by namespace, each built on first use. If no Service of a namespace changed since the last
-    pass, its catalog gets the same sequence of Services as `before`, so that no selector is evaluated again."""
+    """The catalogs of a pass by namespace, each built on first use. If no Service of a namespace
+    changed since the last pass, its catalog gets the same sequence of Services as `before`, so that
+    no selector is evaluated again."""
 
-    def __init__(self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None) -> None:
+    def __init__(
+        self, view: ClusterView, before: Mapping[str, Sequence[Service]] | None = None
+    ) -> None:
         self._view = view
         self._before = before or {}
         self._known: dict[str, Complete[Catalog] | Unknown] = {}
@@ -199,15 +220,23 @@ class Catalogs:
             return slices
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
-        drains = Drains(known(view.pod_drains.of(namespace)) if view.pod_drains else None, self._node_drains)
+        drains = Drains(
+            known(view.pod_drains.of(namespace)) if view.pod_drains else None, self._node_drains
+        )
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
-        return Complete(data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains))
+        return Complete(
+            data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains)
+        )
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""
-        return {name: one.data.services for name, one in self._known.items() if isinstance(one, Complete)}
+        return {
+            name: one.data.services
+            for name, one in self._known.items()
+            if isinstance(one, Complete)
+        }
 
 
 def same(some: Sequence[object], others: Sequence[object]) -> bool:
@@ -216,11 +245,13 @@ def same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
-    """Map each namespace, address and port to the UIDs of the namespace's pods that listen there and do not terminate.
+    """Map each namespace, address and port to the UIDs of the namespace's pods that listen there
+    and do not terminate.
 
-    Two pods never share an address **and** a port, so that another UID there proves that the first pod is gone. Slices
-    of another namespace prove nothing, because its users could write any address into them. Slices of a Service without
-    a selector do not count, because no controller updates them.
+    Two pods never share an address **and** a port, so that another UID there proves that the first
+    pod is gone. Slices of another namespace prove nothing, because its users could write any
+    address into them. Slices of a Service without a selector do not count, because no controller
+    updates them.
     """
     found: dict[PodSocket, set[str]] = {}
     for namespace, source in view.slices.by_namespace.items():
@@ -233,5 +264,7 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
             for endpoint in piece.endpoints:
                 if endpoint.pod is not None and not endpoint.terminating:
                     for number in numbers:
-                        found.setdefault((namespace, endpoint.address, number), set()).add(endpoint.pod.uid)
+                        found.setdefault((namespace, endpoint.address, number), set()).add(
+                            endpoint.pod.uid
+                        )
     return {socket: Complete(data=frozenset(uids)) for socket, uids in found.items()}

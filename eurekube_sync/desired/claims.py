@@ -1,4 +1,5 @@
-"""The types of claims and verdicts. A pass makes one claim for each syncer, with one verdict for each of its endpoints.
+"""The types of claims and verdicts. A pass makes one claim for each syncer, with one verdict for
+each of its endpoints.
 
 `pods` and `services` make the verdicts; `rivals` and the folder `plan` change some."""
 
@@ -29,10 +30,17 @@ class Right(StrEnum):
 
     AGE = "is older and has the address"
     HOME = "lives in the Service's own namespace and has the address"
-    ALLOTTED = "selects the pod or Service that has the address, so no other syncer registers a new instance there"
-    FIRST = "of another namespace was first and has the address, so no other syncer registers a new instance there"
+    ALLOTTED = (
+        "selects the pod or Service that has the address, so no other syncer registers a "
+        "new instance there"
+    )
+    FIRST = (
+        "of another namespace was first and has the address, so no other syncer registers a "
+        "new instance there"
+    )
     UNDECIDED = (
-        "of another namespace claims the address as well; it is unknown which of the two syncers has an instance there"
+        "of another namespace claims the address as well; it is unknown which of the two "
+        "syncers has an instance there"
     )
 
 
@@ -53,19 +61,29 @@ class Wanted:
     instance: Instance
     why: str
     drained: bool = False
-    drain_unknown: frozenset[Kind] = frozenset()  # the kinds of objects whose drain annotation could not be read
+    drain_unknown: frozenset[Kind] = (
+        frozenset()
+    )  # the kinds of objects whose drain annotation could not be read
     allotted: bool = False  # the cluster gave its address to the namespace (`Site.allotted`)
-    rival: Rival | None = None  # it has the address, so no new instance is registered, but one that exists is updated
+    rival: Rival | None = (
+        None  # it has the address, so no new instance is registered, but one that exists is updated
+    )
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the cluster gave the address to another namespace. A lost instance is then not registered again."""
+        """Whether the cluster gave the address to another namespace. A lost instance is then not
+        registered again."""
         return self.rival is not None and self.rival.right is Right.ALLOTTED
 
     @property
     def if_gone(self) -> Instance | None:
-        """The instance to register if a renewal finds no lease; None if it is not UP, or `elsewhere`."""
-        return self.instance if self.instance.status is InstanceStatus.UP and not self.elsewhere else None
+        """The instance to register if a renewal finds no lease; None if it is not UP, or
+        `elsewhere`."""
+        return (
+            self.instance
+            if self.instance.status is InstanceStatus.UP and not self.elsewhere
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +114,8 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Too little is known of the endpoint: its instance is renewed, and no new one is registered."""
+    """Too little is known of the endpoint: its instance is renewed, and no new one is
+    registered."""
 
     why: str
     host: str
@@ -109,11 +128,14 @@ Verdict: TypeAlias = Found | OverLimit | Taken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incomplete:
-    """Why there may be more endpoints than were found, so that no instance is removed for a missing endpoint."""
+    """Why there may be more endpoints than were found, so that no instance is removed for a missing
+    endpoint."""
 
     reason: str
     message: str
-    unknown: bool = False  # True: a source could not be read; False: an address or a slice does not exist yet
+    unknown: bool = (
+        False  # True: a source could not be read; False: an address or a slice does not exist yet
+    )
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
@@ -124,7 +146,8 @@ class Serving:
     proof: Proof  # of its Services and slices
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
-    """By pod UID, or address without a pod: why its instances are kept although their port and key are unknown."""
+    """By pod UID, or address without a pod: why its instances are kept although their port and key
+    are unknown."""
     incomplete: tuple[Incomplete, ...] = ()  # why instances without a verdict are kept
     services: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
@@ -133,12 +156,18 @@ class Serving:
     port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
-    granted_by: Mapping[str, str] | None = None  # the annotations of its Namespace; None if no grant is needed
+    granted_by: Mapping[str, str] | None = (
+        None  # the annotations of its Namespace; None if no grant is needed
+    )
 
     @cached_property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:
         found = self.of(Wanted)
-        return found if len(found) < len(self.verdicts) else cast("Mapping[InstanceKey, Wanted]", self.verdicts)
+        return (
+            found
+            if len(found) < len(self.verdicts)
+            else cast("Mapping[InstanceKey, Wanted]", self.verdicts)
+        )
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
         """Return the verdicts of one kind."""
@@ -151,7 +180,9 @@ class Serving:
     @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
         """The other syncers that have the address of a key."""
-        return dict(sorted((key, rival) for key, one in self.verdicts.items() if (rival := rival_of(one))))
+        return dict(
+            sorted((key, rival) for key, one in self.verdicts.items() if (rival := rival_of(one)))
+        )
 
     @cached_property
     def unready(self) -> Mapping[InstanceKey, str]:
@@ -159,7 +190,11 @@ class Serving:
         return {
             key: one.why
             for key, one in self.verdicts.items()
-            if (isinstance(one, Wanted) and one.instance.status is not InstanceStatus.UP and not one.drained)
+            if (
+                isinstance(one, Wanted)
+                and one.instance.status is not InstanceStatus.UP
+                and not one.drained
+            )
             or (isinstance(one, Leaving) and not one.terminating)
         }
 
@@ -167,7 +202,8 @@ class Serving:
     def endpoints(self) -> int:
         """The number of endpoints, ready or not, without those that terminate."""
         return sum(
-            isinstance(one, Wanted | OverLimit) or (isinstance(one, Leaving) and not one.terminating)
+            isinstance(one, Wanted | OverLimit)
+            or (isinstance(one, Leaving) and not one.terminating)
             for one in self.verdicts.values()
         )
 
@@ -203,18 +239,23 @@ class Serving:
         return replace(self, verdicts={**self.verdicts, **changed})
 
     def holds(self, instance: ObservedInstance) -> bool:
-        """Whether no younger syncer may take over the instance, because this syncer may still want it."""
+        """Whether no younger syncer may take over the instance, because this syncer may still want
+        it."""
         verdict = self.verdicts.get(instance.key)
         unknown = verdict is None and bool(self.incomplete) and not self.conduct.claims_nothing
         return unknown or isinstance(verdict, Kept)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
-        """Whether the instance is kept only for a slice or address that does not exist yet, until its pod is gone."""
-        return self.reads_pods and instance.key not in self.verdicts and not self._unplaced(instance)
+        """Whether the instance is kept only for a slice or address that does not exist yet, until
+        its pod is gone."""
+        return (
+            self.reads_pods and instance.key not in self.verdicts and not self._unplaced(instance)
+        )
 
     @property
     def reads_pods(self) -> bool:
-        """Whether the list of pods may be evidence, because a slice or an address does not exist yet."""
+        """Whether the list of pods may be evidence, because a slice or an address does not exist
+        yet."""
         return any(not one.unknown for one in self.incomplete)
 
     def _unplaced(self, one: ObservedInstance) -> str | None:
@@ -223,7 +264,8 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotServed:
-    """The claim of a syncer that is invalid, not granted or has an Unknown source. Its instances are kept."""
+    """The claim of a syncer that is invalid, not granted or has an Unknown source. Its instances
+    are kept."""
 
     syncer: SyncerObject
     reason: str
@@ -251,7 +293,9 @@ class Deleting:
     keys: frozenset[InstanceKey] = frozenset()
     """The keys of its endpoints, registered or not; empty after our finalizer was removed."""
     policy: Policy = Policy.SYNC
-    gated: frozenset[str] = frozenset()  # UIDs of the pods whose readiness gate waits for this syncer
+    gated: frozenset[str] = (
+        frozenset()
+    )  # UIDs of the pods whose readiness gate waits for this syncer
 
 
 Claim: TypeAlias = Serving | NotServed | Deleting
@@ -266,13 +310,16 @@ class Desired:
     syncers: Listed[SyncerObject]  # in a Complete part, an absent syncer was deleted
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(default=dict, compare=False)
+    sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(
+        default=dict, compare=False
+    )
     """Which pods listen at which sockets; computed on the first call."""
     heirs: Heirs | None = field(default=None, compare=False)
     """The syncers that may want what others give up, and could not be read; None: nobody."""
     crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
     to_read: tuple[InstanceKey, ...] = ()
-    """To be read uncached before a new instance is registered, because the list may not yet show them."""
+    """To be read uncached before a new instance is registered, because the list may not yet show
+    them."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         claim = self.server_of(key)
@@ -298,7 +345,8 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
 
 
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
-    """Return the instance of an endpoint, whether it is to be registered or not; None if it is unknown."""
+    """Return the instance of an endpoint, whether it is to be registered or not; None if it is
+    unknown."""
     if isinstance(verdict, OverLimit | Taken):
         return verdict.wanted
     return verdict if isinstance(verdict, Wanted) else None

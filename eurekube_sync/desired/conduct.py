@@ -1,7 +1,7 @@
 """How a syncer wants its instances handled: limit, policy, suspend, duplicates and readiness gate.
 
-The marks in an instance have the limit under which it was registered, and the policy that holds after its syncer's
-deletion.
+The marks in an instance have the limit under which it was registered, and the policy that holds
+after its syncer's deletion.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from eurekube_sync.model.values import dataclass
 
 LIMIT = "eurekube.limit"  # the limit when the instance was last registered
 POLICY = "eurekube.policy"  # the policy, unless it is Sync
-GONE = "eurekube.gone"  # `true` if it was turned DOWN instead of cancelled. It is not renewed, and expires.
+# `true` if it was turned DOWN instead of cancelled. It is not renewed, and expires.
+GONE = "eurekube.gone"
 
 _MOST = 100_000
 
 
 class Measure(StrEnum):
-    """The unit of a limit: instances, percent of our pods, or percent of all UP instances of the VIP. Each value is the
-    format of the mark."""
+    """The unit of a limit: instances, percent of our pods, or percent of all UP instances of the
+    VIP. Each value is the format of the mark."""
 
     COUNT = "{}"
     PODS = "{}%"
@@ -56,34 +57,43 @@ class Limit:
         return self.measure.format(self.value)
 
     def places(self, *, pods: int, others: int) -> int | None:
-        """Return how many instances may be UP; None: all. `pods` is the number of our pods, ready or not, `others` that
-        of the VIP's UP instances that are not ours. Percentages round up; a share above zero gives at least 1."""
+        """Return how many instances may be UP; None: all. `pods` is the number of our pods, ready
+        or not, `others` that of the VIP's UP instances that are not ours. Percentages round up; a
+        share above zero gives at least 1."""
         if self.measure is Measure.COUNT:
             return self.value
         if self.measure is Measure.PODS:
             return -(-self.value * pods // 100)
         if self.value == 100:
             return None
-        return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))  # n of n + others
+        return max(
+            -(-self.value * others // (100 - self.value)), min(self.value, 1)
+        )  # n of n + others
 
     def lowered_since(self, mark: str) -> bool:
-        """Whether a person lowered the limit after an instance with this mark was registered. An instance that is over
-        an unchanged percentage stays, because there may be fewer pods now; a number always counts as lowered."""
+        """Whether a person lowered the limit after an instance with this mark was registered. An
+        instance that is over an unchanged percentage stays, because there may be fewer pods now; a
+        number always counts as lowered."""
         return self.measure is Measure.COUNT or not self.let_in(mark)
 
     def let_in(self, mark: str) -> bool:
-        """Whether an instance with this mark was registered under this limit, or a lower one with the same unit."""
+        """Whether an instance with this mark was registered under this limit, or a lower one with
+        the same unit."""
         before = read_mark(mark)
         return before is not None and before.measure is self.measure and before.value <= self.value
 
 
-class Conduct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Conduct(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """The fields of a spec that say how its instances are handled."""
 
     limit: Limit | None = None
     policy: Policy = Policy.SYNC
     suspend: bool = False
-    on_duplicate: Literal["Skip", "Warn"] = "Skip"  # whether a pod that registers itself is registered twice
+    on_duplicate: Literal["Skip", "Warn"] = (
+        "Skip"  # whether a pod that registers itself is registered twice
+    )
     readiness_gate: bool = False
 
     @property
@@ -107,7 +117,10 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     measure, most = _FORMS.get(type(limit), (None, 0))
     if found and found.measure is measure and found.value <= most:
         return found
-    wrong.add(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
+    wrong.add(
+        ("limit",),
+        f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}",
+    )
     return None
 
 
@@ -115,11 +128,14 @@ def read_mark(mark: str) -> Limit | None:
     """Return the limit in a mark, or None if the mark is not one of ours."""
     found = re.search("[0-9]{1,6}", mark)
     value = int(found[0]) if found else 0
-    return next((Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None)
+    return next(
+        (Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None
+    )
 
 
 def policy_of(marked: Mapping[str, Any], name: str = POLICY) -> Policy:
-    """Return the policy in an instance's marks or in a raw spec. An unknown one counts as UpsertOnly."""
+    """Return the policy in an instance's marks or in a raw spec. An unknown one counts as
+    UpsertOnly."""
     named = marked.get(name, Policy.SYNC)
     return next((one for one in Policy if one == named), Policy.UPSERT_ONLY)
 

@@ -1,4 +1,5 @@
-"""Which instances stay although no syncer wants them: those of an heir, and those put OUT_OF_SERVICE.
+"""Which instances stay although no syncer wants them: those of an heir, and those put
+OUT_OF_SERVICE.
 
 A syncer is renamed as docs/suspend.md says: the new one comes first, then the old one goes. If a
 list fails that only the new one needs, it claims nothing. The old one's instances are then no
@@ -8,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, Kept, NotServed, Serving, wanted_in
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Desired,
+    Kept,
+    NotServed,
+    Serving,
+    wanted_in,
+)
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
@@ -31,7 +40,9 @@ class Heirs:
             namespace = selected_namespace(claim.syncer)
             if isinstance(claim, NotServed) and claim.unknown and claim.syncer.deleted is None:
                 self._unread.setdefault(namespace, ref)
-            elif isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing:
+            elif (
+                isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing
+            ):
                 self._doubtful.setdefault(namespace, []).append(claim)
         self._unlisted = [
             namespace
@@ -137,8 +148,8 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
 
 
 def is_put_out_and_left(instance: ObservedInstance, claim: Claim | None) -> bool:
-    """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint any
-    more. A cancel would forget the override, so only the end of its pod lets it go: a selector that
-    is wrong for a moment must not bring it back UP."""
+    """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint
+    any more. A cancel would forget the override, so only the end of its pod lets it go: a selector
+    that is wrong for a moment must not bring it back UP."""
     put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
     return put_out and isinstance(claim, Serving) and instance.key not in claim.verdicts

@@ -25,14 +25,23 @@ from eurekube_sync.desired.spec import (
     value_fault,
 )
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
 from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
-_Place: TypeAlias = tuple[str, int | None, int | None]  # the app, the plain and the secure port; None: off
+_Place: TypeAlias = tuple[
+    str, int | None, int | None
+]  # the app, the plain and the secure port; None: off
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -55,17 +64,20 @@ class Naming:
     ownership: Ownership
     lease: LeaseTimes
     listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict)
-    """Ours, as listed in Eureka. A built instance that equals the listed one is replaced by it, to save memory. Empty
-    while Eureka cannot be read."""
+    """Ours, as listed in Eureka. A built instance that equals the listed one is replaced by it, to
+    save memory. Empty while Eureka cannot be read."""
     syncers: Listed[SyncerObject] | None = None  # as listed in Kubernetes
 
     def registered(self, syncer: SyncerRef, may: frozenset[str]) -> Registered:
-        """Return the apps and ports of the instances of a syncer, which may register the apps `may`.
+        """Return the apps and ports of the instances of a syncer, which may register the apps
+        `may`.
 
-        If a syncer has none, those of its namespace and apps count whose own syncer was deleted, because a renamed
-        syncer takes them over: their ids stay the same."""
+        If a syncer has none, those of its namespace and apps count whose own syncer was deleted,
+        because a renamed syncer takes them over: their ids stay the same."""
         by_syncer, left = self._places
-        places = by_syncer.get(syncer) or {place for app in may for place in left.get((syncer.namespace, app), ())}
+        places = by_syncer.get(syncer) or {
+            place for app in may for place in left.get((syncer.namespace, app), ())
+        }
         return Registered(
             may=may,
             apps=frozenset(app for app, _, _ in places),
@@ -74,9 +86,16 @@ class Naming:
         )
 
     @cached_property
-    def _places(self) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
-        """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was deleted."""
-        living = {syncer.ref for syncer in every(self.syncers) if syncer.deleted is None} if self.syncers else set()
+    def _places(
+        self,
+    ) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
+        """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
+        deleted."""
+        living = (
+            {syncer.ref for syncer in every(self.syncers) if syncer.deleted is None}
+            if self.syncers
+            else set()
+        )
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
@@ -85,7 +104,11 @@ class Naming:
                 continue
             plain, secure = instance.instance.port, instance.instance.secure_port
             app = instance.key.app
-            place = (app, plain.number if plain.enabled else None, secure.number if secure.enabled else None)
+            place = (
+                app,
+                plain.number if plain.enabled else None,
+                secure.number if secure.enabled else None,
+            )
             by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
                 left.setdefault((syncer.namespace, app), set()).add(place)
@@ -105,7 +128,8 @@ class Site:
     services: Sequence[Service] = ()
     pod_metadata: Pod | None = None
     label: str = ""  # the name for messages
-    allotted: bool = False  # the cluster gave the address to a pod or Service of the namespace; no person wrote it
+    # The cluster gave the address to a pod or Service of the namespace; no person wrote it
+    allotted: bool = False
 
     @property
     def main_port(self) -> int:
@@ -117,7 +141,8 @@ class Site:
 
 @dataclass(slots=True)
 class Builder:
-    """Builds the instances of one syncer, and collects app names, warnings, and what was incomplete."""
+    """Builds the instances of one syncer, and collects app names, warnings, and what was
+    incomplete."""
 
     spec: Syncer
     naming: Naming
@@ -129,20 +154,21 @@ class Builder:
     _warnings: dict[str, None] = field(default_factory=dict)
 
     def app_name(self, service: Service) -> str:
-        """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an invalid one."""
+        """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an
+        invalid one."""
         name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
         self.apps.add(name.upper())
         return name
 
     def registered_ports(self, field: str, services: Sequence[Service]) -> frozenset[int]:
-        """Return the ports on which the instances of the syncer are registered in Eureka, by `port` or `securePort`;
-        empty if there are none, or if Eureka could not be read."""
+        """Return the ports on which the instances of the syncer are registered in Eureka, by `port`
+        or `securePort`; empty if there are none, or if Eureka could not be read."""
         answer = self._registered(services)
         return answer.ports if field == "port" else answer.secure_ports
 
     def registered_apps(self, services: Sequence[Service]) -> frozenset[str]:
-        """Return the apps under which the instances of the syncer are registered in Eureka, in upper
-        case; empty as in `registered_ports`."""
+        """Return the apps under which the instances of the syncer are registered in Eureka, in
+        upper case; empty as in `registered_ports`."""
         return self._registered(services).apps
 
     def _registered(self, services: Sequence[Service]) -> Registered:
@@ -153,13 +179,18 @@ class Builder:
 
     def key(self, app: str, site: Site) -> InstanceKey:
         owner, namespace = self.naming.ownership.owner, self.spec.ref.namespace
-        id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
+        id_ = instance_id(
+            owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port
+        )
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
         return key if listed is None else listed.key
 
-    def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
-        """Build an instance. If it is drained it is DOWN and has a mark. Raises InvalidSyncer(NoHostName)."""
+    def wanted(
+        self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN
+    ) -> Wanted:
+        """Build an instance. If it is drained it is DOWN and has a mark. Raises
+        InvalidSyncer(NoHostName)."""
         vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
@@ -192,7 +223,9 @@ class Builder:
             drained=bool(drain.by),
             drain_unknown=drain.drain_unknown,
             allotted=site.allotted,
-            instance=listed.instance if listed is not None and listed.instance == instance else instance,
+            instance=listed.instance
+            if listed is not None and listed.instance == instance
+            else instance,
         )
 
     def warn(self, *warnings: str) -> None:
@@ -210,29 +243,41 @@ class Builder:
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:
         """Return those about the VIP address and about ports, and the first of the others."""
-        of_names = [warning for name in vip_address.split(",") if (warning := host_name_warning(name))]
+        of_names = [
+            warning for name in vip_address.split(",") if (warning := host_name_warning(name))
+        ]
         return (*of_names, *self.port_warnings, *_first(sorted(self._warnings)))
 
     def _host_name(self, site: Site) -> str:
-        """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of `.` and `:`, as in
-        the cluster's DNS names of pods and in services such as sslip.io."""
+        """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of
+        `.` and `:`, as in the cluster's DNS names of pods and in services such as sslip.io."""
         if self.spec.host_name == "ip":
             return f"[{site.host}]" if ":" in site.host else site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)
         assert parts is not None  # `parse` refuses any other
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
-            raise InvalidSyncer("NoHostName", f"{site.label} has a host name instead of an IP to put before {suffix}")
-        address = re.sub(r"[.:]", "-", site.host)
-        address = f"{'0' * address.startswith('-')}{address}{'0' * address.endswith('-')}"
-        name = {"ip": address, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[base]
-        if not name:
-            raise InvalidSyncer("NoHostName", f"{site.label} has no {base}: set spec.hostName to ip")
-        name += suffix
-        if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
             raise InvalidSyncer(
                 "NoHostName",
-                f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} characters a label, "
+                f"{site.label} has a host name instead of an IP to put before {suffix}",
+            )
+        address = re.sub(r"[.:]", "-", site.host)
+        address = f"{'0' * address.startswith('-')}{address}{'0' * address.endswith('-')}"
+        name = {"ip": address, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[
+            base
+        ]
+        if not name:
+            raise InvalidSyncer(
+                "NoHostName", f"{site.label} has no {base}: set spec.hostName to ip"
+            )
+        name += suffix
+        if len(name) > _LONGEST_NAME or any(
+            len(label) > _LONGEST_LABEL for label in name.split(".")
+        ):
+            raise InvalidSyncer(
+                "NoHostName",
+                f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
+                "characters a label, "
                 f"{_LONGEST_NAME} in all): set spec.hostName to ip",
             )
         return name
@@ -241,10 +286,14 @@ class Builder:
         paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""
-        scheme, port = ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
+        scheme, port = (
+            ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
+        )
         base = f"{scheme}://{host_name}:{port}"
         # As in Spring, status and health belong to the actuator, which may have its own port.
-        actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
+        actuator = (
+            f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
+        )
         return (
             f"{base}{paths.home}" if paths.home else "",
             f"{actuator}{paths.status}" if paths.status else "",
@@ -255,10 +304,19 @@ class Builder:
         found, pod = dict(self.spec.metadata), site.pod_metadata
         size = size_of(found) if self.spec.metadata_from else 0
         for entry in self.spec.metadata_from:
-            texts = [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)] if pod else []
+            texts = (
+                [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)]
+                if pod
+                else []
+            )
             for service in site.services:
-                texts += [(entry.service_label, service.labels), (entry.service_annotation, service.annotations)]
-            value = next((known[name] for name, known in texts if name is not None and name in known), None)
+                texts += [
+                    (entry.service_label, service.labels),
+                    (entry.service_annotation, service.annotations),
+                ]
+            value = next(
+                (known[name] for name, known in texts if name is not None and name in known), None
+            )
             if value is None:
                 continue
             more = size_of({entry.key: value})
@@ -288,7 +346,8 @@ def _on(port: int) -> Port:
 
 
 def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
-    """Return the family of an IP address; None for a host name, and for an address with an IPv6 zone."""
+    """Return the family of an IP address; None for a host name, and for an address with an IPv6
+    zone."""
     if "%" in address:
         return None
     try:

@@ -49,7 +49,8 @@ class _Listening:
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found]]:
-    """Yield the verdict of each pod, and add to the builder what is incomplete. Raises InvalidSyncer, SourceUnknown."""
+    """Yield the verdict of each pod, and add to the builder what is incomplete. Raises
+    InvalidSyncer, SourceUnknown."""
     family, listening = _resolve(spec, services, catalog, builder)
     first = next(iter(listening.values()))
     chosen = {service.name: service for found in listening.values() for service, _ in found.chosen}
@@ -58,8 +59,13 @@ def serve_pods(
     builder.incomplete += [Incomplete(reason="NoEndpointSlices", message=why) for _, why in missing]
     cut = [name for name, service in chosen.items() if _truncated(service, catalog)]
     if cut:
-        message = f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all of its addresses"
-        builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
+        message = (
+            f"the Endpoints of Service {', '.join(cut)} are truncated: they do not list all "
+            "of its addresses"
+        )
+        builder.incomplete.append(
+            Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+        )
     for service in chosen.values():
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
     builder.warn(*_without_readiness(chosen.values(), catalog), *catalog.drains.denied())
@@ -90,9 +96,12 @@ def serve_pods(
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if len(listening) > 1 and identity not in pairs and not isinstance(verdict, Leaving):
-            verdict = Kept(why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port)
+            verdict = Kept(
+                why=_lacks(backend, spec.secure_port, builder), host=site.host, port=site.main_port
+            )
         yield key, verdict
-    # The instances of pods whose main port is unknown are kept, and nothing new of these pods is registered.
+    # The instances of pods whose main port is unknown are kept, and nothing new of these pods is
+    # registered.
     placed = {backend.place for backend in first.backends.values()}
     left = dict(first.left)
     for service in chosen.values():
@@ -107,7 +116,8 @@ def serve_pods(
 
 
 def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
-    """Return why a backend without one of two ports is kept: it may lack the port, or a slice may not exist yet."""
+    """Return why a backend without one of two ports is kept: it may lack the port, or a slice may
+    not exist yet."""
     why = f"{backend.label} has no port {port!r} (yet)"
     builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
     return why
@@ -124,7 +134,7 @@ def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     return {place_of(one): f"{label_of(one)} {why}" for one in endpoints if not one.terminating}
 
 
-# --- Apps -------------------------------------------------------------------------------------------------------------
+# --- Apps -----------------------------------------------------------------------------------------
 
 
 def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
@@ -132,8 +142,8 @@ def _apps(first: _Listening, builder: Builder) -> Mapping[str, str]:
 
     If a pod is behind Services with different names, the one under which the syncer is registered
     stays, as in `_stay`. The others then name no app at all: a new pod may appear in their slices
-    first, and would come and go under a second name. A pod that left the first Service goes, even if
-    they still have it. Raises InvalidSyncer(AmbiguousService)."""
+    first, and would come and go under a second name. A pod that left the first Service goes, even
+    if they still have it. Raises InvalidSyncer(AmbiguousService)."""
     services = [service for service, _ in first.chosen]
     if builder.spec.app_name:
         return {service.name: builder.app_name(service) for service in services}
@@ -171,7 +181,8 @@ def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
     others = [name for name in names if name != app]
     alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
     return (
-        f"{error}. Until then it is app {app}, because no instance of the syncer is registered under "
+        f"{error}. Until then it is app {app}, because no instance of the syncer is registered "
+        "under "
         f"another of these names. A pod behind {alone} alone is not registered"
     )
 
@@ -181,14 +192,14 @@ def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
     return next((apps[service.name] for service in backend.services if service.name in apps), None)
 
 
-# --- Ports ------------------------------------------------------------------------------------------------------------
+# --- Ports ----------------------------------------------------------------------------------------
 
 
 def _resolve(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> tuple[str, Mapping[str, _Listening]]:
-    """Return the address family, and what listens on the port of each field. A port that cannot be resolved any more
-    stays at the number of the registered instances. Raises InvalidSyncer."""
+    """Return the address family, and what listens on the port of each field. A port that cannot be
+    resolved any more stays at the number of the registered instances. Raises InvalidSyncer."""
     asked: dict[str, _Chosen] = {}
     for name, port in spec.ports.items():
         try:
@@ -212,20 +223,25 @@ def _resolve(
     return family, listening
 
 
-def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str) -> Mapping[str, str]:
+def _renumbered(
+    asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, family: str
+) -> Mapping[str, str]:
     """Return why pods are kept to which the controller gives several numbers for a port, by UID.
 
     A new instance at an outdated number would get no answer, and a registered one may be at the
-    right number. So nothing new of these pods is registered, and none of their instances is removed,
-    until the controller has written the other slices, usually within a second. A pod that ends is
-    not kept."""
+    right number. So nothing new of these pods is registered, and none of their instances is
+    removed, until the controller has written the other slices, usually within a second. A pod that
+    ends is not kept."""
     found: dict[str, str] = {}
     for chosen in asked:
         for service, port in chosen:
             if isinstance(port, int) or service.is_external_name:
                 continue
             name = port.name or port.port
-            why = f"is in EndpointSlices with different numbers for port {name} of Service {service.name}"
+            why = (
+                f"is in EndpointSlices with different numbers for port {name} of Service "
+                f"{service.name}"
+            )
             doubled = renumbered(service, port, catalog.slices_of(service), family)
             for place, endpoints in doubled.items():
                 if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
@@ -235,27 +251,35 @@ def _renumbered(asked: Iterable[_Chosen], catalog: Catalog, builder: Builder, fa
 
 def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
     """Whether a terminating endpoint is to lose its instance."""
-    return endpoint.terminating and not (endpoint.serving and spec.terminating == "KeepWhileServing")
+    return endpoint.terminating and not (
+        endpoint.serving and spec.terminating == "KeepWhileServing"
+    )
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
-    """Return why endpoints are kept that are on no port at which a syncer stays: it is unknown what they listen on."""
+    """Return why endpoints are kept that are on no port at which a syncer stays: it is unknown what
+    they listen on."""
     found: dict[str, str] = {}
     for service in services:
-        used, _ = slices_in_use(service, () if service.is_external_name else catalog.slices_of(service))
+        used, _ = slices_in_use(
+            service, () if service.is_external_name else catalog.slices_of(service)
+        )
         for piece in used:
             if piece.address_type == family:
-                found |= _kept(piece.endpoints, "does not listen on the port at which its syncer stays")
+                found |= _kept(
+                    piece.endpoints, "does not listen on the port at which its syncer stays"
+                )
     return found
 
 
 def _stay(
     name: str, error: InvalidSyncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> tuple[tuple[Service, int], ...]:
-    """Return the Services with the port number on which the syncer's instances are registered, although the field
-    `name` cannot be resolved any more: a Service was added, or a port has another name. What the syncer once resolved
-    stands in its instances. Without this, no new pod would be registered, and the app would go with its last old pod.
-    Raises the error if there is no such number."""
+    """Return the Services with the port number on which the syncer's instances are registered,
+    although the field `name` cannot be resolved any more: a Service was added, or a port has
+    another name. What the syncer once resolved stands in its instances. Without this, no new pod
+    would be registered, and the app would go with its last old pod. Raises the error if there is no
+    such number."""
     slices = {one.name: catalog.slices_of(one) for one in services if not one.is_external_name}
     registered = builder.registered_ports(name, services)
     if len(registered) != 1:
@@ -269,11 +293,16 @@ def _stay(
 
 
 def _listen(
-    name: str, chosen: _Chosen, unclear: Mapping[str, str], catalog: Catalog, builder: Builder, family: str
+    name: str,
+    chosen: _Chosen,
+    unclear: Mapping[str, str],
+    catalog: Catalog,
+    builder: Builder,
+    family: str,
 ) -> _Listening:
     """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
-    field is not set, a port named http is the default, also beside the only port of another Service.
-    Raises InvalidSyncer."""
+    field is not set, a port named http is the default, also beside the only port of another
+    Service. Raises InvalidSyncer."""
     found: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
@@ -287,10 +316,13 @@ def _listen(
     if outdone:
         kept = [backend for backend in found if backend.services[0].name not in outdone]
         others = {backend.port for backend in found} - {backend.port for backend in kept}
-        # An app that is registered on another port stays there, like one whose port became ambiguous.
+        # An app that is registered on another port stays there, like one whose port became
+        # ambiguous.
         if others.isdisjoint(builder.registered_ports(name, [service for service, _ in chosen])):
             found = kept
-            chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
+            chosen = tuple(
+                (service, port) for service, port in chosen if service.name not in outdone
+            )
     return _Listening(chosen, one_per_port(found), unclear)
 
 
@@ -299,12 +331,19 @@ def _truncated(service: Service, catalog: Catalog) -> bool:
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    """Return the family in the spec, or else the first one that all Services have, so that none seems to be empty."""
+    """Return the family in the spec, or else the first one that all Services have, so that none
+    seems to be empty."""
     known = [service.ip_families for service in services if service.ip_families]
-    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
+    shared = (
+        [family for family in known[0] if all(family in families for families in known)]
+        if known
+        else ["IPv4"]
+    )
     if spec.address_family is None and shared:
         return shared[0]
-    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
+    if spec.address_family is not None and (
+        not known or any(spec.address_family in families for families in known)
+    ):
         return spec.address_family
     offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
     wrong, do = f"no Service has an {spec.address_family} address", "correct"
@@ -313,8 +352,11 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     raise InvalidSyncer("NoAddress", f"{wrong} ({offers}): {do} spec.addressFamily")
 
 
-def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
-    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer if all are so."""
+def _missing(
+    services: Collection[Service], catalog: Catalog, family: str
+) -> list[tuple[Service, str]]:
+    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer
+    if all are so."""
     missing = []
     known = False
     for service in services:
@@ -322,13 +364,19 @@ def _missing(services: Collection[Service], catalog: Catalog, family: str) -> li
         why = missing_slices(service, slices, family=family)
         known = known or (bool(slices) and not service.is_external_name and not why)
         if service.is_external_name and any(piece.endpoints for piece in slices):
-            # No controller updates them any more: an ended pod stays ready there (kubernetes/kubernetes#105986).
-            left = "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            # No controller updates them any more: an ended pod stays ready there
+            # (kubernetes/kubernetes#105986).
+            left = (
+                "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            )
             why = f"Service {service.name} {left}"
         if why:
             missing.append((service, why))
     if not known:
-        names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
+        names = (
+            f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type "
+            "ExternalName has no pods"
+        )
         raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
     return missing
 
@@ -343,13 +391,19 @@ def _without_readiness(services: Iterable[Service], catalog: Catalog) -> Iterato
 
 
 def _found(
-    backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder, perhaps: Sequence[Service]
+    backend: Backend,
+    site: Site,
+    key: InstanceKey,
+    catalog: Catalog,
+    builder: Builder,
+    perhaps: Sequence[Service],
 ) -> Found:
     """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
     spec, ready, endpoint, pod = builder.spec, backend.ready, backend.endpoint, backend.endpoint.pod
     if spec.readiness_gate and pod and not endpoint.terminating:
-        # In the slices a pod is not ready until our gate opens, which happens after it is registered. So the readiness
-        # without the gate decides. A pod that is not in the list is newer than the list.
+        # In the slices a pod is not ready until our gate opens, which happens after it is
+        # registered. So the readiness without the gate decides. A pod that is not in the list is
+        # newer than the list.
         pod_readiness = catalog.readiness.get(pod.uid)
         ready = pod_readiness.ready if pod_readiness else ready
     if _ends(endpoint, spec):
@@ -359,13 +413,18 @@ def _found(
     drain = catalog.drains.of(site.services, pod, endpoint.node, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
-    if not up and spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the mark of the drain would be lost
+    if (
+        not up and spec.not_ready == "Cancel" and not drain.by
+    ):  # with a cancel, the mark of the drain would be lost
         uid = pod.uid if pod else None
         return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid)
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)
         if known is None:  # the slice and the list of pods were read at different times
-            why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
+            why = (
+                f"{backend.label} is not in the list of pods, so its labels and annotations are "
+                "unknown"
+            )
             return Kept(why=why, host=site.host, port=site.main_port)
         site = replace(site, pod_metadata=known)
     return builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -1,9 +1,11 @@
 """Makes the claims of a pass: one for each syncer, from its Services and slices.
 
-Only a complete catalog gives a claim that can remove an instance: `_serve` and `_delete` take `Complete`.
+Only a complete catalog gives a claim that can remove an instance: `_serve` and `_delete` take
+`Complete`.
 
-A claim of the last pass is used again if the objects behind it are identical. All objects were listed again, and
-`adapters/kubernetes/calls` returns the same object only if its bytes did not change.
+A claim of the last pass is used again if the objects behind it are identical. All objects were
+listed again, and `adapters/kubernetes/calls` returns the same object only if its bytes did not
+change.
 """
 
 from __future__ import annotations
@@ -35,7 +37,14 @@ from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Scope, refusal
 from eurekube_sync.desired.services import serve_services
-from eurekube_sync.desired.spec import CLEANUP_FINALIZER, NO_PATHS, NO_ZONE, Syncer, parse, selected_namespace
+from eurekube_sync.desired.spec import (
+    CLEANUP_FINALIZER,
+    NO_PATHS,
+    NO_ZONE,
+    Syncer,
+    parse,
+    selected_namespace,
+)
 from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
@@ -52,45 +61,64 @@ class Made:
     spec: Syncer | NotServed
     all_services: Sequence[Service]  # of the selected namespace
     services: tuple[Service, ...]  # those that match the selector
-    objects: Sequence[object]  # these Services and their slices, in the order in which they were read
+    objects: Sequence[
+        object
+    ]  # these Services and their slices, in the order in which they were read
     registered: frozenset[Registered]  # what it depends on in Eureka
     claim: Serving | NotServed
 
     def of_the_same(self, objects: Sequence[object], naming: Naming) -> bool:
-        """Whether the claim was made of the identical objects, and Eureka's list still gives the same answers."""
+        """Whether the claim was made of the identical objects, and Eureka's list still gives the
+        same answers."""
         if not same(self.objects, objects):
             return False
-        return all(naming.registered(self.syncer.ref, asked.may) == asked for asked in self.registered)
+        return all(
+            naming.registered(self.syncer.ref, asked.may) == asked for asked in self.registered
+        )
 
 
 @dataclass(slots=True)
 class EarlierClaims:
-    """The claims of the last pass. Each pass replaces entries of `made` as it makes its own claims."""
+    """The claims of the last pass. Each pass replaces entries of `made` as it makes its own
+    claims."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
     anew: bool = False  # whether a claim was made since the last call of `shared_out`
     marks: tuple[Ownership, LeaseTimes] | None = None
-    _shared: tuple[Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]] = ({}, {})
+    _shared: tuple[
+        Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]
+    ] = ({}, {})
     """The verdicts that `shared_out` gave, and the syncer that wants each key."""
-    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)  # of `Catalogs`, by namespace
+    services: Mapping[str, Sequence[Service]] = field(
+        default_factory=dict
+    )  # of `Catalogs`, by namespace
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
-        """Forget the syncers that are gone, and return the result of `shared_out`, without a call if none changed."""
+        """Forget the syncers that are gone, and return the result of `shared_out`, without a call
+        if none changed."""
         for ref in self.made.keys() - made.keys():
             del self.made[ref]
         after, wanted_by = self._shared
         serving = {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
         if not self.anew and after.keys() == serving.keys():
-            changed = {ref: claim for ref, claim in serving.items() if after[ref] is not claim.verdicts}
-            return {**made, **{ref: replace(claim, verdicts=after[ref]) for ref, claim in changed.items()}}, wanted_by
+            changed = {
+                ref: claim for ref, claim in serving.items() if after[ref] is not claim.verdicts
+            }
+            return {
+                **made,
+                **{ref: replace(claim, verdicts=after[ref]) for ref, claim in changed.items()},
+            }, wanted_by
         claims, wanted_by = shared_out(made)
         after = {ref: claim.verdicts for ref, claim in claims.items() if isinstance(claim, Serving)}
         self._shared, self.anew = (after, wanted_by), False
         return claims, wanted_by
 
 
-def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
-    """Make one claim for each listed syncer in scope. Claims whose objects did not change are taken from `earlier`."""
+def claim_all(
+    view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None
+) -> Desired:
+    """Make one claim for each listed syncer in scope. Claims whose objects did not change are taken
+    from `earlier`."""
     earlier = earlier if earlier is not None else EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
     naming = replace(naming, syncers=view.syncers)
@@ -107,7 +135,8 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     earlier.services = catalogs.services()
     syncers = view.syncers
     if isinstance(view.crd_live, Unknown):
-        # While the CRD is being deleted, or may be, an absent syncer was perhaps not deleted by a person.
+        # While the CRD is being deleted, or may be, an absent syncer was perhaps not deleted by a
+        # person.
         syncers = Listed(by_namespace={}, elsewhere=view.crd_live)
     return Desired(
         claims=claims,
@@ -120,7 +149,12 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
 
 
 def _claim(
-    syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope, earlier: EarlierClaims
+    syncer: SyncerObject,
+    view: ClusterView,
+    catalogs: Catalogs,
+    naming: Naming,
+    scope: Scope,
+    earlier: EarlierClaims,
 ) -> Claim:
     namespace = selected_namespace(syncer)
     catalog = catalogs.of(namespace) if scope.may_select(syncer) else None
@@ -131,8 +165,10 @@ def _claim(
             return NotServed(
                 syncer=syncer,
                 reason="NamespaceNotAllowed",
-                message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
-                f"{namespace}; the operator may allow it with --allow-namespace {syncer.namespace}:{namespace}",
+                message="spec.selector.namespace: syncers of this namespace may not select "
+                "Services of namespace "
+                f"{namespace}; the operator may allow it with --allow-namespace "
+                f"{syncer.namespace}:{namespace}",
             )
         if isinstance(catalog, Unknown):
             return _unknown(syncer, catalog.message)
@@ -146,15 +182,18 @@ def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") 
 
 
 def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
-    """Return the claim if its Namespace grants it, or need not. Otherwise the syncer is not served. Its instances are
-    then kept, because a lost annotation must remove no app."""
+    """Return the claim if its Namespace grants it, or need not. Otherwise the syncer is not served.
+    Its instances are then kept, because a lost annotation must remove no app."""
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
     if isinstance(found, Unknown):
         return _unknown(syncer, found.message)
     if not found.data:
-        why = f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants are unknown"
+        why = (
+            f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants "
+            "are unknown"
+        )
         return _unknown(syncer, why)
     annotations = found.data[0].annotations
     if refused := refusal(claim, annotations):
@@ -169,7 +208,8 @@ def _delete(
     naming: Naming,
     earlier: EarlierClaims,
 ) -> Deleting | NotServed:
-    """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises SourceUnknown."""
+    """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises
+    SourceUnknown."""
     if isinstance(crd_live, Unknown):
         return _unknown(syncer, crd_live.message, crd_live.cause.value)
     if isinstance(catalog, Unknown):
@@ -189,8 +229,8 @@ def _delete(
 def _serve_again(
     syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
 ) -> Serving | NotServed:
-    """As `_serve`, but use the last pass's claim again if it was made only of this syncer, these Services and these
-    slices. Raises SourceUnknown."""
+    """As `_serve`, but use the last pass's claim again if it was made only of this syncer, these
+    Services and these slices. Raises SourceUnknown."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
@@ -208,7 +248,11 @@ def _serve_again(
     claim: Serving | NotServed
     if known is not None and undrained and known.of_the_same(objects, naming):
         registered = known.registered
-        claim = known.claim.proven_by(catalog.proof) if isinstance(known.claim, Serving) else known.claim
+        claim = (
+            known.claim.proven_by(catalog.proof)
+            if isinstance(known.claim, Serving)
+            else known.claim
+        )
     else:
         earlier.anew = True
         builder = Builder(spec, naming)
@@ -218,7 +262,9 @@ def _serve_again(
             claim = _invalid(syncer, error)
         registered = frozenset(builder.asked)
     if undrained and found.asked == asked:  # no other object is behind the claim
-        earlier.made[syncer.ref] = Made(syncer, spec, found.services, services, objects, registered, claim)
+        earlier.made[syncer.ref] = Made(
+            syncer, spec, found.services, services, objects, registered, claim
+        )
     return claim
 
 
@@ -227,25 +273,37 @@ def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
 
 
 def _spec(syncer: SyncerObject) -> Syncer | NotServed:
-    """Read the spec. Of a deleted syncer, fields are replaced that do not change keys, and could make it fail."""
+    """Read the spec. Of a deleted syncer, fields are replaced that do not change keys, and could
+    make it fail."""
     try:
         spec = parse(syncer)
     except InvalidSyncer as error:
         return _invalid(syncer, error)
     if syncer.deleted is None:
         return spec
-    plain = {"host_name": "ip", "paths": NO_PATHS, "zone": NO_ZONE, "metadata": {}, "metadata_from": ()}
+    plain = {
+        "host_name": "ip",
+        "paths": NO_PATHS,
+        "zone": NO_ZONE,
+        "metadata": {},
+        "metadata_from": (),
+    }
     return msgspec.structs.replace(spec, **plain, not_ready="Down", readiness_gate=False)
 
 
 def _serve(
-    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], builder: Builder
+    syncer: SyncerObject,
+    spec: Syncer,
+    services: tuple[Service, ...],
+    catalog: Complete[Catalog],
+    builder: Builder,
 ) -> Serving:
     """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",
-            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct spec.selector",
+            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or "
+            "correct spec.selector",
         )
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
@@ -269,9 +327,14 @@ def _serve(
 
 
 def better(one: Found, other: Found) -> Found:
-    """Choose between two verdicts of one key, as while a new pod takes over an address: wanted before kept before
-    leaving. Of two wanted ones choose the UP one, then the first by pod, because slices have no order."""
+    """Choose between two verdicts of one key, as while a new pod takes over an address: wanted
+    before kept before leaving. Of two wanted ones choose the UP one, then the first by pod, because
+    slices have no order."""
     if isinstance(one, Wanted) and isinstance(other, Wanted):
         up = InstanceStatus.UP
-        return min(one, other, key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())))
+        return min(
+            one,
+            other,
+            key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())),
+        )
     return min(other, one, key=lambda found: (Wanted, Kept, Leaving).index(type(found)))

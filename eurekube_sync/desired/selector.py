@@ -34,7 +34,8 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels match, as in the API server's label selectors: NotIn matches an absent key."""
+        """Whether labels match, as in the API server's label selectors: NotIn matches an absent
+        key."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -53,8 +54,11 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return f"{self.key} {'notin' if negated else 'in'} ({values})"
 
 
-class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True):
-    """Selects the Services of one namespace that match all parts. `check_selector` refuses one without a part."""
+class Selector(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True
+):
+    """Selects the Services of one namespace that match all parts. `check_selector` refuses one
+    without a part."""
 
     app: str | None = None
     match_labels: dict[str, str] | None = None
@@ -72,7 +76,9 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
         return (
             (self.service is None or service.name == self.service)
             and all(service.labels.get(key) == value for key, value in self.labels)
-            and all(expression.matches(service.labels) for expression in self.match_expressions or ())
+            and all(
+                expression.matches(service.labels) for expression in self.match_expressions or ()
+            )
         )
 
     def __str__(self) -> str:
@@ -94,40 +100,59 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
         if part is not None and not part:
             wrong.add(("selector", name), "must not be empty")
     if all(part is None for part in parts.values()):
-        wrong.add(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
+        wrong.add(
+            ("selector",),
+            "at least one of app, matchLabels, matchExpressions and service is needed",
+        )
     for key in selector.match_labels or ():
         if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
             wrong.add(
                 ("selector", "matchLabels", key),
-                "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
+                "a label key is a name of at most 63 characters, with an optional DNS prefix and "
+                "a slash before it",
             )
     if selector.app and not _LABEL_VALUE.fullmatch(selector.app):
         wrong.add(
             ("selector", "app"),
-            f"{shown(selector.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
+            f"{shown(selector.app)} is not a label's value: at most 63 letters, digits, '.', '_' "
+            "or '-', a letter or "
             "digit at both ends",
         )
     if selector.app is not None and dict(selector.labels)["app"] != selector.app:
-        wrong.add(("selector", "app"), "the field app and the label app in matchLabels must not differ")
+        wrong.add(
+            ("selector", "app"), "the field app and the label app in matchLabels must not differ"
+        )
     for index, expression in enumerate(selector.match_expressions or ()):
         if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
-            fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
+            fault = (
+                "In or NotIn needs at least one value"
+                if needed
+                else "Exists or DoesNotExist takes no values"
+            )
             wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:
-    """Read a label selector as of `kubectl get --selector`. Raises ValueError with a sentence that names the part."""
+    """Read a label selector as of `kubectl get --selector`. Raises ValueError with a sentence that
+    names the part."""
     return tuple(_expression(part.strip()) for part in _COMMA.split(text))
 
 
 def _expression(part: str) -> Expression:
     if found := _EQUALITY.fullmatch(part):
-        return Expression(key=found[1], operator="NotIn" if found[2] == "!=" else "In", values=frozenset({found[3]}))
+        return Expression(
+            key=found[1],
+            operator="NotIn" if found[2] == "!=" else "In",
+            values=frozenset({found[3]}),
+        )
     if found := _SET.fullmatch(part):
         values = frozenset(value.strip() for value in found[3].split(","))
-        return Expression(key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values)
+        return Expression(
+            key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values
+        )
     if found := _EXISTENCE.fullmatch(part):
         return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
     raise ValueError(
-        f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), team or !team"
+        f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), "
+        "team or !team"
     )

@@ -1,4 +1,5 @@
-"""`mode: service`: each address of each Service is an instance, which is UP while an endpoint behind it is ready."""
+"""`mode: service`: each address of each Service is an instance, which is UP while an endpoint
+behind it is ready."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
 """The plain and the secure port of a Service that a syncer asks for, at least one of them."""
 
 _ALLOTTED = ("ClusterIP", "NodePort", "LoadBalancer")
-"""The kinds of IP addresses that the cluster gives to one Service each. A load balancer's host name is not one of them,
-because several cloud controllers copy it from an annotation of the Service."""
+"""The kinds of IP addresses that the cluster gives to one Service each. A load balancer's host name
+is not one of them, because several cloud controllers copy it from an annotation of the Service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,17 @@ def serve_services(
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
             continue
-        if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
-            message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
-            builder.incomplete.append(Incomplete(reason="EndpointsTruncated", message=message, unknown=True))
+        if (
+            any(piece.truncated for piece in catalog.slices_of(service))
+            and not behind[service.name].ready
+        ):
+            message = (
+                f"the Endpoints of Service {service.name} are truncated, and no address in "
+                "them is ready"
+            )
+            builder.incomplete.append(
+                Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+            )
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
@@ -80,16 +89,21 @@ def serve_services(
                 yield _found(service, site, behind[service.name], app, builder, catalog)
 
 
-def _chosen(spec: Syncer, services: Sequence[Service], builder: Builder) -> list[tuple[Service, Ports]]:
+def _chosen(
+    spec: Syncer, services: Sequence[Service], builder: Builder
+) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
-    # A headless Service has no address. It accompanies another Service, or callers reach it by a fixed host name.
+    # A headless Service has no address. It accompanies another Service, or callers reach it by a
+    # fixed host name.
     addressed = [service for service in named if not service.headless]
     host = spec.service.hostname
     if not addressed and host is None:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
-            "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
+            "NoAddress",
+            f"Service {names} is headless and has no address: use mode pod, or select another "
+            "Service",
         )
     candidates = addressed or named
     having: dict[str, Mapping[str, ServicePort]] = {}
@@ -105,15 +119,18 @@ def _chosen(spec: Syncer, services: Sequence[Service], builder: Builder) -> list
             secure = having["securePort"][service.name] if "securePort" in having else None
             found.append((service, (plain, secure)))
     if not found:
-        raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
+        raise InvalidSyncer(
+            "NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
+        )
     return found
 
 
 def _having(
     candidates: Sequence[Service], asked: str | int | None, field: str, spec: Syncer
 ) -> Mapping[str, ServicePort]:
-    """Return the port of each Service that has the one of a field, by the Service's name. With a fixed or external host
-    name, a number is the port at that host, such as an Ingress's 443. Raises InvalidSyncer if no Service has it."""
+    """Return the port of each Service that has the one of a field, by the Service's name. With a
+    fixed or external host name, a number is the port at that host, such as an Ingress's 443. Raises
+    InvalidSyncer if no Service has it."""
     found: dict[str, ServicePort] = {}
     for service in candidates:
         if isinstance(asked, int) and _is_elsewhere(service, spec):
@@ -122,17 +139,22 @@ def _having(
             found[service.name] = port
     if not found:
         host = spec.service.hostname
-        host = host or next((service.external_name for service in candidates if service.external_name), "")
+        host = host or next(
+            (service.external_name for service in candidates if service.external_name), ""
+        )
         where = f"callers use at {host}" if host else "its pods listen on"
-        chosen_ports(candidates, asked, field=field, where=where)  # raises an error that lists the ports
+        chosen_ports(
+            candidates, asked, field=field, where=where
+        )  # raises an error that lists the ports
     return found
 
 
 def _stay(
     field: str, error: InvalidSyncer, candidates: Sequence[Service], builder: Builder
 ) -> Mapping[str, ServicePort]:
-    """Return the ports with the number on which the syncer's instances are registered, although `field` cannot be
-    resolved any more, as in `pods._stay`. Raises the error if no Service has it."""
+    """Return the ports with the number on which the syncer's instances are registered, although
+    `field` cannot be resolved any more, as in `pods._stay`. Raises the error if no Service has
+    it."""
     registered = builder.registered_ports(field, candidates)
     found: dict[str, ServicePort] = {}
     for service in candidates:
@@ -148,15 +170,17 @@ def _stay(
 def _of_one_port(
     chosen: list[tuple[Service, Ports]], backed: Sequence[Backend], spec: Syncer, builder: Builder
 ) -> list[tuple[Service, Ports]]:
-    """Return the Services without those that give the same pods another port, such as a Service for metrics. If the
-    field is not set, a port named http is the default, unless the instances are registered on another one. Raises
-    InvalidSyncer(AmbiguousService)."""
+    """Return the Services without those that give the same pods another port, such as a Service for
+    metrics. If the field is not set, a port named http is the default, unless the instances are
+    registered on another one. Raises InvalidSyncer(AmbiguousService)."""
     try:
         one_per_port(backed)
     except InvalidSyncer as error:
         field = next(iter(spec.ports))
         registered = builder.registered_ports(field, [service for service, _ in chosen])
-        at = {service.name for service, ports in chosen if not registered.isdisjoint(_numbers(ports))}
+        at = {
+            service.name for service, ports in chosen if not registered.isdisjoint(_numbers(ports))
+        }
         outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
         if outdone and at.isdisjoint(outdone):
             kept = {service.name for service, _ in chosen} - outdone
@@ -171,7 +195,8 @@ def _of_one_port(
 
 
 def _numbers(ports: Ports) -> set[int]:
-    """Return the numbers with which the main port may be registered: the Service's, and the one on its nodes."""
+    """Return the numbers with which the main port may be registered: the Service's, and the one on
+    its nodes."""
     main = ports[0] or ports[1]
     return {number for number in (main.port, main.node_port) if number} if main else set()
 
@@ -182,8 +207,8 @@ def _is_elsewhere(service: Service, spec: Syncer) -> bool:
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
-    """Return the kind of address in the spec; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown
-    one."""
+    """Return the kind of address in the spec; `Auto` goes by the Service's type. Raises
+    InvalidSyncer for an unknown one."""
     if spec.service.address not in (None, "Auto"):
         return spec.service.address
     by_type: Sequence[ServiceAddress] = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
@@ -193,9 +218,11 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
     raise _no_address(service, "no address that eurekube-sync knows")
 
 
-def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...] | str:
-    """Return the addresses of a Service, never none, or a clause that says why it has no address yet. Raises
-    InvalidSyncer."""
+def places(
+    service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
+) -> tuple[Site, ...] | str:
+    """Return the addresses of a Service, never none, or a clause that says why it has no address
+    yet. Raises InvalidSyncer."""
     plain, secure = (port.port if port else None for port in ports)
     host, label = spec.service.hostname, f"Service {service.name}"
     site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)
@@ -219,27 +246,38 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
         asked = f"{spec.address_family} " if spec.address_family else ""
         raise _no_address(service, f"no {asked}address of kind {kind}")
     allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
-    return tuple(replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items())
+    return tuple(
+        replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items()
+    )
 
 
 def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
-    """Return the host names, and the addresses of one family: that of the spec, or the first one with an address."""
+    """Return the host names, and the addresses of one family: that of the spec, or the first one
+    with an address."""
     families = {host: family_of(host) for host in hosts if host}
-    wished = [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
+    wished = (
+        [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
+    )
     chosen = next((family for family in wished if family and family in families.values()), None)
     return {host: family for host, family in families.items() if family in (None, chosen)}
 
 
-def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Site, ...]:
+def _node_ports(
+    service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
+) -> tuple[Site, ...]:
     # Only for these types does Kubernetes check the node port, and give it to one Service alone.
-    if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in ports if port):
+    if service.type not in ("NodePort", "LoadBalancer") or not all(
+        port.node_port for port in ports if port
+    ):
         raise _no_address(service, "no node port")
     plain, secure = (port.node_port if port else None for port in ports)
     family: str = spec.address_family or next((one for one in service.ip_families), "IPv4")
     kind = spec.service.node_address
     found = []
     for node in sorted(nodes, key=lambda node: node.name):
-        addresses = (() if kind == "InternalIP" else node.external) + (() if kind == "ExternalIP" else node.internal)
+        addresses = (() if kind == "InternalIP" else node.external) + (
+            () if kind == "ExternalIP" else node.internal
+        )
         host = next((address for address in addresses if family_of(address) == family), None)
         if host is not None and not node.excluded:
             label = f"Service {service.name} on node {node.name}"
@@ -252,13 +290,16 @@ def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
-    return InvalidSyncer("NoAddress", f"Service {service.name} is of type {service.type} and has {what}")
+    return InvalidSyncer(
+        "NoAddress", f"Service {service.name} is of type {service.type} and has {what}"
+    )
 
 
 def _behind(
     spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog
 ) -> tuple[Mapping[str, _Behind], Sequence[Backend]]:
-    """Return what is behind each Service, and all backends on the main port. Raises InvalidSyncer(NoSuchPort)."""
+    """Return what is behind each Service, and all backends on the main port. Raises
+    InvalidSyncer(NoSuchPort)."""
     found: dict[str, _Behind] = {}
     backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
@@ -267,7 +308,9 @@ def _behind(
         # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):  # it is not the Service's port
+        if port is None or (
+            isinstance(asked, int) and _is_elsewhere(service, spec)
+        ):  # it is not the Service's port
             used, _ = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
             serving = [(one, healthy(one, service)) for one in endpoints]
@@ -277,7 +320,9 @@ def _behind(
             serving = [(b.endpoint, b.ready) for b in its_own]
         nodes: dict[str, bool] = {}
         for one, ready in serving:
-            nodes[one.node] = ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
+            nodes[one.node] = (
+                ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
+            )
         found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
     return found, backed
 
@@ -296,6 +341,8 @@ def _found(
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
     drain = catalog.drains.of((service,), None, site.node)
     builder.warn(*drain.ignored)
-    if not up and builder.spec.not_ready == "Cancel" and not drain.by:  # with a cancel, the drain's mark would be lost
+    if (
+        not up and builder.spec.not_ready == "Cancel" and not drain.by
+    ):  # with a cancel, the drain's mark would be lost
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

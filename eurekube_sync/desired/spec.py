@@ -1,7 +1,8 @@
 """Reads the spec of a EurekaSyncer: `parse` makes a `Syncer` of it, or raises an `InvalidSyncer`.
 
-The API server has checked the spec against a CRD that may be older, so all is checked again. An unknown field is
-refused by name, because a syncer must not be served without a field that somebody relies on.
+The API server has checked the spec against a CRD that may be older, so all is checked again. An
+unknown field is refused by name, because a syncer must not be served without a field that somebody
+relies on.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
 
-ZONE = "zone"  # metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
-MANAGEMENT_PORT = "management.port"  # metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
-MOST_METADATA = 4096  # bytes of an instance's metadata without our marks, because every Eureka client downloads it
+# Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
+ZONE = "zone"
+MANAGEMENT_PORT = (
+    "management.port"  # metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
+)
+# Bytes of an instance's metadata without our marks, because every Eureka client downloads it
+MOST_METADATA = 4096
 TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
 """The CRD has no such rule, because its cost would be over the API server's limit."""
 
@@ -33,26 +38,35 @@ _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _FIXED_HOST = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
-HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")  # base and suffix of `hostName`
+HOST_NAME = re.compile(
+    rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?"
+)  # base and suffix of `hostName`
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _DIGITS = re.compile(r"[0-9]+")
 _PATH = re.compile(r"/[!-~]*")
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_ACTED_ON = re.compile(r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*")
-"""Keys that `metadataFrom` must not set, because users who may label a pod must not decide how others call it. By the
-zone Spring Cloud LoadBalancer chooses, by the others Spring Cloud Config and Spring Boot Admin call and log in."""
+_ACTED_ON = re.compile(
+    r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*"
+)
+"""Keys that `metadataFrom` must not set, because users who may label a pod must not decide how
+others call it. By the zone Spring Cloud LoadBalancer chooses, by the others Spring Cloud Config and
+Spring Boot Admin call and log in."""
 _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
-ServiceAddress: TypeAlias = Literal["Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName"]
+ServiceAddress: TypeAlias = Literal[
+    "Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName"
+]
 
 
 class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """`spec.service`: the address at which a Service is registered."""
 
     address: ServiceAddress | None = None
-    node_address: Literal["InternalIP", "ExternalIP"] | None = None  # None: the external one if the node has one
+    node_address: Literal["InternalIP", "ExternalIP"] | None = (
+        None  # None: the external one if the node has one
+    )
     hostname: str | None = None
 
 
@@ -64,7 +78,8 @@ class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class Zone(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """`spec.zone`: whether an instance has its endpoint's zone, and the names of the zones in Eureka."""
+    """`spec.zone`: whether an instance has its endpoint's zone, and the names of the zones in
+    Eureka."""
 
     from_endpoint: bool
     map: dict[str, str] = {}
@@ -118,7 +133,8 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
     @property
     def ports(self) -> Mapping[str, str | int | None]:
-        """The values of `port` and `securePort`, the main one first. With `securePort` alone, the plain port is off."""
+        """The values of `port` and `securePort`, the main one first. With `securePort` alone, the
+        plain port is off."""
         secure = {} if self.secure_port is None else {"securePort": self.secure_port}
         return secure if secure and self.port is None else {"port": self.port, **secure}
 
@@ -126,7 +142,9 @@ class Syncer(Spec, frozen=True, kw_only=True):
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for the metadata."""
         asked = self.metadata_from
-        return bool(asked) and any(one.pod_label is not None or one.pod_annotation is not None for one in asked)
+        return bool(asked) and any(
+            one.pod_label is not None or one.pod_annotation is not None for one in asked
+        )
 
 
 def parse(syncer: SyncerObject) -> Syncer:
@@ -135,7 +153,9 @@ def parse(syncer: SyncerObject) -> Syncer:
     try:
         spec = msgspec.convert(raw, _SPEC.type)
     except msgspec.ValidationError as error:
-        for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [((), str(error))]:
+        for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [
+            ((), str(error))
+        ]:
             wrong.add(path, fault, reason="InvalidSpec")
         raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
@@ -147,7 +167,9 @@ def parse(syncer: SyncerObject) -> Syncer:
     if wrong:
         raise wrong.refusal()
     fields, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
-    fields["app_name"] = named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named)
+    fields["app_name"] = named and check_app_name(
+        "spec.appName" if spec.app_name else "spec.selector.app", named
+    )
     fields["limit"] = limit
     return Syncer(**fields, ref=syncer.ref, namespace=selected_namespace(syncer))
 
@@ -166,7 +188,8 @@ def selected_namespace(syncer: SyncerObject) -> str:
 
 
 def ignored_value(annotations: Mapping[str, str], name: str) -> str:
-    """Return why an annotation's value is neither "true" nor "false"; empty if it is, or if there is no annotation."""
+    """Return why an annotation's value is neither "true" nor "false"; empty if it is, or if there
+    is no annotation."""
     value = annotations.get(name, "false")
     if value in ("true", "false"):
         return ""
@@ -191,7 +214,8 @@ def check_app_name(field: str, name: str) -> str:
     if not _APP_NAME.fullmatch(name):
         raise InvalidSyncer(
             "InvalidName",
-            f"{field}: {cut(name, 80)!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or '-', "
+            f"{field}: {cut(name, 80)!r} cannot be an app name: 1 to 128 letters, digits, '.', "
+            "'_' or '-', "
             "a letter or digit at both ends",
         )
     return name
@@ -229,11 +253,27 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
     by_name = not spec.host_name.startswith("ip")
     for excluded, path, fault in (
         (at_given and pods, ("service",), "service is only for mode service"),
-        (at.hostname is not None and at.address, ("service", "address"), "hostname and address exclude each other"),
-        (at.node_address and not node_ports, ("service", "nodeAddress"), "nodeAddress is only for address NodePort"),
+        (
+            at.hostname is not None and at.address,
+            ("service", "address"),
+            "hostname and address exclude each other",
+        ),
+        (
+            at.node_address and not node_ports,
+            ("service", "nodeAddress"),
+            "nodeAddress is only for address NodePort",
+        ),
         (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),
-        (spec.readiness_gate and not pods, ("readinessGate",), "readinessGate is only for mode pod"),
-        (by_name and not pods, ("hostName",), "podName and nodeName in hostName are only for mode pod"),
+        (
+            spec.readiness_gate and not pods,
+            ("readinessGate",),
+            "readinessGate is only for mode pod",
+        ),
+        (
+            by_name and not pods,
+            ("hostName",),
+            "podName and nodeName in hostName are only for mode pod",
+        ),
         (spec.zone.from_endpoint and not pods, ("zone",), "zone.fromEndpoint is only for mode pod"),
     ):
         if excluded:
@@ -242,25 +282,40 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
 
 def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
     at, paths = spec.service, spec.paths
-    if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
-        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName")
-    for name, vip in (("vipAddress", spec.vip_address), ("secureVipAddress", spec.secure_vip_address)):
+    if at.hostname is not None and (
+        not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253
+    ):
+        wrong.add(
+            ("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName"
+        )
+    for name, vip in (
+        ("vipAddress", spec.vip_address),
+        ("secureVipAddress", spec.secure_vip_address),
+    ):
         if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
             names = "must be names of letters, digits and ._- with commas between, at most 512 long"
             wrong.add((name,), names, "InvalidName")
     for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
         if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
             wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
-        elif isinstance(port, str) and _DIGITS.fullmatch(port):  # as charts write it; the CRD's pattern says less
-            wrong.add((name,), f'"{port}" is in quotes, and a number goes without quotes: {name}: {port}')
+        elif isinstance(port, str) and _DIGITS.fullmatch(
+            port
+        ):  # as charts write it; the CRD's pattern says less
+            wrong.add(
+                (name,), f'"{port}" is in quotes, and a number goes without quotes: {name}: {port}'
+            )
     if not HOST_NAME.fullmatch(spec.host_name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
     for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
         if path is not None and not _PATH.fullmatch(path):
-            wrong.add(("paths", name), f"{path!r} is not a path: it begins with a slash and has no spaces")
+            wrong.add(
+                ("paths", name), f"{path!r} is not a path: it begins with a slash and has no spaces"
+            )
     if paths.management_port is not None and not 1 <= paths.management_port <= 65535:
-        wrong.add(("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535")
+        wrong.add(
+            ("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535"
+        )
 
 
 def _check_metadata(spec: Spec, wrong: Faults) -> None:
@@ -288,14 +343,23 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
         _check_key((*at, "key"), entry.key, wrong)
         if _ACTED_ON.fullmatch(entry.key):
             fault = (
-                "callers act on keys such as zone, password, configPath, health.path and management.*: "
+                "callers act on keys such as zone, password, configPath, health.path and "
+                "management.*: "
                 "set them by spec.metadata, spec.zone or spec.paths"
             )
             wrong.add((*at, "key"), fault, "InvalidMetadata")
         of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
-        given = [name for name in (*of_pod.values(), entry.service_label, entry.service_annotation) if name is not None]
+        given = [
+            name
+            for name in (*of_pod.values(), entry.service_label, entry.service_annotation)
+            if name is not None
+        ]
         if len(given) != 1:
-            wrong.add(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
+            wrong.add(
+                at,
+                "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is "
+                "needed",
+            )
         for source, name in of_pod.items():
             if name is not None and spec.mode != "pod":
                 wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")
@@ -309,13 +373,20 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
 def _check_key(path: Path, key: str, wrong: Faults) -> None:
     if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
         fault = (
-            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and hyphens, "
+            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and "
+            "hyphens, "
             f"at most {_LONGEST_KEY} characters"
         )
     elif key.startswith("eurekube."):
-        fault = "a metadata key must not start with 'eurekube.', because eurekube-sync itself writes such keys"
+        fault = (
+            "a metadata key must not start with 'eurekube.', because eurekube-sync itself "
+            "writes such keys"
+        )
     elif key in ("class", "instanceId"):
-        fault = "a metadata key must not be @class, class or instanceId, which mean something else in Eureka"
+        fault = (
+            "a metadata key must not be @class, class or instanceId, which mean something "
+            "else in Eureka"
+        )
     else:
         return
     wrong.add(path, fault, "InvalidMetadata")

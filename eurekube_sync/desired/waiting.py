@@ -16,9 +16,9 @@ from eurekube_sync.model.sources import Unknown
 def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str, Endpoint]]:
     """Yield each ready endpoint with the app, in upper case, under which it would be registered.
 
-    An endpoint of several Services comes several times. There is none if the spec is invalid, if the
-    Services or slices could not be read, or if a person wants none: the syncer is suspended, has
-    limit 0, or drains the Service."""
+    An endpoint of several Services comes several times. There is none if the spec is invalid, if
+    the Services or slices could not be read, or if a person wants none: the syncer is suspended,
+    has limit 0, or drains the Service."""
     try:
         spec = parse(syncer)
     except InvalidSyncer:

@@ -1,9 +1,10 @@
-"""A small Eureka server in memory, for the demo: it registers, renews, cancels and lists instances. All answers are
-JSON, except that of `GET /status`.
+"""A small Eureka server in memory, for the demo: it registers, renews, cancels and lists instances.
+All answers are JSON, except that of `GET /status`.
 
-Paths, status codes and headers are those of Netflix's resources and Spring Boot; `tests/contract` compares them with
-the real server. Lists are never stale, as with `useReadOnlyResponseCache=false`. No lease expires: a demo has so few
-clients that self-preservation would keep them all. `tests/embedded` adds the cache, evictions, overrides and a login.
+Paths, status codes and headers are those of Netflix's resources and Spring Boot; `tests/contract`
+compares them with the real server. Lists are never stale, as with `useReadOnlyResponseCache=false`.
+No lease expires: a demo has so few clients that self-preservation would keep them all.
+`tests/embedded` adds the cache, evictions, overrides and a login.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import msgspec
 from eurekube_sync.embedded.http import Request, Response
 
 Document = dict[str, Any]
-"""An instance in Eureka's JSON; never changed in place. Times are milliseconds since the epoch. Those of the last
-changes are text."""
+"""An instance in Eureka's JSON; never changed in place. Times are milliseconds since the epoch.
+Those of the last changes are text."""
 Applications = dict[str, list[Document]]  # the instances of each application, by its name
 
 _STATUS = (
@@ -38,7 +39,9 @@ class Lease(msgspec.Struct, kw_only=True):
     instance: Document
     duration: int
     registered: int
-    renewed: int  # the last renewal **plus** the duration, as in Eureka; until then, the registration
+    renewed: (
+        int  # the last renewal **plus** the duration, as in Eureka; until then, the registration
+    )
     service_up: int = 0
 
     def renew(self, now: int) -> None:
@@ -61,7 +64,8 @@ class Lease(msgspec.Struct, kw_only=True):
 
 
 class LeaseRegistry:
-    """`AbstractInstanceRegistry`: all leases by application and id. `now` is always in milliseconds."""
+    """`AbstractInstanceRegistry`: all leases by application and id. `now` is always in
+    milliseconds."""
 
     def __init__(self) -> None:
         self.leases: dict[str, dict[str, Lease]] = {}
@@ -71,13 +75,21 @@ class LeaseRegistry:
         app, id_ = instance["app"], id_of(instance)
         duration = instance["leaseInfo"]["durationInSecs"] * 1000
         existing = self.lease(app, id_)
-        if existing and int(existing.instance["lastDirtyTimestamp"]) > int(instance["lastDirtyTimestamp"]):
+        if existing and int(existing.instance["lastDirtyTimestamp"]) > int(
+            instance["lastDirtyTimestamp"]
+        ):
             instance = existing.instance
-        instance = {**self.judged(instance, existing), "actionType": "ADDED", "lastUpdatedTimestamp": str(now)}
+        instance = {
+            **self.judged(instance, existing),
+            "actionType": "ADDED",
+            "lastUpdatedTimestamp": str(now),
+        }
         service_up = existing.service_up if existing else 0
         if instance["status"] == "UP" and service_up == 0:
             service_up = now
-        lease = Lease(instance=instance, duration=duration, registered=now, renewed=now, service_up=service_up)
+        lease = Lease(
+            instance=instance, duration=duration, registered=now, renewed=now, service_up=service_up
+        )
         self.leases.setdefault(app, {})[id_] = lease
 
     def judged(self, instance: Document, existing: Lease | None) -> Document:
@@ -105,7 +117,11 @@ class LeaseRegistry:
 
     def applications(self) -> Applications:
         """`getApplications`: the applications that have an instance."""
-        return {app: [one.listed() for one in leases.values()] for app, leases in self.leases.items() if leases}
+        return {
+            app: [one.listed() for one in leases.values()]
+            for app, leases in self.leases.items()
+            if leases
+        }
 
 
 def id_of(instance: Document) -> str:
@@ -117,7 +133,9 @@ def id_of(instance: Document) -> str:
 class EmbeddedEureka:
     """A Eureka server that several threads may call. `now` returns seconds since the epoch."""
 
-    replicas: tuple[str, ...] = ()  # the URLs that `GET /status` names; nothing is replicated to them
+    replicas: tuple[
+        str, ...
+    ] = ()  # the URLs that `GET /status` names; nothing is replicated to them
 
     def __init__(self, now: Callable[[], float], registry: LeaseRegistry | None = None) -> None:
         self.now = now
@@ -164,15 +182,19 @@ class EmbeddedEureka:
         found = self.registry.applications()
         if app and app not in found:
             return self.error(request, 404)
-        return _json({"application": application(app, found[app])} if app else {"applications": applications(found)})
+        return _json(
+            {"application": application(app, found[app])}
+            if app
+            else {"applications": applications(found)}
+        )
 
     def instance(self, request: Request, found: Document | None) -> Response:
         """Answer with an instance, or with a 404."""
         return self.error(request, 404) if found is None else _json({"instance": found})
 
     def read(self, given: Document, now: int) -> Document:
-        """Fill in the fields that a client left out. Raises TypeError or ValueError for values that would break later
-        reads."""
+        """Fill in the fields that a client left out. Raises TypeError or ValueError for values that
+        would break later reads."""
         lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90, **given.get("leaseInfo", {})}
         lease = {name: int(value) for name, value in lease.items()}
         defaults = {"status": "UP", "metadata": {}, "lastDirtyTimestamp": str(now)}
@@ -193,7 +215,8 @@ class EmbeddedEureka:
         return Response(status=200, body=body.encode(), content_type="application/xml")
 
     def _batch(self, body: bytes, now: int) -> Response:
-        """`PeerReplicationResource.batchReplication`: answer each item; 200 also if a registration is refused."""
+        """`PeerReplicationResource.batchReplication`: answer each item; 200 also if a registration
+        is refused."""
         items = msgspec.json.decode(body)["replicationList"]
         for item in items:
             if item.get("instanceInfo"):
@@ -201,19 +224,28 @@ class EmbeddedEureka:
         return _json({"responseList": [self.reply(item, now) for item in items]})
 
     def reply(self, item: Document, now: int) -> Document:
-        """Apply one item; return its status code, and the instance that the server tells another one."""
+        """Apply one item; return its status code, and the instance that the server tells another
+        one."""
         status = self.replicated(item, now)
-        if item.get("action") != "Heartbeat" or status != 200 or item.get("lastDirtyTimestamp") is None:
+        if (
+            item.get("action") != "Heartbeat"
+            or status != 200
+            or item.get("lastDirtyTimestamp") is None
+        ):
             return {"statusCode": status}
         # `validateDirtyTimestamp`
-        sent, found = int(item["lastDirtyTimestamp"]), self.registry.find(item["appName"], item["id"], now=now)
+        sent, found = (
+            int(item["lastDirtyTimestamp"]),
+            self.registry.find(item["appName"], item["id"], now=now),
+        )
         stored = int(found["lastDirtyTimestamp"]) if found else sent
         if sent < stored:
             return {"statusCode": 409, "responseEntity": found}
         return {"statusCode": 404 if sent > stored else 200}
 
     def replicated(self, item: Document, now: int) -> int:
-        """Apply one item and return its status code. A change of status is a 500: the program never sends one."""
+        """Apply one item and return its status code. A change of status is a 500: the program never
+        sends one."""
         match item:
             case {"action": "Heartbeat", "appName": app, "id": id_}:
                 return 200 if self.registry.renew(app, id_, now=now) else 404
@@ -222,7 +254,9 @@ class EmbeddedEureka:
             case {"action": "Register", "appName": app, "instanceInfo": instance}:
                 self.register(instance, app, now)
                 return 200
-            case {"action": "StatusUpdate", "appName": app, "id": id_} if not self.registry.find(app, id_, now=now):
+            case {"action": "StatusUpdate", "appName": app, "id": id_} if not self.registry.find(
+                app, id_, now=now
+            ):
                 return 404
         return 500
 
@@ -236,8 +270,9 @@ def application(name: str, instances: list[Document]) -> Document:
 
 
 def applications(found: Applications) -> Document:
-    """`ApplicationsSerializer`, which escapes names as `versions__delta` and `apps__hashcode`. The hash code has the
-    count of each status, sorted by name, as in `DOWN_1_UP_2_` (`Applications.getReconcileHashCode`)."""
+    """`ApplicationsSerializer`, which escapes names as `versions__delta` and `apps__hashcode`. The
+    hash code has the count of each status, sorted by name, as in `DOWN_1_UP_2_`
+    (`Applications.getReconcileHashCode`)."""
     counts = Counter(one["status"] for instances in found.values() for one in instances)
     return {
         "versions__delta": "1",

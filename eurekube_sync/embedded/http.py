@@ -1,5 +1,5 @@
-"""HTTP requests and responses as values, and a loopback server for a function from one to the other. Tests and the
-simulation call that function without the server."""
+"""HTTP requests and responses as values, and a loopback server for a function from one to the
+other. Tests and the simulation call that function without the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request. Header names are lower case. Of a query key that is given twice, the last value counts."""
+    """One HTTP request. Header names are lower case. Of a query key that is given twice, the last
+    value counts."""
 
     method: str
     path: str
@@ -56,7 +57,11 @@ class _Connection(BaseHTTPRequestHandler):
         )
         self.send_response_only(response.status)
         content_type = {"Content-Type": response.content_type} if response.body else {}
-        for name, value in {"Date": self.date_time_string(), **content_type, **response.headers}.items():
+        for name, value in {
+            "Date": self.date_time_string(),
+            **content_type,
+            **response.headers,
+        }.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(response.body)))
         self.end_headers()
@@ -69,14 +74,20 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """A context manager that serves `handler` on 127.0.0.1 in background threads. Port 0 picks a free port."""
+    """A context manager that serves `handler` on 127.0.0.1 in background threads. Port 0 picks a
+    free port."""
 
     daemon_threads = True
     request_queue_size = 128  # with the default of 5, a busy machine drops connections for seconds
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), type("Connection", (_Connection,), {"handler": staticmethod(handler)}))
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        super().__init__(
+            ("127.0.0.1", port),
+            type("Connection", (_Connection,), {"handler": staticmethod(handler)}),
+        )
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
 
     @property
     def url(self) -> str:

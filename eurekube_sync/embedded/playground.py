@@ -1,6 +1,7 @@
 """Both embedded servers on loopback, with a kubeconfig for the one and a URL for the other.
 
-`demo`, `demo --serve` and the tests of the command line call them over HTTP, as they would call real servers.
+`demo`, `demo --serve` and the tests of the command line call them over HTTP, as they would call
+real servers.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 
 
 class Playground:
-    """A context manager that serves both. Raises OSError if it cannot write a folder for its kubeconfig."""
+    """A context manager that serves both. Raises OSError if it cannot write a folder for its
+    kubeconfig."""
 
     def __init__(self, kubernetes: EmbeddedKubernetes, eureka: EmbeddedEureka) -> None:
         self.kubernetes = kubernetes
         self.eureka = eureka
-        self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})  # pods without one are skipped
+        self.kubernetes.call(
+            "POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}}
+        )  # pods without one are skipped
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
+        folder = Path(
+            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-"))
+        )
         self.kubernetes_url = self._stack.enter_context(self.served(self.kubernetes.handle)).url
         self.eureka_url = self._stack.enter_context(self.served(self.eureka.handle)).url + "/eureka"
         self.kubeconfig = folder / "kubeconfig"
@@ -37,7 +43,9 @@ class Playground:
             "kind": "Config",
             "clusters": [{"name": "embedded", "cluster": {"server": self.kubernetes_url}}],
             "users": [{"name": "embedded", "user": {}}],
-            "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}],
+            "contexts": [
+                {"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}
+            ],
             "current-context": "embedded",
         }
         self.kubeconfig.write_text(yaml.safe_dump(content))
@@ -67,14 +75,23 @@ class Playground:
 
     def create_pod(self, namespace: str, name: str, ip: str, labels: Mapping[str, str]) -> None:
         """Create a ready pod with the container port 8080, named `http`."""
-        container = {"name": "app", "image": "app", "ports": [{"name": "http", "containerPort": 8080}]}
+        container = {
+            "name": "app",
+            "image": "app",
+            "ports": [{"name": "http", "containerPort": 8080}],
+        }
         ready = {"type": "Ready", "status": "True"}
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"namespace": namespace, "name": name, "labels": dict(labels)},
             "spec": {"nodeName": "node-1", "containers": [container]},
-            "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": [ready]},
+            "status": {
+                "phase": "Running",
+                "podIP": ip,
+                "podIPs": [{"ip": ip}],
+                "conditions": [ready],
+            },
         }
         self.create(pod)
 
@@ -100,7 +117,8 @@ class Playground:
             self.eureka.register(self.eureka.read(described, now), app, now)
 
     def instances(self, app: str) -> list[tuple[str, str]]:
-        """Return `host:port` and status of each instance of an app, sorted, as a Spring client sees them."""
+        """Return `host:port` and status of each instance of an app, sorted, as a Spring client sees
+        them."""
         found = self.eureka.registry.applications().get(app.upper(), [])
         return sorted((f"{one['hostName']}:{one['port']['$']}", one["status"]) for one in found)
 
@@ -112,4 +130,8 @@ class Playground:
 
 def _path(kind: str, namespace: str | None) -> str:
     group = "/apis/eurekube.io/v1" if kind == "EurekaSyncer" else "/api/v1"
-    return f"{group}/namespaces/{namespace}/{kind.lower()}s" if namespace else f"{group}/{kind.lower()}s"
+    return (
+        f"{group}/namespaces/{namespace}/{kind.lower()}s"
+        if namespace
+        else f"{group}/{kind.lower()}s"
+    )

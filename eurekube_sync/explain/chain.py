@@ -14,7 +14,13 @@ from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.explain.cluster import pod_links, syncer_links
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
-from eurekube_sync.explain.registry import Held, held_by_eureka, last_pass_link, registry_links, up_in
+from eurekube_sync.explain.registry import (
+    Held,
+    held_by_eureka,
+    last_pass_link,
+    registry_links,
+    up_in,
+)
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
@@ -24,14 +30,22 @@ from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.plan.duplicates import TURN_OFF
 from eurekube_sync.plan.value import Obstacle
 
-_ALTHOUGH_UP = {"NotRenewed": "Registered, but not for long", "OwnerClash": "Registered by another owner"}
+_ALTHOUGH_UP = {
+    "NotRenewed": "Registered, but not for long",
+    "OwnerClash": "Registered by another owner",
+}
 
 
 def explain(subject: Subject, look: Look) -> Explanation:
     """Make the chain of one syncer, or of the part that the question is about."""
     held, known = held_by_eureka(subject, look), not isinstance(look.listed, Unknown)
-    # Count what should be registered: no terminating endpoints, and none over the limit, unless all are over the limit.
-    there = [one for one in subject.verdicts.values() if not (isinstance(one, Leaving) and one.terminating)]
+    # Count what should be registered: no terminating endpoints, and none over the limit, unless all
+    # are over the limit.
+    there = [
+        one
+        for one in subject.verdicts.values()
+        if not (isinstance(one, Leaving) and one.terminating)
+    ]
     meant = len([one for one in there if not isinstance(one, OverLimit)] or there)
     links: list[Link] = []
     for link in _cluster_links(subject, look, held, meant):
@@ -71,8 +85,9 @@ def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iter
 
 
 def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
-    """Show the status that the last pass wrote, and when the last good pass was. With `alone`, no other source tells
-    whether the syncer is registered, so a status that is not Ready is a broken link."""
+    """Show the status that the last pass wrote, and when the last good pass was. With `alone`, no
+    other source tells whether the syncer is registered, so a status that is not Ready is a broken
+    link."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
     counts = alone and ready is not None and ready.status is ConditionStatus.FALSE
@@ -81,25 +96,39 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     else:
         lasted = span(look.at - ready.last_transition)
         text = (
-            f"the syncer's status says {status.ready} UP; Ready has been {ready.status} ({ready.reason}) for {lasted}"
+            f"the syncer's status says {status.ready} UP; Ready has been {ready.status} "
+            f"({ready.reason}) for {lasted}"
         )
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
-        yield breaks(Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts)
+        yield breaks(
+            Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts
+        )
     yield last_pass_link(look, alone=alone and not counts)
 
 
-def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]) -> tuple[Outcome, str]:
+def _outcome(
+    subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]
+) -> tuple[Outcome, str]:
     """Sum up the links: the outcome and the last line."""
-    up, apps, status = up_in(held), ", ".join(apps_of(subject.claim)[:3]), subject.claim.syncer.status
+    up, apps, status = (
+        up_in(held),
+        ", ".join(apps_of(subject.claim)[:3]),
+        subject.claim.syncer.status,
+    )
     as_ = f" as {apps}" if apps else ""
     counts = f"{up} of {max(meant, up)} UP{as_}"
     broken = next((link for link in links if link.broken), None)
     # Unknown drain annotations do not make the registration unknown.
     unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
     if broken is None and unknown:
-        if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
-            return Outcome.UNKNOWN, f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at"
+        if status is not None and any(
+            link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links
+        ):
+            return (
+                Outcome.UNKNOWN,
+                f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at",
+            )
         return Outcome.UNKNOWN, f"Unknown whether it is registered: {unknown[-1].text}"
     if broken is None and up >= max(meant, 1):
         return Outcome.REGISTERED, f"Registered: {counts}"
@@ -107,7 +136,11 @@ def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequen
     if up:
         head = "Registered in part"
         if broken:
-            head = "Still registered" if broken.part is Part.BRAKE else _ALTHOUGH_UP.get(broken.reason, head)
+            head = (
+                "Still registered"
+                if broken.part is Part.BRAKE
+                else _ALTHOUGH_UP.get(broken.reason, head)
+            )
         return Outcome.PARTLY, f"{head}: {counts}{cause}"
     if isinstance(look.listed, Unknown):
         return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown{cause}"
@@ -116,7 +149,8 @@ def _outcome(subject: Subject, look: Look, held: Held, meant: int, links: Sequen
 
 
 def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
-    """Return 0 only if all is known to be registered. A missing registration comes before a failed read."""
+    """Return 0 only if all is known to be registered. A missing registration comes before a failed
+    read."""
     outcomes = {one.outcome for one in explained}
     if outcomes & {Outcome.NOT_REGISTERED, Outcome.PARTLY}:
         return ExitCode.NOT_REGISTERED
@@ -125,19 +159,29 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
     kubernetes = next((source for _, source in unknown_sources(look.report.view)), None)
     if kubernetes is not None:
         return of_cause(Server.KUBERNETES, kubernetes.cause)
-    return of_cause(Server.EUREKA, look.listed.cause) if isinstance(look.listed, Unknown) else ExitCode.INCOMPLETE
+    return (
+        of_cause(Server.EUREKA, look.listed.cause)
+        if isinstance(look.listed, Unknown)
+        else ExitCode.INCOMPLETE
+    )
 
 
 def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Link]:
-    """Show limits, drains, suspension, policy, rivals, duplicates and owners. With `missing`, Eureka lacks a ready
-    instance, so a suspension is a broken link."""
+    """Show limits, drains, suspension, policy, rivals, duplicates and owners. With `missing`,
+    Eureka lacks a ready instance, so a suspension is a broken link."""
     claim = subject.claim
     if isinstance(claim, Serving):
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
         if claim.conduct.suspend:
-            text = "the syncer is suspended: its instances are renewed, and not changed (docs/suspend.md)"
-            cause, fix = "its syncer is suspended", f"set spec.suspend to false: {subject.kubectl('edit')}"
+            text = (
+                "the syncer is suspended: its instances are renewed, and not changed "
+                "(docs/suspend.md)"
+            )
+            cause, fix = (
+                "its syncer is suspended",
+                f"set spec.suspend to false: {subject.kubectl('edit')}",
+            )
             yield breaks(Part.SUSPEND, "Suspended", text, cause=cause, fix=fix, if_=missing)
         if claim.conduct.policy is not Policy.SYNC:
             text = f"policy {claim.conduct.policy}: a run cancels nothing"
@@ -156,8 +200,16 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         yield from (Link(Part.LIMIT, Mark.NOTE, note) for note in claim.notes)
     else:
         none = claim.conduct.claims_nothing
-        reason, cause = ("LimitZero", "its limit is 0") if none else ("OverLimit", "it is over the limit of its syncer")
-        text = out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"
+        reason, cause = (
+            ("LimitZero", "its limit is 0")
+            if none
+            else ("OverLimit", "it is over the limit of its syncer")
+        )
+        text = (
+            out[0].why
+            if everything
+            else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"
+        )
         fix = f"raise spec.limit: {subject.kubectl('edit')}"
         yield breaks(Part.LIMIT, reason, text, cause=cause, fix=fix, if_=everything)
 
@@ -165,10 +217,18 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     drained = [one for one in subject.verdicts.values() if isinstance(one, Wanted) and one.drained]
     if not drained:
-        yield from (unseen(Part.DRAIN, warning) for warning in claim.warnings if "drain annotations" in warning)
+        yield from (
+            unseen(Part.DRAIN, warning)
+            for warning in claim.warnings
+            if "drain annotations" in warning
+        )
         return
     more = and_more(len(drained))
-    known = [one for one in drained if not one.drain_unknown.issuperset(one.instance.metadata[DRAINED].split(","))]
+    known = [
+        one
+        for one in drained
+        if not one.drain_unknown.issuperset(one.instance.metadata[DRAINED].split(","))
+    ]
     if known:
         why = known[0].why  # `pod orders-a has the annotation eurekube.io/drain`
         kind, name, *_ = why.split()
@@ -177,23 +237,40 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
         text = why.replace(" has ", f"{more} has ", 1)
     else:
         kinds = sorted(frozenset[str]().union(*(one.drain_unknown for one in drained)))
-        fix = f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
+        fix = (
+            f"see that eurekube-sync can list {' and '.join(f'{kind.title()}s' for kind in kinds)}"
+        )
         why = drained[0].why
         text = f"{why}{more}"
-    yield breaks(Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts))
+    yield breaks(
+        Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts)
+    )
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     rivals = [(key, rival) for key, rival in claim.rivals.items() if key in subject.verdicts]
     for key, rival in rivals[:1]:
         text = f"{address_of(key)}{and_more(len(rivals))}: {rival}"
-        yield breaks(Part.RIVALS, "Conflict", text, cause=str(rival), fix=f"eurekube-sync explain {rival.syncer}")
+        yield breaks(
+            Part.RIVALS,
+            "Conflict",
+            text,
+            cause=str(rival),
+            fix=f"eurekube-sync explain {rival.syncer}",
+        )
 
 
 def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the other instances that block registrations, as callers get them from Eureka."""
-    mine = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and subject.concerns(one.key)]
-    itself, off = "its pod registers itself, and callers use that instance", f"turn off its registration ({TURN_OFF})"
+    mine = [
+        one
+        for one in subject.report.plan.blocked
+        if one.syncer == subject.ref and subject.concerns(one.key)
+    ]
+    itself, off = (
+        "its pod registers itself, and callers use that instance",
+        f"turn off its registration ({TURN_OFF})",
+    )
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
         (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", itself, off),
@@ -202,30 +279,47 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
         if same := [one for one in mine if one.obstacle is obstacle]:
             others = {one.other for one in same}
             theirs = [one for one in read(look.listed) if one.key in others]
-            details = [f"callers get {one.key} at {observed_at(one)}, {one.status}" for one in theirs]
+            details = [
+                f"callers get {one.key} at {observed_at(one)}, {one.status}" for one in theirs
+            ]
             text = f"{address_of(same[0].key)}{and_more(len(same))}: {same[0].why}"
-            yield breaks(part, reason, text, *details, cause=cause, fix=f"{fix}, or delete the syncer")
+            yield breaks(
+                part, reason, text, *details, cause=cause, fix=f"{fix}, or delete the syncer"
+            )
 
 
 def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
-    """Show the removals that the pass would hold. If it could not read the whole cluster, show the condition
-    RemovalHeld that the last pass wrote."""
+    """Show the removals that the pass would hold. If it could not read the whole cluster, show the
+    condition RemovalHeld that the last pass wrote."""
     held, status = subject.report.held, subject.claim.syncer.status
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         before = status.condition("RemovalHeld") if status else None
         if before is not None and before.status is ConditionStatus.TRUE:
             fix = "if all held removals are right, let the operator release them"
             cause = "its removals are held by the brake"
-            yield breaks(Part.BRAKE, before.reason, f"the last pass said: {before.message}", cause=cause, fix=fix)
+            yield breaks(
+                Part.BRAKE,
+                before.reason,
+                f"the last pass said: {before.message}",
+                cause=cause,
+                fix=fix,
+            )
         return
-    mine = [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)] if held else []
+    mine = (
+        [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)]
+        if held
+        else []
+    )
     if held and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
         are = one_or_more(len(mine), "is", "are")
         text = f"{len(mine)} of its removals {are} held: {hold.text}"
         cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
         details = [f"{address_of(one.key)}: {one.why}" for one in mine[:5]]
-        fix = f"if all held removals are right, {approve_command(held.plan_id, subject.report.settings.options)}"
+        fix = (
+            "if all held removals are right, "
+            f"{approve_command(held.plan_id, subject.report.settings.options)}"
+        )
         yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
 
 
@@ -235,7 +329,13 @@ def owner_links(report: PassReport) -> Iterator[Link]:
         text, fix = other.sentence, "stop one of the two installations"
         if other.stops_us:
             text, fix = other.question, f"give --owner {quote(other.name)}, if that is right"
-        yield breaks(Part.OWNER, "OwnerClash", text, cause=f"owner {other.name} serves the same syncer", fix=fix)
+        yield breaks(
+            Part.OWNER,
+            "OwnerClash",
+            text,
+            cause=f"owner {other.name} serves the same syncer",
+            fix=fix,
+        )
     for cluster in report.registry.data.clashes if isinstance(report.registry, Complete) else ():
         text = f"cluster {cluster} has instances of the same owner in Eureka"
         cause = "another cluster uses the same owner, so a pass only renews"

@@ -1,4 +1,5 @@
-"""`check`: whether an installation can work, and what would fail. Each requirement gives one finding."""
+"""`check`: whether an installation can work, and what would fail. Each requirement gives one
+finding."""
 
 from __future__ import annotations
 
@@ -26,19 +27,31 @@ from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.wording import counted
 
-_MOST_NAMESPACES = 50  # namespaces whose Pods are listed to see how long their pods serve at their end
+_MOST_NAMESPACES = (
+    50  # namespaces whose Pods are listed to see how long their pods serve at their end
+)
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
-_LARGE_SKEW = 60.0  # seconds at which a lease may seem to have ended, or a new write may seem older than the last
-_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")  # real ids have four colons
-_EVICTED_AFTER = 240.0  # seconds after the end of a lease within which a server evicts, on a timer of one minute
+# Seconds at which a lease may seem to have ended, or a new write may seem older than the last
+_LARGE_SKEW = 60.0
+_NOBODY = InstanceKey(
+    "EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance"
+)  # real ids have four colons
+_EVICTED_AFTER = (
+    240.0  # seconds after the end of a lease within which a server evicts, on a timer of one minute
+)
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _RIGHT_URL = (
-    "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own server. "
+    "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own "
+    "server. "
     "No proxy may answer in Eureka's place"
 )
-_PASS_WRITES = "let Spring Security, and each proxy before it, pass the writes of this login below /eureka/**"
-_OF_EUREKA_ITSELF = "give the address of Eureka itself, or let the proxy before it pass calls and answers unchanged"
+_PASS_WRITES = (
+    "let Spring Security, and each proxy before it, pass the writes of this login below /eureka/**"
+)
+_OF_EUREKA_ITSELF = (
+    "give the address of Eureka itself, or let the proxy before it pass calls and answers unchanged"
+)
 _SHUTDOWN = 30  # seconds for an app after its `preStop`, as Kubernetes gives by default
 
 
@@ -53,8 +66,9 @@ def everything(
     source: str,
     before: bool,
 ) -> Iterator[Finding]:
-    """Yield each finding as soon as it is known. `interval`: seconds between two passes. `namespace`: that of the
-    installation. `locked`: it uses a lock there. `before`: it is not installed yet. `source`: slices or endpoints."""
+    """Yield each finding as soon as it is known. `interval`: seconds between two passes.
+    `namespace`: that of the installation. `locked`: it uses a lock there. `before`: it is not
+    installed yet. `source`: slices or endpoints."""
     world, cluster = seen.world, seen.details
     yield (kubernetes := reachable(cluster, world.cluster.identity()))
     answers = kubernetes.grade is Grade.OK
@@ -72,7 +86,11 @@ def everything(
     view = looked.report.view
     needed = of_a_pass(
         lock=namespace if locked else None,
-        gates=any(one.spec.get("readinessGate") for one in syncers_in(looked.report) if looked.asked.takes(one)),
+        gates=any(
+            one.spec.get("readinessGate")
+            for one in syncers_in(looked.report)
+            if looked.asked.takes(one)
+        ),
         nodes=Kind.NODE in settings.drains or (view is not None and view.nodes is not None),
         source=source,
         grants=("get" if names else "list") if settings.scope.granted_only else None,
@@ -97,21 +115,32 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
     if isinstance(server, Unknown):
         return Finding(Check.KUBERNETES, Grade.FAILED, server.message, fix)
     if isinstance(identity, Unknown):
-        text = f"it is unknown which cluster this is (the UID of the namespace kube-system): {identity.message}"
+        text = (
+            "it is unknown which cluster this is (the UID of the namespace kube-system): "
+            f"{identity.message}"
+        )
         fix = "grant get on the namespace kube-system, as docs/install.md does"
         return Finding(Check.KUBERNETES, Grade.FAILED, text, fix)
-    return Finding(Check.KUBERNETES, Grade.OK, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}")
+    return Finding(
+        Check.KUBERNETES, Grade.OK, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
+    )
 
 
-def definition(cluster: Details, live: Source[CrdAge], expected: Mapping[str, Any], *, before: bool) -> Finding:
-    """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it may be missing."""
+def definition(
+    cluster: Details, live: Source[CrdAge], expected: Mapping[str, Any], *, before: bool
+) -> Finding:
+    """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it
+    may be missing."""
     schema, said = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
             return Finding(Check.CRD, Grade.OK, f"{said} is not installed yet")
         return Finding(Check.CRD, Grade.FAILED, schema.message, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
-        fix = "look at the deletion before anything else: kubectl get crd eurekasyncers.eurekube.io -o json"
+        fix = (
+            "look at the deletion before anything else: kubectl get crd "
+            "eurekasyncers.eurekube.io -o json"
+        )
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
     if schema.data != expected:
         text = f"{said} is not of this version: fields of syncers may be refused or dropped"
@@ -121,14 +150,20 @@ def definition(cluster: Details, live: Source[CrdAge], expected: Mapping[str, An
 
 def clock(name: str, ahead: Source[float]) -> Finding:
     if isinstance(ahead, Unknown):
-        return Finding(Check.CLOCK, Grade.WARNING, f"the clock of {name} could not be looked at: {ahead.message}")
+        return Finding(
+            Check.CLOCK,
+            Grade.WARNING,
+            f"the clock of {name} could not be looked at: {ahead.message}",
+        )
     seconds = abs(ahead.data)
     if seconds < _SKEW:
         return Finding(Check.CLOCK, Grade.OK, f"the clock of {name} agrees with ours")
     side = "ahead of" if ahead.data > 0 else "behind"
     grade = Grade.FAILED if seconds >= _LARGE_SKEW else Grade.WARNING
     text = f"the clock of {name} is {seconds:.0f} s {side} ours: the older of two writes may win"
-    return Finding(Check.CLOCK, grade, text, "set the time on both machines: timedatectl, chronyc tracking")
+    return Finding(
+        Check.CLOCK, grade, text, "set the time on both machines: timedatectl, chronyc tracking"
+    )
 
 
 def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
@@ -139,7 +174,11 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
     for address, server in found.items():
         listed = server.list_instances()
         if isinstance(listed, Complete):
-            yield Finding(Check.EUREKA_READ, Grade.OK, f"{address} lists {counted(len(listed.data), 'instance')}")
+            yield Finding(
+                Check.EUREKA_READ,
+                Grade.OK,
+                f"{address} lists {counted(len(listed.data), 'instance')}",
+            )
             yield _write(address, server)
             yield _evicts(address, listed.data, now)
             try:
@@ -150,18 +189,24 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
             fix = {
                 Cause.DENIED: "give its login: --eureka-username and --eureka-password-file",
                 Cause.UNUSABLE: _RIGHT_URL,
-            }.get(listed.cause, f"see that it runs and can be reached from here: curl -i {address}/apps")
+            }.get(
+                listed.cause,
+                f"see that it runs and can be reached from here: curl -i {address}/apps",
+            )
             yield Finding(Check.EUREKA_READ, Grade.FAILED, listed.message.rstrip("."), fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
     """Check that both kinds of writes reach Eureka, and change nothing.
 
-    The renewal of an instance that cannot exist is a 404. Any program says 404, so a registration is tried, too: one
-    that Eureka refuses in its own way."""
+    The renewal of an instance that cannot exist is a 404. Any program says 404, so a registration
+    is tried, too: one that Eureka refuses in its own way."""
     try:
         if server.renew(_NOBODY):
-            text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
+            text = (
+                f"{address} says that it renewed an instance that does not exist: something "
+                "answers in its place"
+            )
             return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, _OF_EUREKA_ITSELF)
         server.try_registration()
     except RegistryError as error:
@@ -179,10 +224,22 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
     """Check for instances whose leases ended long ago. A server in self-preservation lists them."""
     overdue = [one for one in listed if one.last_renewal and now - lease_end(one) > _EVICTED_AFTER]
     if not overdue:
-        return Finding(Check.SELF_PRESERVATION, Grade.OK, f"{address} lists no instance whose lease ended long ago")
-    text = f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as {overdue[0].key}, did not renew"
-    until = "while self-preservation lasts, the server lists dead instances (eureka.server.enable-self-preservation)"
-    return Finding(Check.SELF_PRESERVATION, Grade.WARNING, text, f"find out why renewals are missing; {until}")
+        return Finding(
+            Check.SELF_PRESERVATION,
+            Grade.OK,
+            f"{address} lists no instance whose lease ended long ago",
+        )
+    text = (
+        f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as "
+        f"{overdue[0].key}, did not renew"
+    )
+    until = (
+        "while self-preservation lasts, the server lists dead instances "
+        "(eureka.server.enable-self-preservation)"
+    )
+    return Finding(
+        Check.SELF_PRESERVATION, Grade.WARNING, text, f"find out why renewals are missing; {until}"
+    )
 
 
 def replicas(batching: Batching) -> Finding:
@@ -194,23 +251,31 @@ def replicas(batching: Batching) -> Finding:
 
 
 def _owner(look: Look) -> Iterator[Finding]:
-    """Check that no other cluster uses this owner, and that no other owner serves the same syncers."""
+    """Check that no other cluster uses this owner, and that no other owner serves the same
+    syncers."""
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so clashes of owners were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
     elif clashes := list(owner_links(look.report)):
-        yield from (Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes)
+        yield from (
+            Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes
+        )
     elif isinstance(look.report.registry, Complete):
         yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
 
 
 def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
-    """Check that terminating pods of each workload serve for as long as callers may still call them. The next pass, at
-    most `interval` seconds later, cancels a terminating pod. Callers use their caches after that."""
+    """Check that terminating pods of each workload serve for as long as callers may still call
+    them. The next pass, at most `interval` seconds later, cancels a terminating pod. Callers use
+    their caches after that."""
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
     for ref, claim in sorted(claims_in(look.report).items()):
-        if not isinstance(claim, Serving) or not claim.wanted or claim.syncer.spec.get("mode") == "service":
+        if (
+            not isinstance(claim, Serving)
+            or not claim.wanted
+            or claim.syncer.spec.get("mode") == "service"
+        ):
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
@@ -220,8 +285,15 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
             text = f"{ref}: its pods could not be looked at: {pods.message}"
             yield Finding(Check.POD_END, Grade.WARNING, text, f"grant list on pods in {namespace}")
         else:
-            names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
-            behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
+            names = {
+                one.pod.name
+                for one in endpoints_of(look.report, namespace, claim.services)
+                if one.pod
+            }
+            behind = sorted(
+                (one for one in pods.data if one.name in names and not one.terminating),
+                key=workload,
+            )
             for name, some in groupby(behind, workload):
                 yield of_workload(ref, namespace, name, list(some), needed)
     if left:
@@ -231,15 +303,19 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
 
 
 def workload(pod: PodDetail) -> str:
-    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the bare pod."""
+    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the
+    bare pod."""
     kind, _, name = pod.controller.partition(" ")
     if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
         return f"Deployment {name.rpartition('-')[0] or name}"
     return pod.controller or f"pod {pod.name}"
 
 
-def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
-    """Check that the pods of a workload serve for `needed` seconds after they begin to terminate."""
+def of_workload(
+    ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int
+) -> Finding:
+    """Check that the pods of a workload serve for `needed` seconds after they begin to
+    terminate."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
     about = f"{ref}: {name}" + (f" ({counted(len(pods), 'pod')})" if worst.controller else "")
@@ -254,8 +330,14 @@ def of_workload(ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDet
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
         text = f"{serves}, but is killed after {grace:g} s"
-    container = {"name": (*worst.containers, "app")[0], "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
-    spec: dict[str, Any] = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": [container]}
+    container = {
+        "name": (*worst.containers, "app")[0],
+        "lifecycle": {"preStop": {"sleep": {"seconds": needed}}},
+    }
+    spec: dict[str, Any] = {
+        "terminationGracePeriodSeconds": needed + _SHUTDOWN,
+        "containers": [container],
+    }
     fix = "add these lines to the template of the pod, or create the pod again with them"
     if worst.controller:
         kind, _, short = name.partition(" ")
@@ -276,7 +358,9 @@ class Needed(NamedTuple):
     verb: str
     resource: str  # with its group and subresource: `eurekasyncers.eurekube.io/status`
     without: str
-    where: str | None = None  # one namespace, `""` for the whole cluster, None for the served namespaces
+    where: str | None = (
+        None  # one namespace, `""` for the whole cluster, None for the served namespaces
+    )
     optional: bool = False  # a pass goes on without it
     name: str = ""  # of one object; empty for all
 
@@ -285,13 +369,28 @@ _DELETED_WITH_IT = "a deleted syncer keeps its instances, as the CRD may have be
 _OF_EACH_PASS = (
     Needed("list", "eurekasyncers.eurekube.io", "no syncer is served"),
     Needed("get", "eurekasyncers.eurekube.io", "a status that changed meanwhile is not written"),
-    Needed("patch", "eurekasyncers.eurekube.io", "no finalizer is set, so a deleted syncer leaves orphans"),
+    Needed(
+        "patch",
+        "eurekasyncers.eurekube.io",
+        "no finalizer is set, so a deleted syncer leaves orphans",
+    ),
     Needed("patch", "eurekasyncers.eurekube.io/status", "no status of a syncer is written"),
     Needed("list", "services", "no syncer finds its Services"),
-    Needed("list", "pods", "an instance of a dead pod stays until a slice shows that the pod is gone", optional=True),
+    Needed(
+        "list",
+        "pods",
+        "an instance of a dead pod stays until a slice shows that the pod is gone",
+        optional=True,
+    ),
     Needed("create", "events", "held removals and conflicts make no events", optional=True),
     Needed("patch", "events", "an event that comes again is not counted", optional=True),
-    Needed("get", "namespaces", "nobody knows which cluster this is: a pass only renews", "", name="kube-system"),
+    Needed(
+        "get",
+        "namespaces",
+        "nobody knows which cluster this is: a pass only renews",
+        "",
+        name="kube-system",
+    ),
     Needed("get", _DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
 )
 
@@ -299,36 +398,54 @@ _OF_EACH_PASS = (
 def of_a_pass(
     *, lock: str | None, gates: bool, nodes: bool, source: str, grants: str | None = None
 ) -> Sequence[Needed]:
-    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a syncer or an option
-    needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a
+    syncer or an option needs them. `grants` is how Namespaces are read for grants, `list` or
+    `get`."""
     endpoints = "endpoints" if source == "endpoints" else "endpointslices.discovery.k8s.io"
     found = [*_OF_EACH_PASS, Needed("list", endpoints, "no endpoint is found")]
     if grants is not None:
-        found.append(Needed(grants, "namespaces", "grants are unknown, so nothing new is registered"))
+        found.append(
+            Needed(grants, "namespaces", "grants are unknown, so nothing new is registered")
+        )
     if gates:
         found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
     if nodes:
         found.append(Needed("list", "nodes", "node ports and drained nodes are not found", ""))
     for verb in ("create", "get", "patch") if lock is not None else ():
-        found.append(Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True))
+        found.append(
+            Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True)
+        )
     return found
 
 
 TO_INSTALL = (
     Needed("create", _DEFINITIONS, "the CRD cannot be installed", ""),
-    Needed("create", "clusterroles.rbac.authorization.k8s.io", "the program cannot get its rights", ""),
-    Needed("create", "clusterrolebindings.rbac.authorization.k8s.io", "the program cannot get its rights", ""),
+    Needed(
+        "create", "clusterroles.rbac.authorization.k8s.io", "the program cannot get its rights", ""
+    ),
+    Needed(
+        "create",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "the program cannot get its rights",
+        "",
+    ),
     Needed("create", "roles.rbac.authorization.k8s.io", "the right of the lock cannot be granted"),
-    Needed("create", "rolebindings.rbac.authorization.k8s.io", "the right of the lock cannot be granted"),
+    Needed(
+        "create",
+        "rolebindings.rbac.authorization.k8s.io",
+        "the right of the lock cannot be granted",
+    ),
     Needed("create", "serviceaccounts", "the program cannot get an account"),
     Needed("create", "cronjobs.batch", "the program cannot run as a CronJob"),
 )
 """The rights of the person who installs the program, in the namespace of the installation."""
 
 
-def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details) -> Iterator[Finding]:
-    """Report each missing right, and the number of those granted. `namespaces` are the served ones; empty for the whole
-    cluster."""
+def rights(
+    needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
+) -> Iterator[Finding]:
+    """Report each missing right, and the number of those granted. `namespaces` are the served ones;
+    empty for the whole cluster."""
     granted = 0
     for one in needed:
         whole, slash, part = one.resource.partition("/")
@@ -339,7 +456,9 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
             answer = cluster.may(right, place)
             if isinstance(answer, Unknown):
                 text = f"the rights could not be looked at: {answer.message}"
-                yield Finding(Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers")
+                yield Finding(
+                    Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers"
+                )
                 return
             granted += answer.data
             missing += [] if answer.data else [place]
@@ -349,7 +468,9 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Details
             named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
             asked = f"{whole}{f'/{one.name}' if one.name else ''}{f' --subresource {part}' if part else ''}{named}"
             fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
-            text = f"the right to {right} is not granted {where}: where it is missing, {one.without}"
+            text = (
+                f"the right to {right} is not granted {where}: where it is missing, {one.without}"
+            )
             yield Finding(Check.RIGHTS, grade, text, fix)
     if granted:
         yield Finding(Check.RIGHTS, Grade.OK, f"{granted} rights are granted")

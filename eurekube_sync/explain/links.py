@@ -1,4 +1,5 @@
-"""The results of `explain` and `check`: the links of an explanation, and the findings of a check."""
+"""The results of `explain` and `check`: the links of an explanation, and the findings of a
+check."""
 
 from __future__ import annotations
 
@@ -47,9 +48,12 @@ class Link:
     part: Part
     mark: Mark
     text: str  # one sentence without its full stop
-    reason: str = ""  # a word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    # A word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    reason: str = ""
     details: tuple[str, ...] = ()  # more lines, such as similar names
-    cause: str = ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
+    cause: str = (
+        ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
+    )
     fix: str = ""  # what to do, preferably a command
 
     @property
@@ -62,7 +66,15 @@ def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = ""
     return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
 
 
-def breaks(part: Part, reason: str, text: str, *details: str, cause: str = "", fix: str = "", if_: bool = True) -> Link:
+def breaks(
+    part: Part,
+    reason: str,
+    text: str,
+    *details: str,
+    cause: str = "",
+    fix: str = "",
+    if_: bool = True,
+) -> Link:
     """Make a broken link, or a note if `if_` is false."""
     broken = Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
     return broken if if_ else Link(part, Mark.NOTE, text, details=details)
@@ -90,7 +102,9 @@ class Explanation:
     up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict)  # the smallest syncer that would help; empty for none
+    manifest: dict[str, Any] = field(
+        default_factory=dict
+    )  # the smallest syncer that would help; empty for none
 
     @property
     def broken(self) -> Link | None:
@@ -135,4 +149,6 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
+        return (
+            "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
+        )

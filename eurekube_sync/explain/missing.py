@@ -1,4 +1,5 @@
-"""Explains things that no syncer registers: which similar things exist, who registers them, and what would help."""
+"""Explains things that no syncer registers: which similar things exist, who registers them, and
+what would help."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
-from eurekube_sync.explain.subject import apps_of, claims_in, is_meant, observed_at, read, syncers_in
+from eurekube_sync.explain.subject import (
+    apps_of,
+    claims_in,
+    is_meant,
+    observed_at,
+    read,
+    syncers_in,
+)
 from eurekube_sync.explain.what import Kind, What, matches, near_labels, near_names, written
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
@@ -19,24 +27,35 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
 
-_APPLY = "apply the EurekaSyncer below, which selects the Service by its name (selector.service): kubectl apply -f -"
+_APPLY = (
+    "apply the EurekaSyncer below, which selects the Service by its name (selector.service): "
+    "kubectl apply -f -"
+)
 
 
 def explain_missing(what: What, look: Look) -> Explanation:
     """Make a chain whose first link is broken, or unknown if a list failed."""
     manifest: dict[str, Any] = {}
     service: str | Link = ""
-    unread, theirs = _unknown_syncers(look, what.namespace), list(look.marked(SyncerRef(what.namespace, what.name)))
+    unread, theirs = (
+        _unknown_syncers(look, what.namespace),
+        list(look.marked(SyncerRef(what.namespace, what.name))),
+    )
     if what.kind is not Kind.SYNCER:
         theirs = [one for one in read(look.listed) if is_meant(what, one.key, one.instance)]
     if unread is not None:
         kind = f"EurekaSyncers of namespace {what.namespace}" if what.namespace else "EurekaSyncers"
         first = _unread(Part.SYNCER, kind, unread)
     elif what.kind is Kind.SYNCER:
-        there, fix = [one.name for one in _syncers(look, what.namespace)], f"kubectl get esync -n {what.namespace}"
+        there, fix = (
+            [one.name for one in _syncers(look, what.namespace)],
+            f"kubectl get esync -n {what.namespace}",
+        )
         first = _nothing("EurekaSyncer", what.namespace, what.name, there, fix, "NoSyncer")
     elif what.kind in (Kind.SERVICE, Kind.POD):
-        service = what.name if what.kind is Kind.SERVICE else _service_of(what.namespace, what.name, look)
+        service = (
+            what.name if what.kind is Kind.SERVICE else _service_of(what.namespace, what.name, look)
+        )
         first = service if isinstance(service, Link) else _service(what.namespace, service, look)
     else:
         first = _in_eureka_alone(theirs[0], look) if theirs else _no_claim(what, look)
@@ -44,12 +63,25 @@ def explain_missing(what: What, look: Look) -> Explanation:
     outcome, sentence = Outcome.UNKNOWN, f"Unknown whether it is registered: {first.text}"
     if first.broken:
         outcome = Outcome.NOT_REGISTERED
-        sentence = f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: {first.cause}"
+        sentence = (
+            f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: "
+            f"{first.cause}"
+        )
     if first.fix == _APPLY:
-        meta, spec = {"name": service, "namespace": what.namespace}, {"selector": {"service": service}}
-        manifest = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": meta, "spec": spec}
+        meta, spec = (
+            {"name": service, "namespace": what.namespace},
+            {"selector": {"service": service}},
+        )
+        manifest = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "metadata": meta,
+            "spec": spec,
+        }
     links, fix = (first, *beside), first.fix
-    return Explanation(about=str(what), links=links, outcome=outcome, sentence=sentence, fix=fix, manifest=manifest)
+    return Explanation(
+        about=str(what), links=links, outcome=outcome, sentence=sentence, fix=fix, manifest=manifest
+    )
 
 
 def _unread(part: Part, kind: str, source: Unknown) -> Link:
@@ -57,7 +89,12 @@ def _unread(part: Part, kind: str, source: Unknown) -> Link:
 
 
 def _nothing(
-    kind: str, namespace: str, name: str, there: Collection[str], fix: str, reason: str = "NothingFound"
+    kind: str,
+    namespace: str,
+    name: str,
+    there: Collection[str],
+    fix: str,
+    reason: str = "NothingFound",
 ) -> Link:
     """Report that an object does not exist, with similar names."""
     near = [f"{namespace}/{one}" for one in near_names(name, there) or sorted(there)[:3]]
@@ -67,10 +104,16 @@ def _nothing(
 
 def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
     if isinstance(look.listed, Unknown):
-        yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}")
+        yield unseen(
+            Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}"
+        )
     for one in theirs[:3]:
         whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}")
+        yield Link(
+            Part.EUREKA,
+            Mark.NOTE,
+            f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}",
+        )
 
 
 def _service(namespace: str, name: str, look: Look) -> Link:
@@ -82,10 +125,14 @@ def _service(namespace: str, name: str, look: Look) -> Link:
         return _nothing("Service", namespace, name, there, f"kubectl get svc -n {namespace}")
     nearly = list(_nearly_selecting(namespace, name, there[name], look))
     details, fix = [detail for detail, _ in nearly], nearly[0][1] if nearly else _APPLY
-    return breaks(Part.SYNCER, "NoSyncer", f"Service {name} is selected by no EurekaSyncer", *details, fix=fix)
+    return breaks(
+        Part.SYNCER, "NoSyncer", f"Service {name} is selected by no EurekaSyncer", *details, fix=fix
+    )
 
 
-def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look: Look) -> Iterator[tuple[str, str]]:
+def _nearly_selecting(
+    namespace: str, name: str, labels: Mapping[str, str], look: Look
+) -> Iterator[tuple[str, str]]:
     """Yield syncers that select the Service except for one label, each with a fix."""
     for syncer in _syncers(look, namespace):
         try:
@@ -96,7 +143,10 @@ def _nearly_selecting(namespace: str, name: str, labels: Mapping[str, str], look
             continue
         found = [label for label, _, _ in near_labels(dict(selector.labels), [(name, labels)])]
         if found or near_names(name, [selector.service or ""]):
-            text = f"EurekaSyncer {syncer.ref} selects {selector}, and the Service has {', '.join(found or [name])}"
+            text = (
+                f"EurekaSyncer {syncer.ref} selects {selector}, and the Service has "
+                f"{', '.join(found or [name])}"
+            )
             yield text, f"kubectl edit esync {syncer.name} -n {namespace}"
 
 
@@ -122,7 +172,8 @@ def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
 
 
 def _no_claim(what: What, look: Look) -> Link:
-    """Report an app, address or instance id that no claim and no instance has, with similar apps."""
+    """Report an app, address or instance id that no claim and no instance has, with similar
+    apps."""
     failed = [each for report in look.reports for each in unknown_sources(report.view)]
     for name, source in failed:
         if name.startswith(("Services", "EndpointSlices")):
@@ -134,7 +185,10 @@ def _no_claim(what: What, look: Look) -> Link:
     details += [f"EurekaSyncer {wanted[app]} registers as {app}" for app in near if app in wanted]
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if isinstance(look.listed, Unknown):
-        text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
+        text = (
+            f"no syncer wants {what}; what Eureka holds could not be looked at: "
+            f"{look.listed.message}"
+        )
         return unseen(Part.SYNCER, text, *details, fix=fix)
     text = f"no syncer wants {what}, and Eureka does not list it"
     return breaks(Part.SYNCER, "NothingFound", text, *details, fix=fix)
@@ -146,9 +200,17 @@ def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
     cluster = look.identity.data if isinstance(look.identity, Complete) else of_cluster
     if ref is None or owner not in ("", look.owner) or of_cluster != cluster:
         cluster_too = "" if of_cluster in (None, cluster) else " of another cluster"
-        cause = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
-        return breaks(Part.SYNCER, "NoSyncer", f"no EurekaSyncer in scope registers it: {cause}", cause=cause)
-    if not look.asked.covers(ref) or any(syncer.ref == ref for syncer in _syncers(look, ref.namespace)):
+        cause = (
+            f"owner {owner}{cluster_too} registered it"
+            if owner
+            else "it has no mark of eurekube-sync"
+        )
+        return breaks(
+            Part.SYNCER, "NoSyncer", f"no EurekaSyncer in scope registers it: {cause}", cause=cause
+        )
+    if not look.asked.covers(ref) or any(
+        syncer.ref == ref for syncer in _syncers(look, ref.namespace)
+    ):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
         return unseen(Part.SERVICES, text, fix=fix)
@@ -162,7 +224,8 @@ def _syncers(look: Look, namespace: str) -> list[SyncerObject]:
 
 
 def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
-    """Return the reason why the syncers of a namespace, or of the whole scope, are unknown; None if all were listed."""
+    """Return the reason why the syncers of a namespace, or of the whole scope, are unknown; None if
+    all were listed."""
     view = look.report.view
     if view is None:
         return None
@@ -174,7 +237,8 @@ def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
 
 
 def unselected(look: Look, namespace: str) -> list[str]:
-    """Return the names of the namespace's Services that no syncer selects; empty if that is unknown."""
+    """Return the names of the namespace's Services that no syncer selects; empty if that is
+    unknown."""
     if look.report.view is None or isinstance(look.report.view.syncers.of(namespace), Unknown):
         return []
     selectors = []
@@ -184,4 +248,6 @@ def unselected(look: Look, namespace: str) -> list[str]:
                 selectors.append(parse(syncer).selector)
     listed = read(look.selectors.get(namespace))
     services = [Service(namespace=namespace, name=one.name, labels=one.labels) for one in listed]
-    return sorted(one.name for one in services if not any(selector.matches(one) for selector in selectors))
+    return sorted(
+        one.name for one in services if not any(selector.matches(one) for selector in selectors)
+    )

@@ -1,5 +1,5 @@
-"""The state of all syncers, a row each, the worst first. A row comes from the status of a syncer that is in order, or
-else from its explanation."""
+"""The state of all syncers, a row each, the worst first. A row comes from the status of a syncer
+that is in order, or else from its explanation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+)
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
@@ -39,8 +45,8 @@ class Row:
 
     @property
     def since(self) -> float | None:
-        """Unix seconds of the last change of the condition Ready, or of the creation. None if the condition is True but
-        the syncer is no longer registered: then the time is unknown."""
+        """Unix seconds of the last change of the condition Ready, or of the creation. None if the
+        condition is True but the syncer is no longer registered: then the time is unknown."""
         ready = _ready(self.syncer.status)
         if self.found.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
             return None
@@ -66,7 +72,9 @@ class Overview:
     last_pass: Link
     renewals: Renewals
     unread: tuple[tuple[str, Unknown], ...]  # the unknown sources of Kubernetes
-    unselected: tuple[str, ...]  # Services of the named namespaces that no syncer selects, as `namespace/name`
+    unselected: tuple[
+        str, ...
+    ]  # Services of the named namespaces that no syncer selects, as `namespace/name`
     held: int
     conflicts: int
     left_out: int = 0  # rows that the filters left out
@@ -74,7 +82,9 @@ class Overview:
     @property
     def unlisted(self) -> Unknown | None:
         """The reason why syncers may be missing from the rows; None if all were listed."""
-        return next((source for name, source in self.unread if name.startswith("EurekaSyncers")), None)
+        return next(
+            (source for name, source in self.unread if name.startswith("EurekaSyncers")), None
+        )
 
     def count(self, outcome: Outcome) -> int:
         return sum(row.found.outcome is outcome for row in self.rows)
@@ -98,20 +108,23 @@ def overview(look: Look) -> Overview:
 
 
 def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
-    """Return the instances to read uncached before anything is said of renewals: for each syncer that looks as if
-    nobody renewed it, the instance that the list shows with the oldest renewal. If there are too many, those of the
-    oldest; if there is none, the oldest instance of all."""
+    """Return the instances to read uncached before anything is said of renewals: for each syncer
+    that looks as if nobody renewed it, the instance that the list shows with the oldest renewal. If
+    there are too many, those of the oldest; if there is none, the oldest instance of all."""
     oldest = _oldest_by_syncer(look)
     suspects = [instance for instance in oldest if looks_silent(instance, look)]
     return frozenset(instance.key for instance in (suspects or oldest[:1])[:_MOST_READ])
 
 
 def _oldest_by_syncer(look: Look) -> list[ObservedInstance]:
-    """Return the listed instance of each served syncer that has the oldest renewal, the oldest first."""
+    """Return the listed instance of each served syncer that has the oldest renewal, the oldest
+    first."""
     oldest = []
     for ref in claims_in(look.report):
         # Eureka renews no instance whose status is UNKNOWN.
-        listed = [i for i in look.marked(ref) if i.last_renewal and i.status is not InstanceStatus.UNKNOWN]
+        listed = [
+            i for i in look.marked(ref) if i.last_renewal and i.status is not InstanceStatus.UNKNOWN
+        ]
         if listed:
             oldest.append(min(listed, key=_by_renewal))
     return sorted(oldest, key=_by_renewal)
@@ -136,7 +149,11 @@ def _renewals(look: Look) -> Renewals:
 def in_need(look: Look) -> frozenset[str]:
     """Return the namespaces of syncers that are not in order, whose Pods an explanation needs."""
     claims, statuses = claims_in(look.report), look.report.all_statuses
-    return frozenset(ref.namespace for ref, claim in claims.items() if not _in_order(claim, statuses.get(ref), look))
+    return frozenset(
+        ref.namespace
+        for ref, claim in claims.items()
+        if not _in_order(claim, statuses.get(ref), look)
+    )
 
 
 def _served(look: Look) -> Iterator[Row]:
@@ -150,8 +167,8 @@ def _served(look: Look) -> Iterator[Row]:
 
 
 def _is_renewed(ref: SyncerRef, look: Look) -> bool:
-    """Whether no instance of the syncer that was read uncached looks as if nobody renewed it. What was not read counts
-    as renewed, because a list proves nothing else."""
+    """Whether no instance of the syncer that was read uncached looks as if nobody renewed it. What
+    was not read counts as renewed, because a list proves nothing else."""
     if isinstance(look.listed, Unknown):
         return False
     for instance in look.marked(ref):
@@ -168,7 +185,11 @@ def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
         return False
-    return _is_true(_ready(status)) and _is_true(status.condition("Synced")) and status.up >= status.desired > 0
+    return (
+        _is_true(_ready(status))
+        and _is_true(status.condition("Synced"))
+        and status.up >= status.desired > 0
+    )
 
 
 def _ready(status: SyncerStatus | None) -> Condition | None:
@@ -184,27 +205,44 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
     if not _is_true(ready):
         outcome, why = Outcome.NOT_REGISTERED, ready.message if ready else ""
     found = Explanation(
-        about=str(syncer.ref), links=(), outcome=outcome, up=status.up, of=status.desired, apps=status.apps
+        about=str(syncer.ref),
+        links=(),
+        outcome=outcome,
+        up=status.up,
+        of=status.desired,
+        apps=status.apps,
     )
-    return Row(syncer=syncer, status=status, found=found, reason=ready.reason if ready else "InSync", why=why)
+    return Row(
+        syncer=syncer,
+        status=status,
+        found=found,
+        reason=ready.reason if ready else "InSync",
+        why=why,
+    )
 
 
 def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
     broken, now = found.broken, _ready(status)
     # Of a registered syncer, show for example that it is suspended.
     notable = (Part.SUSPEND, Part.LIMIT, Part.DRAIN, Part.POLICY)
-    why = next((one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), "")
+    why = next(
+        (one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), ""
+    )
     reason = now.reason if now else "InSync"
     if broken:
         more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
         reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
     elif found.outcome is Outcome.UNKNOWN:
-        reason, why = "NotLookedAt", next(one.text for one in found.links if one.mark is Mark.UNKNOWN)
+        reason, why = (
+            "NotLookedAt",
+            next(one.text for one in found.links if one.mark is Mark.UNKNOWN),
+        )
     return Row(syncer=syncer, status=status, found=found, reason=reason, why=why)
 
 
 def _others(look: Look) -> Iterator[Row]:
-    """Make the rows of syncers out of scope. Their own status shows whether another installation serves them."""
+    """Make the rows of syncers out of scope. Their own status shows whether another installation
+    serves them."""
     claims = claims_in(look.report)
     for syncer in (one for one in syncers_in(look.report) if one.ref not in claims):
         status, name = syncer.status, class_of(syncer)
@@ -218,7 +256,8 @@ def _others(look: Look) -> Iterator[Row]:
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
-    """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`, `NotReady`."""
+    """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`,
+    `NotReady`."""
     rows = tuple(
         row
         for row in found.rows
@@ -232,14 +271,19 @@ def _has(row: Row, condition: str) -> bool:
     type_, _, value = condition.partition("=")
     conditions = row.status.conditions if row.status else ()
     return row.reason == condition or any(
-        one.reason == condition or (one.type == type_ and one.status == (value or ConditionStatus.TRUE))
+        one.reason == condition
+        or (one.type == type_ and one.status == (value or ConditionStatus.TRUE))
         for one in conditions
     )
 
 
 def code_of_overview(found: Overview) -> ExitCode:
     """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
-    if found.count(Outcome.NOT_REGISTERED) or found.count(Outcome.PARTLY) or found.look.report.absent:
+    if (
+        found.count(Outcome.NOT_REGISTERED)
+        or found.count(Outcome.PARTLY)
+        or found.look.report.absent
+    ):
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(Outcome.UNKNOWN):
         return of_cause(Server.EUREKA, found.eureka.cause)

@@ -1,4 +1,5 @@
-"""The links about Eureka and the passes: what each server holds, what callers still see, and who renews."""
+"""The links about Eureka and the passes: what each server holds, what callers still see, and who
+renews."""
 
 from __future__ import annotations
 
@@ -18,18 +19,21 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
 CALLERS_SECONDS = 95
-"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the load balancer's
-(docs/eureka.md)."""
+"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the
+load balancer's (docs/eureka.md)."""
 _MOST = 6  # instances with a line each
 _SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
-_LEASE_SECONDS = 600.0  # how long an instance lives after its last renewal, with the default lease of `run`
+_LEASE_SECONDS = (
+    600.0  # how long an instance lives after its last renewal, with the default lease of `run`
+)
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
 
 
 def looks_silent(instance: ObservedInstance, look: Look) -> bool:
-    """Whether an instance was not renewed for long, as far as it was seen. A renewal that a list shows did happen, but
-    the list may lack later ones (LIST_LAG), so only an uncached read proves that there were none."""
+    """Whether an instance was not renewed for long, as far as it was seen. A renewal that a list
+    shows did happen, but the list may lack later ones (LIST_LAG), so only an uncached read proves
+    that there were none."""
     return bool(instance.last_renewal) and look.eureka_time - instance.renewed > _SILENT
 
 
@@ -39,8 +43,11 @@ def lease_end(one: ObservedInstance) -> float:
 
 
 def keys_to_read(subject: Subject, look: Look) -> frozenset[InstanceKey]:
-    """Return the keys to read uncached: all verdicts of the syncer, and all its instances that Eureka lists."""
-    return frozenset({*(subject.verdicts if look.owner else ()), *(one.key for one in subject.listed)})
+    """Return the keys to read uncached: all verdicts of the syncer, and all its instances that
+    Eureka lists."""
+    return frozenset(
+        {*(subject.verdicts if look.owner else ()), *(one.key for one in subject.listed)}
+    )
 
 
 def held_by_eureka(subject: Subject, look: Look) -> Held:
@@ -49,13 +56,14 @@ def held_by_eureka(subject: Subject, look: Look) -> Held:
 
 
 def _all_held(subject: Subject, look: Look) -> Held:
-    """Return our instances of the whole syncer: each as the first server with an uncached answer holds it, or else as
-    the dry pass or the list shows it."""
+    """Return our instances of the whole syncer: each as the first server with an uncached answer
+    holds it, or else as the dry pass or the list shows it."""
     if isinstance(look.listed, Unknown):
         return {}
     registry, shown = subject.report.registry, look.marked(subject.ref)
     if look.owner and isinstance(registry, Complete):
-        # The pass has read again what it would change, so right after a `run` it knows more than the list.
+        # The pass has read again what it would change, so right after a `run` it knows more than
+        # the list.
         observed = registry.data
         shown = [observed.ours[key] for key in observed.keys_by_syncer.get(subject.ref, ())]
     found = {instance.key: instance for instance in shown}
@@ -74,15 +82,20 @@ def up_in(held: Held) -> int:
 
 
 def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) -> Iterator[Link]:
-    """Show what Eureka holds. With `broken`, an earlier link is broken, so faults in Eureka are not reported."""
+    """Show what Eureka holds. With `broken`, an earlier link is broken, so faults in Eureka are not
+    reported."""
     if isinstance(look.listed, Unknown):
-        yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}")
+        yield unseen(
+            Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}"
+        )
         return
     if fault := None if broken else _fault(subject, look, held):
         yield fault
     elif held:
         text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
-        yield Link(Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held)))
+        yield Link(
+            Part.EUREKA, Mark.NOTE if broken else Mark.OK, text, details=tuple(_details(look, held))
+        )
     else:
         apps = apps_of(subject.claim)
         named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
@@ -91,13 +104,18 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
 
 
 def _details(look: Look, held: Held) -> Iterator[str]:
-    """Describe the first instances: status, override, lease, and different answers of other servers."""
+    """Describe the first instances: status, override, lease, and different answers of other
+    servers."""
     for key, one in list(held.items())[:_MOST]:
         override, parts = one.instance.override, [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
-        parts += [f"by the drain annotation of {_drained_by(one)}"] if DRAINED in one.metadata else []
+        parts += (
+            [f"by the drain annotation of {_drained_by(one)}"] if DRAINED in one.metadata else []
+        )
         # A list may lack renewals of some minutes, so it does not show when a lease ends.
-        parts += [f"lease {_ends(one, look)}"] if one.last_renewal and _was_read(one.key, look) else []
+        parts += (
+            [f"lease {_ends(one, look)}"] if one.last_renewal and _was_read(one.key, look) else []
+        )
         elsewhere = []
         for server, readings in look.readings.items() if len(look.readings) > 1 else ():
             match readings.get(key):
@@ -114,21 +132,28 @@ def _details(look: Look, held: Held) -> Iterator[str]:
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
-    """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are unknown, too."""
+    """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are
+    unknown, too."""
     wanted = {key: one.instance for key, one in subject.verdicts.items() if isinstance(one, Wanted)}
     up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
     lacking = sorted(up - held.keys()) if look.owner or not held else []
     if lacking:
         return _under_another_owner(subject, look, held) or _lacking(subject, look, lacking)
-    other = [one for key, one in held.items() if one.status is not InstanceStatus.UP and (key in up or not look.owner)]
+    other = [
+        one
+        for key, one in held.items()
+        if one.status is not InstanceStatus.UP and (key in up or not look.owner)
+    ]
     if other:
         return _with_another_status(other[0], len(other), look)
-    return _not_renewed([instance for instance in held.values() if looks_silent(instance, look)], look)
+    return _not_renewed(
+        [instance for instance in held.values() if looks_silent(instance, look)], look
+    )
 
 
 def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
-    """Make a link if an uncached read shows one of these instances, which look old, as old as before. The link is
-    unknown if no server answered. Instances that nobody asked for give none."""
+    """Make a link if an uncached read shows one of these instances, which look old, as old as
+    before. The link is unknown if no server answered. Instances that nobody asked for give none."""
     silent = [instance for instance in old if _was_read(instance.key, look)]
     if silent:
         first = min(silent, key=lambda instance: instance.renewed)
@@ -154,7 +179,8 @@ def _ends(one: ObservedInstance, look: Look) -> str:
 
 
 def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | None:
-    """Make a link if this cluster's instances of the syncer are registered only under another owner."""
+    """Make a link if this cluster's instances of the syncer are registered only under another
+    owner."""
     owners = look.owners_beside(subject.ref)
     if held or not owners:
         return None
@@ -165,8 +191,9 @@ def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | Non
 
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
-    """Explain why Eureka lacks ready instances. Some are lost only if Eureka holds fewer than the last pass left there:
-    a pod that replaces another, or that came with a higher limit, is new to Eureka, whatever the number of the others.
+    """Explain why Eureka lacks ready instances. Some are lost only if Eureka holds fewer than the
+    last pass left there: a pod that replaces another, or that came with a higher limit, is new to
+    Eureka, whatever the number of the others.
 
     | Eureka holds fewer than the status says | the pod became ready after the last good pass | reason |
     |---|---|---|
@@ -187,11 +214,14 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     them = one_or_more(len(lacking), "it", "them")
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
-    return breaks(Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix)
+    return breaks(
+        Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix
+    )
 
 
 def _is_newer(subject: Subject, look: Look, key: InstanceKey) -> bool:
-    """Whether the pod became ready after the last good pass, so that no pass could register it; False if unknown."""
+    """Whether the pod became ready after the last good pass, so that no pass could register it;
+    False if unknown."""
     beat = look.last_pass.found if look.last_pass else None
     verdict = subject.verdicts.get(key)
     if not isinstance(beat, LockRecord) or beat.good is None or not isinstance(verdict, Wanted):
@@ -207,9 +237,15 @@ def _is_newer(subject: Subject, look: Look, key: InstanceKey) -> bool:
 def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
     """Explain the status of an instance that is not UP, the first of `number`."""
     key, shown = one.key, f"{one.key.app} {observed_at(one)}{and_more(number)} is {one.status}"
-    if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
+    if (
+        one.instance.override is not InstanceStatus.UNKNOWN
+        or one.status is InstanceStatus.OUT_OF_SERVICE
+    ):
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
-        fix = f"curl -X DELETE {server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
+        fix = (
+            "curl -X DELETE "
+            f"{server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
+        )
         text, cause = f"{shown}: a person set it in Eureka", f"a person set it {one.status}"
         outlives = "an override stays when the instance is registered again, so no pass changes it"
         return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
@@ -233,25 +269,44 @@ def _callers(subject: Subject, held: Held) -> Iterator[Link]:
     seen = {one.key for one in subject.listed if one.status is InstanceStatus.UP}
     now = {key for key, one in held.items() if one.status is InstanceStatus.UP}
     for keys, text in (
-        (seen - now, "callers may still call {0}, for at most {2} s: Eureka's cached list still has {1}"),
-        (now - seen, "callers do not see {0} yet: Eureka's cached list does not have {1}; they follow within {2} s"),
+        (
+            seen - now,
+            "callers may still call {0}, for at most {2} s: Eureka's cached list still has {1}",
+        ),
+        (
+            now - seen,
+            "callers do not see {0} yet: Eureka's cached list does not have {1}; they follow "
+            "within {2} s",
+        ),
     ):
         if keys:
             them = one_or_more(len(keys), "it", "them")
-            yield Link(Part.CALLERS, Mark.NOTE, text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS))
+            yield Link(
+                Part.CALLERS,
+                Mark.NOTE,
+                text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS),
+            )
 
 
 def last_pass_link(look: Look, *, alone: bool) -> Link:
-    """Show the last good pass. With `alone`, no other source tells whether instances are renewed, so an old pass is a
-    broken link."""
+    """Show the last good pass. With `alone`, no other source tells whether instances are renewed,
+    so an old pass is a broken link."""
     beat = look.last_pass
     if beat is None:
-        why = ", because this installation uses no lock" if look.owner else "; give --owner to see it"
+        why = (
+            ", because this installation uses no lock" if look.owner else "; give --owner to see it"
+        )
         return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")
     if isinstance(beat.found, Unknown):
-        return unseen(Part.LAST_PASS, f"last pass: the Lease {beat.name} could not be read: {beat.found.message}")
+        return unseen(
+            Part.LAST_PASS,
+            f"last pass: the Lease {beat.name} could not be read: {beat.found.message}",
+        )
     if beat.found is None:
-        text = f"last pass: unknown. There is no Lease {beat.name}; if `run` was given --lock, give it here, too"
+        text = (
+            f"last pass: unknown. There is no Lease {beat.name}; if `run` was given --lock, "
+            "give it here, too"
+        )
         return Link(Part.LAST_PASS, Mark.NOTE, text)
     if beat.found.good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")

@@ -54,7 +54,8 @@ class Subject:
 
 
 def subjects(what: What, look: Look) -> tuple[Subject, ...]:
-    """Return each syncer that the question is about; empty if there is none, or if that is unknown."""
+    """Return each syncer that the question is about; empty if there is none, or if that is
+    unknown."""
     return tuple(
         one
         for report in look.reports
@@ -64,7 +65,8 @@ def subjects(what: What, look: Look) -> tuple[Subject, ...]:
 
 
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
-    """Return the part of a syncer that the question is about; None if it is not about this syncer."""
+    """Return the part of a syncer that the question is about; None if it is not about this
+    syncer."""
     if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
         return None
     services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
@@ -104,22 +106,29 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     )
 
 
-def _given_by(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:
-    """Return the instances of these Services, and those that Eureka lists under apps of no other Service of the syncer.
-    None stands for all instances."""
+def _given_by(
+    names: tuple[str, ...], claim: Claim, report: PassReport, look: Look
+) -> frozenset[InstanceKey] | None:
+    """Return the instances of these Services, and those that Eureka lists under apps of no other
+    Service of the syncer. None stands for all instances."""
     others = set(services_of(claim, report)) - set(names)
     if not isinstance(claim, Serving) or not others:
         return None
     apps = {_app_of(claim, one) for one in names} - {_app_of(claim, one) for one in others}
     found = {one.key for one in look.marked(claim.syncer.ref) if one.key.app in apps}
     if claim.syncer.spec.get("mode") == "service":
-        return frozenset(found.union(key for key in claim.verdicts if key.app in apps)) if apps else None
+        return (
+            frozenset(found.union(key for key in claim.verdicts if key.app in apps))
+            if apps
+            else None
+        )
     there = _sockets(slices_of(report, selected_namespace(claim.syncer), names))
     return frozenset(found.union(key for key in claim.verdicts if _is_at(key, there)))
 
 
 def _sockets(pieces: Iterable[EndpointSlice]) -> frozenset[tuple[str, int | None]]:
-    """Return the addresses and ports in these slices, as in an instance's id. Without ports, any port is meant."""
+    """Return the addresses and ports in these slices, as in an instance's id. Without ports, any
+    port is meant."""
     return frozenset(
         (_host(endpoint.address), port)
         for piece in pieces
@@ -136,13 +145,15 @@ def _is_at(key: InstanceKey, there: Collection[tuple[str, int | None]]) -> bool:
 def _selects_pod(look: Look, what: What, services: Iterable[str]) -> bool:
     """Whether one of these Services selects the pod, even if it is no endpoint yet."""
     labels = [one.labels for one in read(look.pods.get(what.namespace)) if one.name == what.name]
-    selectors = [one.selector for one in read(look.selectors.get(what.namespace)) if one.name in services]
+    selectors = [
+        one.selector for one in read(look.selectors.get(what.namespace)) if one.name in services
+    ]
     return any(matches(selector, some) for selector in selectors for some in labels)
 
 
 def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> bool:
-    """Whether the question is about this instance, by its app, address or id. Without `instance`, the address is read
-    from the key, as our ids have it."""
+    """Whether the question is about this instance, by its app, address or id. Without `instance`,
+    the address is read from the key, as our ids have it."""
     match what.kind:
         case Kind.APP:
             return key.app == what.name
@@ -184,15 +195,19 @@ def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
 
 
 def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
-    """Return the names of the Services that a syncer selects, also of one that is not served. Empty if they or the
-    selector cannot be read."""
+    """Return the names of the Services that a syncer selects, also of one that is not served. Empty
+    if they or the selector cannot be read."""
     if isinstance(claim, Serving):
         return claim.services
     try:
         selector = parse(claim.syncer).selector
     except InvalidSyncer:
         return ()
-    return tuple(one.name for one in services_in(report, selected_namespace(claim.syncer)) if selector.matches(one))
+    return tuple(
+        one.name
+        for one in services_in(report, selected_namespace(claim.syncer))
+        if selector.matches(one)
+    )
 
 
 def apps_of(claim: Claim) -> tuple[str, ...]:
@@ -201,9 +216,12 @@ def apps_of(claim: Claim) -> tuple[str, ...]:
 
 
 def named_app(syncer: SyncerObject) -> str:
-    """Return the app that a spec names, even if the spec is invalid; empty if the Services name the app."""
+    """Return the app that a spec names, even if the spec is invalid; empty if the Services name the
+    app."""
     selector = syncer.spec.get("selector")
-    by_selector = (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
+    by_selector = (
+        (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
+    )
     return str(syncer.spec.get("appName") or by_selector or "").upper()
 
 
@@ -211,21 +229,33 @@ def _app_of(claim: Claim, service: str) -> str:
     return (parse(claim.syncer).app_name or service).upper()
 
 
-def slices_of(report: PassReport, namespace: str, services: Collection[str], *, pod: str = "") -> list[EndpointSlice]:
-    """Return the slices of these Services that have endpoints; if a pod is named, with its endpoints alone."""
+def slices_of(
+    report: PassReport, namespace: str, services: Collection[str], *, pod: str = ""
+) -> list[EndpointSlice]:
+    """Return the slices of these Services that have endpoints; if a pod is named, with its
+    endpoints alone."""
     found = []
     for piece in read(report.view.slices.of(namespace)) if report.view else ():
         there = piece.endpoints if piece.service in services else ()
         if pod:
-            there = tuple(endpoint for endpoint in there if endpoint.pod and endpoint.pod.name == pod)
+            there = tuple(
+                endpoint for endpoint in there if endpoint.pod and endpoint.pod.name == pod
+            )
         if there:
             found.append(replace(piece, endpoints=there))
     return found
 
 
-def endpoints_of(report: PassReport, namespace: str, services: Collection[str], *, pod: str = "") -> list[Endpoint]:
-    """Return the endpoints of these Services from their slices; only those of one pod, if it is named."""
-    return [endpoint for piece in slices_of(report, namespace, services, pod=pod) for endpoint in piece.endpoints]
+def endpoints_of(
+    report: PassReport, namespace: str, services: Collection[str], *, pod: str = ""
+) -> list[Endpoint]:
+    """Return the endpoints of these Services from their slices; only those of one pod, if it is
+    named."""
+    return [
+        endpoint
+        for piece in slices_of(report, namespace, services, pod=pod)
+        for endpoint in piece.endpoints
+    ]
 
 
 def observed_at(one: ObservedInstance) -> str:

@@ -1,4 +1,5 @@
-"""Parses the argument of `explain`: a syncer, Service, pod, app, address or instance id. Finds similar names, too."""
+"""Parses the argument of `explain`: a syncer, Service, pod, app, address or instance id. Finds
+similar names, too."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ from ipaddress import ip_address
 
 from eurekube_sync.model.values import dataclass
 
-_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")  # an id of our instances
+_ID = re.compile(
+    r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}"
+)  # an id of our instances
 _ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
 
 Labels = Mapping[str, str]
 NearLabel = tuple[str, tuple[str, ...], bool]
-"""A label `key=value` that objects have instead of the wanted one, their names, and whether only the key differs."""
+"""A label `key=value` that objects have instead of the wanted one, their names, and whether only
+the key differs."""
 
 
 class Kind(StrEnum):
@@ -38,7 +42,9 @@ class What:
 
     def __str__(self) -> str:
         if self.kind in (Kind.SYNCER, Kind.SERVICE, Kind.POD):
-            return f"{'' if self.kind is Kind.SYNCER else f'{self.kind}/'}{self.namespace}/{self.name}"
+            return (
+                f"{'' if self.kind is Kind.SYNCER else f'{self.kind}/'}{self.namespace}/{self.name}"
+            )
         if self.port is None:
             return self.name
         return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
@@ -59,7 +65,9 @@ def parse_what(text: str) -> What:
             return What(_KINDS[kind], name, namespace)
         case [kind, name] if kind in _KINDS and name:
             syncer = f"for a syncer of namespace {kind}: esync/{text}"
-            raise ValueError(f"{text!r} has no namespace; write {kind}/NAMESPACE/{name}, or {syncer}")
+            raise ValueError(
+                f"{text!r} has no namespace; write {kind}/NAMESPACE/{name}, or {syncer}"
+            )
         case [namespace, name] if namespace and name:
             return What(Kind.SYNCER, name, namespace)
         case [one] if one:
@@ -67,7 +75,8 @@ def parse_what(text: str) -> What:
             instance = What(Kind.INSTANCE, one, ours["namespace"] if ours else "")
             return _address(one) or (instance if ":" in one else What(Kind.APP, one.upper()))
     raise ValueError(
-        f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, "
+        f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, "
+        "svc/NAMESPACE/NAME, "
         "pod/NAMESPACE/NAME, an app, IP:PORT or an instance id"
     )
 
@@ -94,17 +103,23 @@ def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
 
 
 def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
-    """Find at most two labels of objects that match except for one label of `wanted`, the most similar first."""
+    """Find at most two labels of objects that match except for one label of `wanted`, the most
+    similar first."""
     names: dict[tuple[float, str], list[str]] = {}
     for name, labels in found:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
         for key, has in labels.items() if len(lacking) == 1 else ():
             likeness = float(has == wanted[lacking[0]])  # 1.0: the same value under another key
-            if key == lacking[0]:  # SequenceMatcher on all values takes seconds for thousands of pods
+            if (
+                key == lacking[0]
+            ):  # SequenceMatcher on all values takes seconds for thousands of pods
                 likeness = SequenceMatcher(None, wanted[key], has).ratio()
             if likeness >= _ALIKE:
                 names.setdefault((-likeness, f"{key}={has}"), []).append(name)
-    return [(label, tuple(sorted(names[less, label])), less == -1.0) for less, label in sorted(names)[:2]]
+    return [
+        (label, tuple(sorted(names[less, label])), less == -1.0)
+        for less, label in sorted(names)[:2]
+    ]
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:

@@ -16,13 +16,16 @@ KIND, GROUP, API_VERSION = "EurekaSyncer", "eurekube.io", "eurekube.io/v1"
 
 @cache
 def crd_text() -> str:
-    """Return the CRD as YAML, from the installed package or else from the checkout around this file."""
+    """Return the CRD as YAML, from the installed package or else from the checkout around this
+    file."""
     installed = importlib.resources.files("eurekube_sync").joinpath("crds", FILE_NAME)
     checkout = Path(__file__).resolve().parents[2] / "crds" / FILE_NAME
     for source in (installed, checkout):
         if source.is_file():
             return source.read_text(encoding="utf-8")
-    raise ConfigurationError(f"the package is incomplete: {FILE_NAME} is missing; install eurekube-sync again")
+    raise ConfigurationError(
+        f"the package is incomplete: {FILE_NAME} is missing; install eurekube-sync again"
+    )
 
 
 @cache
@@ -30,7 +33,9 @@ def load_crd() -> dict[str, Any]:
     """Return the CRD as plain values. They are shared: do not change them."""
     (document,) = read_documents(crd_text(), file=FILE_NAME)
     if document.findings:
-        raise ConfigurationError(f"the package is incomplete: {document.findings[0]}; install eurekube-sync again")
+        raise ConfigurationError(
+            f"the package is incomplete: {document.findings[0]}; install eurekube-sync again"
+        )
     return cast(dict[str, Any], document.value)
 
 

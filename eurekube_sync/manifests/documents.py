@@ -17,8 +17,11 @@ _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
-_JSON_CHARACTER = re.compile(r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])")
-"""A surrogate pair of two escapes, any other escape, or a character that YAML may refuse or fold."""
+_JSON_CHARACTER = re.compile(
+    r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])"
+)
+"""A surrogate pair of two escapes, any other escape, or a character that YAML may refuse or
+fold."""
 
 
 class Severity(StrEnum):
@@ -54,7 +57,12 @@ class Report:
     others: int = 0  # objects of other kinds, which are not checked
 
     def __add__(self, other: Report) -> Report:
-        return Report(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Report)})
+        return Report(
+            **{
+                one.name: getattr(self, one.name) + getattr(other, one.name)
+                for one in fields(Report)
+            }
+        )
 
     @property
     def errors(self) -> int:
@@ -79,46 +87,73 @@ class Document:
     problems: Sequence[Problem] = ()
     yaml: YamlDocument | None = None  # the same with lines; None for an empty or unreadable one
     offset: int = 0  # lines of the file before this document
-    template: int | None = None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+    template: int | None = (
+        None  # line in the file of the first `{{ }}`, as in Helm templates; None without one
+    )
 
     @property
     def findings(self) -> list[Finding]:
-        return [self.finding(path, reason, line=self.offset + line) for line, path, reason in self.problems]
+        return [
+            self.finding(path, reason, line=self.offset + line)
+            for line, path, reason in self.problems
+        ]
 
     def line(self, path: Path) -> int | None:
         return self.offset + self.yaml.line(path) if self.yaml else None
 
     def finding(
-        self, path: Path, reason: str, severity: Severity = Severity.ERROR, *, line: int | None = None
+        self,
+        path: Path,
+        reason: str,
+        severity: Severity = Severity.ERROR,
+        *,
+        line: int | None = None,
     ) -> Finding:
-        """Make a finding about the value at a path, on the line of that value unless `line` is given."""
+        """Make a finding about the value at a path, on the line of that value unless `line` is
+        given."""
         at, path_text = line or self.line(path), f"${written(path)}"
-        return Finding(file=self.file, document=self.number, line=at, path=path_text, reason=reason, severity=severity)
+        return Finding(
+            file=self.file,
+            document=self.number,
+            line=at,
+            path=path_text,
+            reason=reason,
+            severity=severity,
+        )
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read a stream of YAML or JSON. A broken document does not hide the others."""
     text = text.removeprefix("\ufeff")
     if match := _SURROGATE.search(text):
-        problem = Problem(text.count("\n", 0, match.start()) + 1, (), "half of a surrogate pair is no character")
+        problem = Problem(
+            text.count("\n", 0, match.start()) + 1, (), "half of a surrogate pair is no character"
+        )
         return (Document(file=file, number=1, value=None, problems=[problem]),)
     json_error = None
     if text.lstrip().startswith("{"):
         try:
             return tuple(_documents(text, _json_cuts(text), file, is_json=True))
         except json.JSONDecodeError as error:
-            json_error = Problem(error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
+            json_error = Problem(
+                error.lineno, (), f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+            )
     documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
     if json_error and any(document.yaml is None and document.problems for document in documents):
         template = _template_line(text, 0)
-        return (Document(file=file, number=1, value=None, problems=[json_error], template=template),)
+        return (
+            Document(file=file, number=1, value=None, problems=[json_error], template=template),
+        )
     return documents
 
 
-def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False) -> Iterator[Document]:
+def _documents(
+    text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False
+) -> Iterator[Document]:
     for number, (start, end) in enumerate(cuts, start=1):
         offset, part = text.count("\n", 0, start), text[start:end]
-        if is_json:  # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or folds
+        # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or folds
+        if is_json:
             part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
         try:
             yaml = parse_yaml(part)
@@ -126,9 +161,18 @@ def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bo
         except Unparsable as error:
             reason, line = error.args
             yaml, problems = None, [Problem(line, (), reason)]
-        value, template = yaml.value if yaml else None, None if is_json else _template_line(part, offset)
+        value, template = (
+            yaml.value if yaml else None,
+            None if is_json else _template_line(part, offset),
+        )
         yield Document(
-            file=file, number=number, value=value, problems=problems, yaml=yaml, offset=offset, template=template
+            file=file,
+            number=number,
+            value=value,
+            problems=problems,
+            yaml=yaml,
+            offset=offset,
+            template=template,
         )
 
 
@@ -138,8 +182,8 @@ def _template_line(text: str, offset: int) -> int | None:
 
 
 def _yaml_cuts(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments and directives
-    before the first `---` belong to the first document."""
+    """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments
+    and directives before the first `---` belong to the first document."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     before = text[: starts[0]].splitlines() if starts else ["a document"]
     if all(not line.strip() or line.startswith(("#", "%")) for line in before):

@@ -1,4 +1,5 @@
-"""Reads the output of `kubectl get -o json` or `-o yaml` as plain objects. Each error is one sentence."""
+"""Reads the output of `kubectl get -o json` or `-o yaml` as plain objects. Each error is one
+sentence."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
     for path in dict.fromkeys(paths):
         name = "<stdin>" if path == "-" else path
         try:
-            items = [one for document in _documents(_content(path, stdin)) for one in _items(document)]
+            items = [
+                one for document in _documents(_content(path, stdin)) for one in _items(document)
+            ]
             if not items:
                 raise ConfigurationError(" has no object: has kubectl get failed?")
         except ConfigurationError as error:
@@ -35,13 +38,16 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
 
 
 def _content(path: str, stdin: IO[bytes]) -> bytes:
-    """Read a file. Like the functions below, it raises ConfigurationError with the end of a sentence about the file."""
+    """Read a file. Like the functions below, it raises ConfigurationError with the end of a
+    sentence about the file."""
     try:
         with nullcontext(stdin) if path == "-" else open_named(path, follow=False) as file:
             content = file.read(MAX_JSON_BYTES + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
-            raise ConfigurationError(" is a symbolic link: give the file that it leads to") from error
+            raise ConfigurationError(
+                " is a symbolic link: give the file that it leads to"
+            ) from error
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(f" cannot be read: {reason}") from error
     is_json = content.lstrip()[:1] == b"{"
@@ -53,7 +59,9 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _documents(content: bytes) -> Iterator[Any]:
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # several documents, or YAML
+    with suppress(
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+    ):  # several documents, or YAML
         yield msgspec.json.decode(content)
         return
     try:
@@ -71,17 +79,27 @@ def _items(document: Any) -> Iterator[Dumped]:
     """Yield the items of a list, or the single object."""
     document = document if isinstance(document, dict) else {}
     kind, items, metadata = (document.get(name) for name in ("kind", "items", "metadata"))
-    if not isinstance(kind, str):  # a truncated list in YAML has no kind either: its items come first
-        raise ConfigurationError(" is not the whole output of kubectl get -o json or -o yaml: it has no kind")
+    if not isinstance(
+        kind, str
+    ):  # a truncated list in YAML has no kind either: its items come first
+        raise ConfigurationError(
+            " is not the whole output of kubectl get -o json or -o yaml: it has no kind"
+        )
     if not kind.endswith("List"):
         yield _object(document)
         return
     # The objects of the other pages would look deleted.
-    if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+    if isinstance(metadata, dict) and (
+        metadata.get("continue") or metadata.get("remainingItemCount")
+    ):
         raise ConfigurationError(" is only a part of a list: kubectl get -o json writes all of it")
     if not isinstance(items, list):
         raise ConfigurationError(" is a list without items: it is cut")
-    of_kind = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+    of_kind = (
+        {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+        if kind != "List"
+        else {}
+    )
     yield from (_object({**of_kind, **one} if isinstance(one, dict) else {}) for one in items)
 
 
@@ -90,6 +108,7 @@ def _object(one: dict[str, Any]) -> Dumped:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not all(isinstance(text, str) for text in (one.get("apiVersion"), one.get("kind"), name)):
         raise ConfigurationError(
-            " has an item without apiVersion, kind or metadata.name: write it with kubectl get -o json or -o yaml"
+            " has an item without apiVersion, kind or metadata.name: write it with kubectl get -o "
+            "json or -o yaml"
         )
     return one

@@ -19,13 +19,17 @@ MAX_BYTES = 32 * 1024 * 1024  # larger than any rendered chart; the API server t
 
 
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
-    """Check files, folders (recursively) and `-`. Finding no EurekaSyncer is an error unless `allow_empty`, because the
-    step that renders the manifests may have failed."""
+    """Check files, folders (recursively) and `-`. Finding no EurekaSyncer is an error unless
+    `allow_empty`, because the step that renders the manifests may have failed."""
     report = sum((one for path in dict.fromkeys(paths) for one in _reports(path, stdin)), Report())
     if report.syncers or allow_empty or report.errors:
         return report
     name = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
-    only = f"only {counted(report.others, 'object')} of other kinds" if report.others else "nothing at all"
+    only = (
+        f"only {counted(report.others, 'object')} of other kinds"
+        if report.others
+        else "nothing at all"
+    )
     nothing = f"no EurekaSyncer was found, {only}; if that is right, give --allow-empty"
     return replace(report, findings=_unread(name, nothing).findings)
 
@@ -41,16 +45,20 @@ def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
 
 
 def _of_folder(folder: str) -> Iterator[Report]:
-    """Check the manifests below a folder, and report folders that cannot be read. Hidden names are skipped, because a
-    mounted ConfigMap has its files a second time in `..data`."""
+    """Check the manifests below a folder, and report folders that cannot be read. Hidden names are
+    skipped, because a mounted ConfigMap has its files a second time in `..data`."""
     unreadable: list[OSError] = []
     for place, folders, names in os.walk(folder, onerror=unreadable.append):
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # links are not followed
+        links = [
+            name for name in folders if os.path.islink(os.path.join(place, name))
+        ]  # links are not followed
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names + links):
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 yield _of_file(os.path.join(place, name), named=False)
-    yield from (_unread(error.filename, f"cannot be read: {error.strerror}") for error in unreadable)
+    yield from (
+        _unread(error.filename, f"cannot be read: {error.strerror}") for error in unreadable
+    )
 
 
 def _of_file(path: str, *, named: bool) -> Report:
@@ -59,7 +67,9 @@ def _of_file(path: str, *, named: bool) -> Report:
         with open_named(path) if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        return _unread(path, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}")
+        return _unread(
+            path, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        )
     return _of_content(path, content)
 
 
@@ -73,4 +83,6 @@ def _of_content(file: str, content: bytes) -> Report:
 
 
 def _unread(file: str, reason: str, *, line: int | None = None) -> Report:
-    return Report(findings=(Finding(file=file, document=None, line=line, path="$", reason=reason),), files=1)
+    return Report(
+        findings=(Finding(file=file, document=None, line=line, path="$", reason=reason),), files=1
+    )

@@ -1,8 +1,9 @@
 """Checks objects against the structural schema of a CRD, which is read as JSON Schema.
 
-Structural schemas differ from JSON Schema draft 4 in three ways. Unknown fields are an error under strict field
-validation (`conformed`). `nullable` and `x-kubernetes-int-or-string` stand for types. Patterns are Go's. CEL rules and
-list types are not checked here: the parser of a spec refuses the same values.
+Structural schemas differ from JSON Schema draft 4 in three ways. Unknown fields are an error under
+strict field validation (`conformed`). `nullable` and `x-kubernetes-int-or-string` stand for types.
+Patterns are Go's. CEL rules and list types are not checked here: the parser of a spec refuses the
+same values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from typing import Any, TypeAlias
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.wording import Fault, Path, counted, missing_field, shown, unknown_field, wrong_type
+from eurekube_sync.model.wording import (
+    Fault,
+    Path,
+    counted,
+    missing_field,
+    shown,
+    unknown_field,
+    wrong_type,
+)
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -31,7 +40,9 @@ _ANYTHING = {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": 
 METADATA: Schema = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), _TEXT),
+        **dict.fromkeys(
+            ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), _TEXT
+        ),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TEXT),
         **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _NUMBER),
         **dict.fromkeys(("labels", "annotations"), _TEXTS),
@@ -43,22 +54,29 @@ METADATA: Schema = {
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:
-    """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which may stay."""
+    """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which
+    may stay."""
     found = dict(schema)
-    types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
+    types = (
+        ["integer", "string"]
+        if schema.get("x-kubernetes-int-or-string")
+        else [*filter(None, [schema.get("type")])]
+    )
     if types:
         found["type"] = [*types, "null"] if schema.get("nullable") else types
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), Mapping):
             found[name] = to_json_schema(schema[name])
     if "properties" in schema:
-        found["properties"] = {name: to_json_schema(sub) for name, sub in schema["properties"].items()}
+        found["properties"] = {
+            name: to_json_schema(sub) for name, sub in schema["properties"].items()
+        }
     return found
 
 
 def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], list[Fault]]:
-    """Return an object as the API server stores it, and the unknown fields that it drops. Defaults are set, and nulls
-    that are no values are dropped."""
+    """Return an object as the API server stores it, and the unknown fields that it drops. Defaults
+    are set, and nulls that are no values are dropped."""
     unknown: list[Fault] = []
     own = {**schema.get("properties", {}), "apiVersion": {}, "kind": {}, "metadata": METADATA}
     return _conformed(obj, {**schema, "properties": own}, (), unknown), unknown
@@ -67,7 +85,9 @@ def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], l
 def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> Any:
     if isinstance(value, (list, tuple)):
         items = schema.get("items", {})
-        return [_conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)]
+        return [
+            _conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)
+        ]
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     if not isinstance(value, Mapping) or not (properties or others):
         return value
@@ -85,7 +105,8 @@ def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> 
 
 
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
-    """Return each missing field, and the first broken rule of each other value. The field `dropped` is not checked."""
+    """Return each missing field, and the first broken rule of each other value. The field `dropped`
+    is not checked."""
     found: dict[Path, str] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
@@ -108,7 +129,8 @@ def _reason(error: Any) -> str:
             return "must not be empty"
         case "maxItems" | "maxProperties":
             return (
-                f"has {counted(len(error.instance), 'entry', 'entries')}, at most {counted(limit, 'is', 'are')} allowed"
+                f"has {counted(len(error.instance), 'entry', 'entries')}, at most "
+                f"{counted(limit, 'is', 'are')} allowed"
             )
         case "pattern":
             example = _EXAMPLE.search(error.schema.get("description", ""))
@@ -121,11 +143,14 @@ def _reason(error: Any) -> str:
 
 @cache
 def go_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a Go pattern. In Go `$` matches only at the very end; in Python it also matches before a last newline."""
+    """Compile a Go pattern. In Go `$` matches only at the very end; in Python it also matches
+    before a last newline."""
     return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
 
 
-def _pattern(_: Validator, pattern: str, instance: Any, __: Schema) -> Iterator[jsonschema.ValidationError]:
+def _pattern(
+    _: Validator, pattern: str, instance: Any, __: Schema
+) -> Iterator[jsonschema.ValidationError]:
     if isinstance(instance, str) and not go_pattern(pattern).search(instance):
         yield jsonschema.ValidationError(f"does not match {pattern}")
 
@@ -142,14 +167,20 @@ def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     if not name and not metadata.get("generateName"):
         yield ("name",), 'field "name" is missing'
     if name and (len(name) > 253 or not _DNS_SUBDOMAIN.fullmatch(name)):
-        yield ("name",), f'"{name[:60]}" is not a DNS name: lower-case letters, digits, hyphens and dots, at most 253'
+        yield (
+            ("name",),
+            f'"{name[:60]}" is not a DNS name: lower-case letters, digits, hyphens and dots, at most 253',
+        )
     if namespace and (len(namespace) > 63 or not _DNS_LABEL.fullmatch(namespace)):
         text = f'"{namespace[:60]}" is not a namespace: lower-case letters, digits and hyphens, at most 63'
         yield ("namespace",), text
     for key, value in (metadata.get("labels") or {}).items():
         yield from _key(("labels", key), key)
         if value and (len(value) > 63 or not _NAME_PART.fullmatch(value)):
-            yield ("labels", key), "a label's value has at most 63 letters, digits, dots, hyphens and underscores"
+            yield (
+                ("labels", key),
+                "a label's value has at most 63 letters, digits, dots, hyphens and underscores",
+            )
     for key in metadata.get("annotations") or ():
         yield from _key(("annotations", key), key.lower())
 
@@ -160,4 +191,7 @@ def _key(path: Path, key: str) -> Iterator[tuple[Path, str]]:
     if slash and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(prefix)):
         yield path, f'"{prefix[:60]}" before the slash is not a DNS name'
     if len(name) > 63 or not _NAME_PART.fullmatch(name):
-        yield path, f'"{name[:60]}" is not a name: at most 63 letters, digits, dots, hyphens and underscores'
+        yield (
+            path,
+            f'"{name[:60]}" is not a name: at most 63 letters, digits, dots, hyphens and underscores',
+        )

@@ -1,7 +1,7 @@
 """Checks EurekaSyncers offline, with the CRD's schema and the program's own parser of the spec.
 
-The parser refuses the same values as the CRD's CEL rules, with the same messages. `tests/contract/test_crd.py` compares
-the results with those of the real API server.
+The parser refuses the same values as the CRD's CEL rules, with the same messages.
+`tests/contract/test_crd.py` compares the results with those of the real API server.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ from typing import Any, TypeAlias
 from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
 from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
 from eurekube_sync.manifests.documents import Document, Finding, Report, Severity, read_documents
-from eurekube_sync.manifests.schema import METADATA, conformed, metadata_faults, schema_faults, to_json_schema
+from eurekube_sync.manifests.schema import (
+    METADATA,
+    conformed,
+    metadata_faults,
+    schema_faults,
+    to_json_schema,
+)
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
 Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
 
-_TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+_TEMPLATE = (
+    "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+)
 
 
 def validate_text(text: str, file: str) -> Report:
@@ -33,13 +41,17 @@ def validate_text(text: str, file: str) -> Report:
         for path, obj in _objects(document.value, ()) if document.value is not None else ():
             kind = _kind(obj)
             if kind is None:
-                found.append(document.finding(path, "no Kubernetes object: apiVersion and kind are needed"))
+                found.append(
+                    document.finding(path, "no Kubernetes object: apiVersion and kind are needed")
+                )
             elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
             else:  # our kind or our group: one of them may be a typo
                 syncers += 1
                 found.extend(findings_of(document, path, obj))
-        if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
+        if document.template is not None and any(
+            finding.severity is Severity.ERROR for finding in found
+        ):
             found = [document.finding((), _TEMPLATE, line=document.template)]
         findings.extend(found)
     unique = tuple(dict.fromkeys(findings))
@@ -58,33 +70,47 @@ def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 def _kind(obj: Any) -> str | None:
     """Return the kind of a Kubernetes object, or None for any other value."""
-    kind, version = (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
-    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND) else None
+    kind, version = (
+        (obj.get("kind"), obj.get("apiVersion")) if isinstance(obj, Mapping) else (None, None)
+    )
+    return (
+        kind
+        if isinstance(kind, str) and kind and (isinstance(version, str) or kind == KIND)
+        else None
+    )
 
 
 def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """Return the errors of one EurekaSyncer, or its warnings if it has no errors."""
     found = [document.finding(path + below, reason) for below, reason in faults(obj)]
     if not found:
-        found = [document.finding(path + below, reason, Severity.WARNING) for below, reason in _warnings(obj)]
+        found = [
+            document.finding(path + below, reason, Severity.WARNING)
+            for below, reason in _warnings(obj)
+        ]
     return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
 
 
 def faults(obj: Mapping[str, Any]) -> list[Fault]:
-    """Return all faults for which the API server would refuse a manifest. In `status` it refuses only unknown fields,
-    because it drops the rest."""
+    """Return all faults for which the API server would refuse a manifest. In `status` it refuses
+    only unknown fields, because it drops the rest."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     found: list[Fault] = []
     if kind != KIND:
-        found.append((("kind",), f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}"))
+        found.append(
+            (
+                ("kind",),
+                f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}",
+            )
+        )
     if version != API_VERSION:
         found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
     return found + (_faults(obj, dropped="status") if kind == KIND else [])
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
-    """Return the causes with which the API server refuses an object; empty if it accepts the object. Faults that `old`
-    has as well are accepted."""
+    """Return the causes with which the API server refuses an object; empty if it accepts the
+    object. Faults that `old` has as well are accepted."""
     before = [] if old is None else _faults(old)
     return tuple(
         (written(path).removeprefix("."), "FieldValueInvalid", reason)
@@ -94,15 +120,16 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
 
 
 def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an object as the API server stores it, and the unknown fields that it drops, in the server's order."""
+    """Return an object as the API server stores it, and the unknown fields that it drops, in the
+    server's order."""
     kept, unknown = conformed(obj, schema)
     names = [written(path).removeprefix(".") for path, _ in unknown]
     return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
-    """Return the faults of spec, metadata and status. For a value that the parser refuses, its message replaces that of
-    the schema."""
+    """Return the faults of spec, metadata and status. For a value that the parser refuses, its
+    message replaces that of the schema."""
     ready, unknown = conformed(obj, object_schema())
     ready.setdefault("metadata", {})
     by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
@@ -112,13 +139,25 @@ def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
         if not any(path[:length] in reported for length in range(1, len(path) + 1)):
             found.append((path, reason))
     if not any(path[0] == "metadata" for path in by_schema):
-        found += ((("metadata", *path), reason) for path, reason in metadata_faults(ready["metadata"]))
+        found += (
+            (("metadata", *path), reason) for path, reason in metadata_faults(ready["metadata"])
+        )
     return found
 
 
 def _parse_faults(spec: Any) -> tuple[Fault, ...]:
     try:
-        parse(SyncerObject(namespace="", name="", uid="", generation=0, resource_version="", created=0, spec=spec))
+        parse(
+            SyncerObject(
+                namespace="",
+                name="",
+                uid="",
+                generation=0,
+                resource_version="",
+                created=0,
+                spec=spec,
+            )
+        )
     except InvalidSyncer as error:
         return error.faults  # none for an invalid app name, which the schema reports
     return ()
@@ -143,4 +182,7 @@ def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
             if warning := host_name_warning(name):
                 yield ("spec", *path), warning
     if spec.get("service", {}).get("address") == "ClusterIP":
-        yield ("spec", "service", "address"), "a ClusterIP is rarely reachable from outside the cluster"
+        yield (
+            ("spec", "service", "address"),
+            "a ClusterIP is rarely reachable from outside the cluster",
+        )

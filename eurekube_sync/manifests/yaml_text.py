@@ -1,8 +1,9 @@
 """Reads one YAML document as kubectl does, with its problems and the line of each value.
 
-PyYAML's composer keeps duplicate keys, lines, and whether a scalar was quoted; its constructor drops them. kubectl
-reads YAML with sigs.k8s.io/yaml, which is neither YAML 1.1 nor 1.2: `on`, `y` and `NO` are booleans, `017` and
-`0o17` are 15, `08` is 8, dates and `12:30:45` stay strings. PyYAML's own resolver differs in most of these.
+PyYAML's composer keeps duplicate keys, lines, and whether a scalar was quoted; its constructor
+drops them. kubectl reads YAML with sigs.k8s.io/yaml, which is neither YAML 1.1 nor 1.2: `on`, `y`
+and `NO` are booleans, `017` and `0o17` are 15, `08` is 8, dates and `12:30:45` stay strings.
+PyYAML's own resolver differs in most of these.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from eurekube_sync.model.wording import Path
 
 Plain: TypeAlias = str | int | float | bool | None
 
-MAX_DEPTH = 100  # levels of nesting: far more than in any manifest, far less than Python's stack allows
-MAX_SIZE = 200_000  # values of a document after its aliases are resolved; an alias bomb has billions
+MAX_DEPTH = (
+    100  # levels of nesting: far more than in any manifest, far less than Python's stack allows
+)
+MAX_SIZE = (
+    200_000  # values of a document after its aliases are resolved; an alias bomb has billions
+)
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -28,8 +33,16 @@ _UNQUOTED = "unquoted"  # our tag for a scalar without quotes and without a tag
 _RESOLVED = (_UNQUOTED, *(f"{_TAG}{kind}" for kind in ("bool", "int", "float", "null")))
 """The tags of scalars that need not be strings."""
 _WORDS: dict[str, Plain] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
-_WORDS |= {word: True for lower in ("y", "yes", "true", "on") for word in (lower, lower.capitalize(), lower.upper())}
-_WORDS |= {word: False for lower in ("n", "no", "false", "off") for word in (lower, lower.capitalize(), lower.upper())}
+_WORDS |= {
+    word: True
+    for lower in ("y", "yes", "true", "on")
+    for word in (lower, lower.capitalize(), lower.upper())
+}
+_WORDS |= {
+    word: False
+    for lower in ("n", "no", "false", "off")
+    for word in (lower, lower.capitalize(), lower.upper())
+}
 
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -44,14 +57,19 @@ class Problem(NamedTuple):
 
 
 class Unparsable(Exception):
-    """An unreadable document. The arguments are the reason and the line, 1-based within the document."""
+    """An unreadable document. The arguments are the reason and the line, 1-based within the
+    document."""
 
 
 class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
-    """PyYAML's composer with a limit of depth. Without it, deep nesting ends in a RecursionError."""
+    """PyYAML's composer with a limit of depth. Without it, deep nesting ends in a
+    RecursionError."""
 
     get_single_node, compose_document = Composer.get_single_node, Composer.compose_document
-    compose_scalar_node, compose_sequence_node = Composer.compose_scalar_node, Composer.compose_sequence_node
+    compose_scalar_node, compose_sequence_node = (
+        Composer.compose_scalar_node,
+        Composer.compose_sequence_node,
+    )
     compose_mapping_node = Composer.compose_mapping_node
 
     def __init__(self, text: str) -> None:
@@ -95,7 +113,9 @@ class YamlDocument:
         for part in path:
             if isinstance(node, MappingNode) and part in self._entries[node]:
                 line, node = self._entries[node][str(part)]
-            elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+            elif (
+                isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value)
+            ):
                 node = node.value[part]
                 line = _line(node)
             else:
@@ -118,7 +138,8 @@ class YamlDocument:
                 return _scalar(node)
 
     def _entries_of(self, node: Node, path: Path) -> dict[str, tuple[int, Node]]:
-        """Return the line and value of each key. Of a key and a `<<`, the later one wins, as in kubectl's library."""
+        """Return the line and value of each key. Of a key and a `<<`, the later one wins, as in
+        kubectl's library."""
         if node in self._entries:
             return self._entries[node]
         found = self._entries[node] = {}
@@ -130,7 +151,9 @@ class YamlDocument:
                 continue
             line, key = _line(key_node), _key(key_node)
             if key in own:
-                self.problems.append(Problem(line, (*path, key), f'duplicate key "{key}", first on line {own[key]}'))
+                self.problems.append(
+                    Problem(line, (*path, key), f'duplicate key "{key}", first on line {own[key]}')
+                )
             else:
                 own[key] = line
                 found[key] = (line, item)
@@ -144,7 +167,9 @@ def parse_yaml(text: str) -> YamlDocument | None:
         root = composer.get_single_node()
     except yaml.reader.ReaderError as error:
         line = text.encode("utf-8", "replace")[: error.position].count(b"\n") + 1
-        raise Unparsable(f"character U+{error.character:04X} is not allowed in YAML", line) from error
+        raise Unparsable(
+            f"character U+{error.character:04X} is not allowed in YAML", line
+        ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
@@ -153,7 +178,8 @@ def parse_yaml(text: str) -> YamlDocument | None:
 
 
 def resolve(text: str) -> Plain:
-    """Return the value of an unquoted scalar. Infinities and NaN stay strings, because JSON has none."""
+    """Return the value of an unquoted scalar. Infinities and NaN stay strings, because JSON has
+    none."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in ".+-0123456789":
@@ -195,5 +221,7 @@ def _merged(node: Node, key: Node) -> list[Node]:
     is_alias = node.start_mark.index < key.start_mark.index
     sources = node.value[::-1] if isinstance(node, SequenceNode) and not is_alias else [node]
     if not all(isinstance(source, MappingNode) for source in sources):
-        raise Unparsable("`<<` takes a mapping, or a list of mappings, but no alias of a list", _line(key))
+        raise Unparsable(
+            "`<<` takes a mapping, or a list of mappings, but no alias of a list", _line(key)
+        )
     return list(sources)

@@ -1,5 +1,5 @@
-"""The actions of a pass on Eureka, each with its reason and its syncer, and their outcomes. A failed action is an
-outcome and not an exception, so that the other actions are carried out."""
+"""The actions of a pass on Eureka, each with its reason and its syncer, and their outcomes. A
+failed action is an outcome and not an exception, so that the other actions are carried out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from eurekube_sync.model.values import dataclass, derive
 class Grounds(StrEnum):
     """The reason of a removal."""
 
-    ABSENCE = "Absence"  # the endpoint is missing or not ready, which may be an error of the cluster
+    ABSENCE = (
+        "Absence"  # the endpoint is missing or not ready, which may be an error of the cluster
+    )
     TERMINATING = "Terminating"  # the endpoint is marked as terminating
     SYNCER_DELETED = "SyncerDeleted"  # a person deletes the syncer
     DRAINED = "Drained"  # a person drains it, by annotation
@@ -26,13 +28,20 @@ class Grounds(StrEnum):
     REPLACED = "Replaced"  # another pod listens at its address and port
     POD_GONE = "PodGone"  # its pod is not in a complete list of its namespace's pods
     ORPHANED = "Orphaned"  # its namespace was listed completely and has no such syncer
-    SWEPT = "Swept"  # an orphan older than the CRD: its syncer may have been deleted with an earlier CRD
+    # An orphan older than the CRD: its syncer may have been deleted with an earlier CRD
+    SWEPT = "Swept"
     DUPLICATE = "Duplicate"  # its pod registers itself, and callers need no more than that
 
     @property
     def positive(self) -> bool:
-        """Whether this is evidence that the removal is wanted. The brake's first limit does not count such removals."""
-        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED)
+        """Whether this is evidence that the removal is wanted. The brake's first limit does not
+        count such removals."""
+        return self in (
+            Grounds.TERMINATING,
+            Grounds.SYNCER_DELETED,
+            Grounds.OVER_LIMIT,
+            Grounds.DRAINED,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Renew the lease. On a 404, register `if_gone`; with None register nothing, because its pod may be gone."""
+    """Renew the lease. On a 404, register `if_gone`; with None register nothing, because its pod
+    may be gone."""
 
     key: InstanceKey
     syncer: SyncerRef | None
@@ -77,10 +87,14 @@ class Update:
     why: str
     changes: tuple[Change, ...]
     was: InstanceStatus
-    stored_timestamp: int  # Unix milliseconds: a registration must be newer (AbstractInstanceRegistry.register)
+    stored_timestamp: (
+        int  # Unix milliseconds: a registration must be newer (AbstractInstanceRegistry.register)
+    )
     proof: Proof  # of the catalog, because a change from UP to DOWN is a removal
     grounds: Grounds = Grounds.ABSENCE  # of a change from UP to DOWN
-    override: InstanceStatus = InstanceStatus.UNKNOWN  # the overridden status in Eureka; UNKNOWN: none
+    override: InstanceStatus = (
+        InstanceStatus.UNKNOWN
+    )  # the overridden status in Eureka; UNKNOWN: none
     key: InstanceKey = field(init=False)  # the instance's
 
     def __post_init__(self) -> None:
@@ -88,8 +102,8 @@ class Update:
 
     @property
     def becomes(self) -> InstanceStatus:
-        """The status in Eureka afterwards. A registered DOWN wins over an override, an override over a registered UP
-        (DownOrStartingRule, InstanceStatusOverrideRule)."""
+        """The status in Eureka afterwards. A registered DOWN wins over an override, an override
+        over a registered UP (DownOrStartingRule, InstanceStatusOverrideRule)."""
         if self.instance.status is not InstanceStatus.UP:
             return self.instance.status
         if self.was is InstanceStatus.OUT_OF_SERVICE:
@@ -105,7 +119,8 @@ class Cancel:
     grounds: Grounds
     proof: Proof  # of the source that shows that it has to be removed
     was: InstanceStatus | None
-    """None: an uncached read did not find it. A DELETE makes sure of that before a finalizer is removed."""
+    """None: an uncached read did not find it. A DELETE makes sure of that before a finalizer is
+    removed."""
 
 
 Action: TypeAlias = Renew | Register | Update | Cancel
@@ -113,31 +128,38 @@ Removal: TypeAlias = Update | Cancel
 
 
 def removes(action: Action) -> bool:
-    """Whether the action is a removal: the cancel of an UP instance, or a change from UP to DOWN."""
+    """Whether the action is a removal: the cancel of an UP instance, or a change from UP to
+    DOWN."""
     if isinstance(action, Update):
         return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
     return isinstance(action, Cancel) and action.was is InstanceStatus.UP
 
 
 def brings_up(action: Action) -> bool:
-    """Whether callers gain an UP instance. An instance that a person put out of service stays out of service."""
+    """Whether callers gain an UP instance. An instance that a person put out of service stays out
+    of service."""
     if isinstance(action, Update):
         return action.was is not InstanceStatus.UP and action.becomes is InstanceStatus.UP
     return isinstance(action, Register) and action.instance.status is InstanceStatus.UP
 
 
 def comes_last(action: Action) -> bool:
-    """Whether the action belongs to the last stage of a pass: every cancel, and every change from UP to DOWN."""
+    """Whether the action belongs to the last stage of a pass: every cancel, and every change from
+    UP to DOWN."""
     return isinstance(action, Cancel) or removes(action)
 
 
 class Result(StrEnum):
     DONE = "Done"
-    REGISTERED_AGAIN = "RegisteredAgain"  # the renewal got a 404, and the instance was registered again
+    REGISTERED_AGAIN = (
+        "RegisteredAgain"  # the renewal got a 404, and the instance was registered again
+    )
     GONE = "Gone"  # the renewal got a 404, and nothing shows that the endpoint still exists
     CONFLICT = "Conflict"  # another owner's instance has the id that ours needs
     FAILED = "Failed"
-    HELD_BACK = "HeldBack"  # a removal that would have left no UP instance, after a registration had failed
+    HELD_BACK = (
+        "HeldBack"  # a removal that would have left no UP instance, after a registration had failed
+    )
     NOT_TRIED = "NotTried"  # the pass ended before
 
 
@@ -153,8 +175,9 @@ class Outcome:
     def of(self, action: Action) -> Outcome:
         """This outcome for another action on the same instance.
 
-        A renewal is early: it knows the status from a cached list. The later action may know it from an uncached read,
-        which counts more. An instance that the renewal did not find has no status."""
+        A renewal is early: it knows the status from a cached list. The later action may know it
+        from an uncached read, which counts more. An instance that the renewal did not find has no
+        status."""
         status = self.status
         if status is not None and isinstance(action, Renew) and action.status is not None:
             status = action.status
@@ -192,13 +215,18 @@ class Outcomes:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Outcomes:
-        """Keep the last outcome of each key, such as that of a registration after a failed renewal."""
+        """Keep the last outcome of each key, such as that of a registration after a failed
+        renewal."""
         return cls(by_key={outcome.action.key: outcome for outcome in outcomes})
 
     @cached_property
     def others(self) -> tuple[Outcome, ...]:
         """All but the successful renewals, which are nearly all outcomes of a usual pass."""
-        return tuple(o for o in self.by_key.values() if o.result is not Result.DONE or not isinstance(o.action, Renew))
+        return tuple(
+            o
+            for o in self.by_key.values()
+            if o.result is not Result.DONE or not isinstance(o.action, Renew)
+        )
 
     @property
     def renewed(self) -> int:
@@ -207,11 +235,15 @@ class Outcomes:
     @cached_property
     def failures(self) -> tuple[Outcome, ...]:
         """The outcomes that the next pass has to try again, sorted by key."""
-        return tuple(sorted((one for one in self.others if one.failed), key=lambda one: one.action.key))
+        return tuple(
+            sorted((one for one in self.others if one.failed), key=lambda one: one.action.key)
+        )
 
     @property
     def succeeded(self) -> int:
         return self.count(Result.DONE) + self.count(Result.REGISTERED_AGAIN)
 
     def count(self, result: Result) -> int:
-        return sum(one.result is result for one in self.others) + (self.renewed if result is Result.DONE else 0)
+        return sum(one.result is result for one in self.others) + (
+            self.renewed if result is Result.DONE else 0
+        )

@@ -1,4 +1,5 @@
-"""Time limits of a pass and its stages, the limit on calls in a row without an answer, and periodic tasks."""
+"""Time limits of a pass and its stages, the limit on calls in a row without an answer, and periodic
+tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ FAILURES_IN_A_ROW = 20
 
 
 class TimeLimit:
-    """The end of the current stage, which bounds each call and each try of the adapters. Thread-safe."""
+    """The end of the current stage, which bounds each call and each try of the adapters.
+    Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -22,7 +24,8 @@ class TimeLimit:
         self._allowed: Callable[[], bool] = lambda: True
 
     def only_while(self, allowed: Callable[[], bool]) -> None:
-        """Begin calls only while `allowed` is true: a process that slept and lost its lock must not write."""
+        """Begin calls only while `allowed` is true: a process that slept and lost its lock must not
+        write."""
         self._allowed = allowed
 
     def left(self) -> float:
@@ -31,7 +34,8 @@ class TimeLimit:
 
 
 class Deadline:
-    """Whether to begin nothing new: the stage's time is over, the program was asked to stop, or it lost the lock."""
+    """Whether to begin nothing new: the stage's time is over, the program was asked to stop, or it
+    lost the lock."""
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
         self._clock = clock
@@ -52,7 +56,8 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the deadline has passed. It is to be asked only before something that is then left undone."""
+        """Whether the deadline has passed. It is to be asked only before something that is then
+        left undone."""
         passed = self._clock.stopping() or not self._limit.left()
         self.cut_short = self.cut_short or passed
         return passed
@@ -80,13 +85,15 @@ class Schedule:
     """A task that is due once in each period of the clock, such as once in each hour."""
 
     def __init__(self, seconds: float, *, first_part: float = inf) -> None:
-        """The first call of `due` in a process gives True only in the first seconds (`first_part`) of a period, so
-        that of the processes that a CronJob starts each minute only one does the task."""
+        """The first call of `due` in a process gives True only in the first seconds (`first_part`)
+        of a period, so that of the processes that a CronJob starts each minute only one does the
+        task."""
         self._seconds = seconds
         self._first_part = first_part
         self._period: int | None = None
 
     def due(self, now: float) -> bool:
-        """Whether the task is due at this time, in Unix seconds. Each call counts as doing the task."""
+        """Whether the task is due at this time, in Unix seconds. Each call counts as doing the
+        task."""
         before, self._period = self._period, int(now // self._seconds)
         return now % self._seconds < self._first_part if before is None else before != self._period

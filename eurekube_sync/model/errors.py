@@ -1,7 +1,7 @@
 """The errors of the program. Adapters turn each third-party exception into one of these.
 
-`controller/exit_codes` derives the exit code from `cause` and `server`. A message is one sentence for a person and says
-what to do. It never contains a credential or a whole response body.
+`controller/exit_codes` derives the exit code from `cause` and `server`. A message is one sentence
+for a person and says what to do. It never contains a credential or a whole response body.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ class EurekubeError(Exception):
 
 
 class ConfigurationError(EurekubeError):
-    cause = Cause.CONFIGURATION  # an option, a file or an environment variable is wrong: nothing was read or written
+    cause = (
+        Cause.CONFIGURATION
+    )  # an option, a file or an environment variable is wrong: nothing was read or written
 
 
 class InvalidSyncer(EurekubeError):
-    """A syncer that cannot be served. `reason` is the reason of its condition; `faults` are the invalid fields of its
-    spec, and empty if the spec is valid by itself. `edit` is the object to correct, such as `service rating`; empty if
-    it is the syncer."""
+    """A syncer that cannot be served. `reason` is the reason of its condition; `faults` are the
+    invalid fields of its spec, and empty if the spec is valid by itself. `edit` is the object to
+    correct, such as `service rating`; empty if it is the syncer."""
 
-    def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = (), edit: str = "") -> None:
+    def __init__(
+        self, reason: str, message: str, *, faults: tuple[Fault, ...] = (), edit: str = ""
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.faults = faults
@@ -79,7 +83,8 @@ class ClusterRejected(ClusterError):
 
 
 class ClusterTooLarge(ClusterRejected):
-    """The answer is larger than the limit. A smaller page of the same list may be below the limit."""
+    """The answer is larger than the limit. A smaller page of the same list may be below the
+    limit."""
 
 
 class RegistryError(EurekubeError):
@@ -103,7 +108,9 @@ class RegistryStumbled(RegistryRejected):
 
 
 class RegistryUnusable(RegistryError):
-    cause = Cause.UNUSABLE  # the answer is not one of Eureka's: HTML, empty, truncated, or a wrong URL
+    cause = (
+        Cause.UNUSABLE
+    )  # the answer is not one of Eureka's: HTML, empty, truncated, or a wrong URL
 
 
 class SourceUnknown(EurekubeError):
@@ -120,15 +127,21 @@ class Stopped(EurekubeError):
 
 
 class LockLost(EurekubeError):
-    cause = Cause.LOCK_LOST  # another copy has the lock now; this copy had it, or worked while it could not be read
+    cause = (
+        Cause.LOCK_LOST
+    )  # another copy has the lock now; this copy had it, or worked while it could not be read
 
 
 class Refused(EurekubeError):
-    cause = Cause.REFUSED  # a command would do harm, or its argument names nothing: nothing was changed
+    cause = (
+        Cause.REFUSED
+    )  # a command would do harm, or its argument names nothing: nothing was changed
 
 
 class OwnerClash(Refused):
-    cause = Cause.OWNER_CLASH  # another cluster uses the same owner name, or another owner serves the same syncers
+    cause = (
+        Cause.OWNER_CLASH
+    )  # another cluster uses the same owner name, or another owner serves the same syncers
 
 
 def unknown_from(error: ClusterError | RegistryError) -> Unknown:

@@ -1,5 +1,5 @@
-"""Instances of Eureka and their keys, statuses, ports and leases, as immutable values. Only the adapters know Eureka's
-own field names."""
+"""Instances of Eureka and their keys, statuses, ports and leases, as immutable values. Only the
+adapters know Eureka's own field names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Batching:
 
 
 class InstanceKey(NamedTuple):
-    """An instance's app, in upper case, and its id. Two instances with one id in two apps share one override."""
+    """An instance's app, in upper case, and its id. Two instances with one id in two apps share one
+    override."""
 
     app: str
     id: str
@@ -41,26 +42,29 @@ class InstanceStatus(StrEnum):
 
 
 class Port(NamedTuple):
-    """A port of an instance. Each instance has two; a client uses the secure one if it is enabled, else the other."""
+    """A port of an instance. Each instance has two; a client uses the secure one if it is enabled,
+    else the other."""
 
     number: int
     enabled: bool
 
 
 class LeaseTimes(NamedTuple):
-    """Seconds. A lease expires `duration` after a registration, and twice that after a renewal (Lease.renew)."""
+    """Seconds. A lease expires `duration` after a registration, and twice that after a renewal
+    (Lease.renew)."""
 
     renewal: int
     duration: int
 
 
 RENEWAL_INTERVAL = 30
-"""Seconds between two renewals of a lease of ours. Eureka's self-preservation expects this interval."""
+"""Seconds between two renewals of a lease of ours. Eureka's self-preservation expects this
+interval."""
 OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)  # of our instances, by default of `--lease-duration`
 LIST_LAG = 210.0
-"""Seconds of renewals that a list may lack. A renewal invalidates no cache. So if nothing else changes, the list is
-made anew each 180 s, and readers get it at the next tick of 30 s (ResponseCacheImpl). So the age of a lease is never
-read from a list."""
+"""Seconds of renewals that a list may lack. A renewal invalidates no cache. So if nothing else
+changes, the list is made anew each 180 s, and readers get it at the next tick of 30 s
+(ResponseCacheImpl). So the age of a lease is never read from a list."""
 CACHE_SECONDS = 45.0  # how old a list of Eureka may be, by default of `--registry-cache`
 DEFAULT_LEASE = LeaseTimes(30, 90)  # a server's default for a lease without times (LeaseInfo)
 
@@ -70,7 +74,9 @@ class Instance:
     """All fields of a registration. We register UP or DOWN."""
 
     key: InstanceKey
-    host_name: str  # Spring clients call it. An IPv6 address has brackets here, and none in `ip_addr`.
+    host_name: (
+        str  # Spring clients call it. An IPv6 address has brackets here, and none in `ip_addr`.
+    )
     ip_addr: str
     port: Port
     secure_port: Port
@@ -83,26 +89,34 @@ class Instance:
     status_page_url: str = ""
     health_check_url: str = ""
     override: InstanceStatus = InstanceStatus.UNKNOWN
-    """The status set by `PUT .../status`; UNKNOWN for none. Only an instance that moves to another id is registered
-    with it."""
+    """The status set by `PUT .../status`; UNKNOWN for none. Only an instance that moves to another
+    id is registered with it."""
 
     @property
     def main_port(self) -> int:
         """The plain port, or the secure one if only that is enabled."""
-        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
+        return (
+            self.secure_port.number
+            if self.secure_port.enabled and not self.port.enabled
+            else self.port.number
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedInstance:
-    """An instance as Eureka lists it. Fields that the server left out are empty, zero or UNKNOWN."""
+    """An instance as Eureka lists it. Fields that the server left out are empty, zero or
+    UNKNOWN."""
 
     instance: Instance  # with the effective status: overrides are applied
     last_dirty_timestamp: int = 0
-    """Unix milliseconds. Eureka ignores a registration with an older one (AbstractInstanceRegistry.register)."""
+    """Unix milliseconds. Eureka ignores a registration with an older one
+    (AbstractInstanceRegistry.register)."""
     last_renewal: int = 0
-    """Milliseconds of the server's clock: of the last registration, or of the last renewal **plus** the duration
-    (Lease.renew)."""
-    registered: int = 0  # milliseconds of the server's clock: of the last registration on this server
+    """Milliseconds of the server's clock: of the last registration, or of the last renewal **plus**
+    the duration (Lease.renew)."""
+    registered: int = (
+        0  # milliseconds of the server's clock: of the last registration on this server
+    )
 
     key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
     status: InstanceStatus = field(init=False)
@@ -120,6 +134,7 @@ class ObservedInstance:
         return max(self.registered, self.last_renewal - 1000 * duration) / 1000
 
     def unchanged(self) -> Instance:
-        """The registration that changes nothing. It is UP or DOWN, because Eureka keeps an override by itself."""
+        """The registration that changes nothing. It is UP or DOWN, because Eureka keeps an override
+        by itself."""
         status = InstanceStatus.UP if self.status is InstanceStatus.UP else InstanceStatus.DOWN
         return replace(self.instance, status=status, override=InstanceStatus.UNKNOWN)

@@ -1,5 +1,6 @@
-"""Removes control characters and credentials from texts of servers, before they reach terminals, logs, conditions and
-events. Escape sequences control a terminal, and a server or a proxy may repeat the login that it was sent."""
+"""Removes control characters and credentials from texts of servers, before they reach terminals,
+logs, conditions and events. Escape sequences control a terminal, and a server or a proxy may repeat
+the login that it was sent."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _UNSAFE = re.compile(
     r"\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
 )
-"""Unicode's categories Cc (control characters), Cf (invisible, or changes the direction of a text), Zl and Zp (ends a
-line), and Cs (surrogates, which cannot be encoded)."""
+"""Unicode's categories Cc (control characters), Cf (invisible, or changes the direction of a text),
+Zl and Zp (ends a line), and Cs (surrogates, which cannot be encoded)."""
 _SECRET_KEY = re.compile(
     r"pass.?(word|wd|phrase|code|key)|(?<!com)(?<!by)(?<!sur)(?<!tres)(?<!over)(?<!under)pass[0-9]*$|pwd"
     r"|secret|token|credential|creds|authorization|bearer|cookie|signature|jwt|(?<!ob)(?<!pos)session(.?(id|key))?$"
@@ -24,17 +25,24 @@ _SECRET_KEY = re.compile(
     r"|(?<![a-z])(auth|dsn|sig)(?![a-z])"
 )
 """Matches a name in lower case. The words of the last line match only as whole words."""
-_NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # as in `dbPass` and `DBAuth`
+_NEXT_WORD = re.compile(
+    r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+)  # as in `dbPass` and `DBAuth`
 HIDDEN = "***"
 _WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){0,2}")  # a JSON Web Token (RFC 7519)
 _HEADER = re.compile(
-    r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE
+    r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+",
+    re.IGNORECASE,
 )
 _SCHEME = re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9+/._~=-]{16,}", re.IGNORECASE)
 """A login without the header's name. Shorter words are prose, such as "Basic authentication"."""
-_LOGIN_IN_URL = re.compile(r"(\w://)[^/\s\"']+@")  # to the last `@`, because a password may contain one
+_LOGIN_IN_URL = re.compile(
+    r"(\w://)[^/\s\"']+@"
+)  # to the last `@`, because a password may contain one
 LOOKED_AT = 4096  # the characters of a text that are searched for secrets
-_AT_THE_CUT = 512  # characters before a cut that are dropped, because they may be the start of a secret
+_AT_THE_CUT = (
+    512  # characters before a cut that are dropped, because they may be the start of a secret
+)
 _WHOLE_WORD = 8  # a secret with fewer characters is hidden only as a whole word
 _SHORTEST = 3  # a secret with fewer characters is not hidden
 
@@ -45,12 +53,16 @@ def printable(text: str) -> str:
 
 
 def json_printable(text: str) -> str:
-    """Escape the same characters of a JSON document, without a change of its meaning. Line ends and tabs stay."""
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _json_escaped(found[0]), text)
+    """Escape the same characters of a JSON document, without a change of its meaning. Line ends and
+    tabs stay."""
+    return _UNSAFE.sub(
+        lambda found: found[0] if found[0] in "\n\t" else _json_escaped(found[0]), text
+    )
 
 
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
-    """Return the start of a server's text on one line, without control characters, secrets, and likely logins."""
+    """Return the start of a server's text on one line, without control characters, secrets, and
+    likely logins."""
     shown = _without(text[:LOOKED_AT], secrets)
     if len(text) > LOOKED_AT:
         shown = shown[: -max((_AT_THE_CUT, *map(len, _all_forms(secrets))))]
@@ -82,7 +94,13 @@ def header_secrets(value: str) -> tuple[str, ...]:
 
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def _json_escaped(character: str) -> str:
@@ -92,14 +110,24 @@ def _json_escaped(character: str) -> str:
 
 def _without(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(_all_forms(secrets), key=len, reverse=True):
-        found = re.escape(secret) if len(secret) >= _WHOLE_WORD else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        found = (
+            re.escape(secret)
+            if len(secret) >= _WHOLE_WORD
+            else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        )
         text = re.sub(found, HIDDEN, text) if len(secret) >= _SHORTEST else text
     text = _WEB_TOKEN.sub(HIDDEN, text)
-    text = _HEADER.sub(lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text)
+    text = _HEADER.sub(
+        lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text
+    )
     return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", _SCHEME.sub(rf"\1 {HIDDEN}", text))
 
 
 def _all_forms(secrets: Collection[str]) -> Collection[str]:
     """Each secret as it is, as in a URL, and as in JSON."""
-    in_json = [json.dumps(one, ensure_ascii=ascii_alone)[1:-1] for one in secrets for ascii_alone in (True, False)]
+    in_json = [
+        json.dumps(one, ensure_ascii=ascii_alone)[1:-1]
+        for one in secrets
+        for ascii_alone in (True, False)
+    ]
     return {*secrets, *(quote(one, safe="") for one in secrets), *in_json}

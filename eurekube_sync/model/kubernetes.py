@@ -1,5 +1,5 @@
-"""Objects of Kubernetes as immutable values, and `ClusterView`, which has all that one pass reads. Only the adapters
-know the API's own field names."""
+"""Objects of Kubernetes as immutable values, and `ClusterView`, which has all that one pass reads.
+Only the adapters know the API's own field names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class SyncerStatus:
     apps: tuple[str, ...] = ()  # the first 10 app names
     errors: tuple[str, ...] = ()  # a sample
     unconfirmed_removal: str = ""  # identifies the removal that a second pass has to confirm
-    unconfirmed_since: int | None = None  # when a pass first wanted that removal, in Unix seconds; None: none waits
+    unconfirmed_since: int | None = (
+        None  # when a pass first wanted that removal, in Unix seconds; None: none waits
+    )
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
     def condition(self, type_: str) -> Condition | None:
@@ -85,7 +87,8 @@ class SyncerObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePort:
-    """One port of a Service. `target` is a number, a container port's name, or None if it equals `port`."""
+    """One port of a Service. `target` is a number, a container port's name, or None if it equals
+    `port`."""
 
     name: str
     port: int
@@ -103,7 +106,8 @@ class Service:
     ip_families: tuple[str, ...] = ()  # `IPv4`, `IPv6`, in the Service's order
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready: bool = False
-    selects: bool = True  # it has a selector, so the cluster makes its slices, at least one for each address family
+    # It has a selector, so the cluster makes its slices, at least one for each address family
+    selects: bool = True
     annotations: Mapping[str, str] = field(default_factory=dict)
     load_balancer: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
     external_ips: tuple[str, ...] = ()
@@ -116,7 +120,8 @@ class Service:
 
     @property
     def is_external_name(self) -> bool:
-        """Whether it is of type ExternalName: no controller makes its slices, or updates those it had before."""
+        """Whether it is of type ExternalName: no controller makes its slices, or updates those it
+        had before."""
         return self.type == "ExternalName"
 
 
@@ -144,12 +149,14 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReadiness:
-    """The readiness of a Pod without our readiness gate, which stays closed until its instance is registered."""
+    """The readiness of a Pod without our readiness gate, which stays closed until its instance is
+    registered."""
 
     namespace: str
     name: str
     uid: str
-    ready: bool  # its containers are ready, its other gates are open, and it stayed Ready since our gate opened
+    # Its containers are ready, its other gates are open, and it stayed Ready since our gate opened
+    ready: bool
     registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
 
 
@@ -176,7 +183,8 @@ class Drainable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One endpoint of a slice. As in the API, the default of `ready` and `serving` is True, of `terminating` False."""
+    """One endpoint of a slice. As in the API, the default of `ready` and `serving` is True, of
+    `terminating` False."""
 
     address: str  # `addresses[0]`, as the API ignores the others
     ready: bool = True
@@ -184,7 +192,9 @@ class Endpoint:
     terminating: bool = False
     pod: PodRef | None = None
     node: str = ""
-    zone: str | None = ""  # empty if its node has none; None if read from an Endpoints object, which has no zones
+    zone: str | None = (
+        ""  # empty if its node has none; None if read from an Endpoints object, which has no zones
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +204,8 @@ class EndpointPort:
 
 
 SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
-"""Who writes the slices of a Service with a selector (k8s.io/kubernetes, pkg/controller/endpointslice)."""
+"""Who writes the slices of a Service with a selector (k8s.io/kubernetes,
+pkg/controller/endpointslice)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,9 +216,12 @@ class EndpointSlice:
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
-    truncated: bool = False  # made from an Endpoints object that leaves out all endpoints after the first 1000
+    truncated: bool = (
+        False  # made from an Endpoints object that leaves out all endpoints after the first 1000
+    )
     of_endpoints: bool = False
-    """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the Service's first family."""
+    """Made from an Endpoints object. If the cluster wrote it, it has only addresses of the
+    Service's first family."""
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
 
 
@@ -225,8 +239,8 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True)
 class CrdAge:
-    """When the CRD was installed, in Unix seconds of two clocks that may differ. Deletions of syncers have times of the
-    API server's clock, and instances have times of ours."""
+    """When the CRD was installed, in Unix seconds of two clocks that may differ. Deletions of
+    syncers have times of the API server's clock, and instances have times of ours."""
 
     by_server: float
     by_ours: float  # at the latest; where nobody knows, now
@@ -234,7 +248,8 @@ class CrdAge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """All that one pass reads from Kubernetes. None: not read, because no syncer or option needs it."""
+    """All that one pass reads from Kubernetes. None: not read, because no syncer or option needs
+    it."""
 
     identity: Source[str]  # UID of the namespace kube-system
     syncers: Listed[SyncerObject]
@@ -247,15 +262,16 @@ class ClusterView:
     pod_drains: Listed[Drainable] | None = None
     node_drains: Source[tuple[Drainable, ...]] | None = None
     crd_live: Source[bool]
-    """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING) if the CRD is being
-    deleted, or was installed after a syncer's deletion."""
+    """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)
+    if the CRD is being deleted, or was installed after a syncer's deletion."""
     crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
 
 
 Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods, by namespace
 
 
-LOCK_SECONDS = 15.0  # `leaseDurationSeconds` of the lock: after that time without a renewal another copy may take it
+# `leaseDurationSeconds` of the lock: after that time without a renewal another copy may take it
+LOCK_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +318,8 @@ class PodCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDetail:
-    """Why a Pod is not ready, and how it ends. Only `explain` and `check` use this class and the next two."""
+    """Why a Pod is not ready, and how it ends. Only `explain` and `check` use this class and the
+    next two."""
 
     name: str
     uid: str
@@ -316,7 +333,9 @@ class PodDetail:
     controller: str = ""  # its owner, such as `ReplicaSet rating-6c9f`; empty for a bare pod
     containers: tuple[str, ...] = ()
     grace: float = 30.0  # `terminationGracePeriodSeconds`
-    pre_stops: tuple[float | None, ...] = ()  # the seconds that each `preStop` sleeps; None: unknown
+    pre_stops: tuple[
+        float | None, ...
+    ] = ()  # the seconds that each `preStop` sleeps; None: unknown
 
     def condition(self, type_: str) -> PodCondition | None:
         return next((one for one in self.conditions if one.type == type_), None)

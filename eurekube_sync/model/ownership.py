@@ -1,5 +1,5 @@
-"""The marks in an instance's metadata, and the format of its id. That format can never change: with a new one, each
-instance would be registered twice."""
+"""The marks in an instance's metadata, and the format of its id. That format can never change: with
+a new one, each instance would be registered twice."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"
 SYNCER = "eurekube.syncer"
 CLASS = "eurekube.class"
-"""The syncer's class. By it, two installations with one owner know their instances before they have read Kubernetes."""
+"""The syncer's class. By it, two installations with one owner know their instances before they have
+read Kubernetes."""
 POD = "eurekube.pod"
 KEYS = "eurekube.keys"
-"""The user's metadata keys. A key that is removed from the spec is removed from Eureka, and a foreign key stays."""
+"""The user's metadata keys. A key that is removed from the spec is removed from Eureka, and a
+foreign key stays."""
 
 OWNER_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
-CLUSTER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # a UID; wider than those of today's Kubernetes
+CLUSTER_PATTERN = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+)  # a UID; wider than those of today's Kubernetes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Former:
-    """The marks of an earlier installation that this one replaces (`--former-owner`, `--former-cluster`)."""
+    """The marks of an earlier installation that this one replaces (`--former-owner`,
+    `--former-cluster`)."""
 
     owners: frozenset[str] = frozenset()
     clusters: frozenset[str] = frozenset()  # UIDs
@@ -41,14 +46,16 @@ NO_FORMER = Former()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The installation's owner name and the UID of its cluster, and the marks that count as ours beside them."""
+    """The installation's owner name and the UID of its cluster, and the marks that count as ours
+    beside them."""
 
     owner: str
     cluster: str
     former: Former = NO_FORMER
 
     def holds(self, instance: ObservedInstance | Instance) -> bool:
-        """Whether the instance is ours: owner **and** cluster match, each the present one or a former one."""
+        """Whether the instance is ours: owner **and** cluster match, each the present one or a
+        former one."""
         owner, cluster = instance.metadata.get(OWNER), instance.metadata.get(CLUSTER)
         of_owner = owner == self.owner or owner in self.former.owners
         return of_owner and (cluster == self.cluster or cluster in self.former.clusters)
@@ -60,18 +67,26 @@ class Ownership:
         return instance.metadata[OWNER] != self.owner or instance.metadata[CLUSTER] != self.cluster
 
     def clashes(self, instance: ObservedInstance) -> bool:
-        """Whether the instance has our owner name and another cluster's UID: two clusters have the same owner name."""
+        """Whether the instance has our owner name and another cluster's UID: two clusters have the
+        same owner name."""
         owner, cluster = instance.metadata.get(OWNER), instance.metadata.get(CLUSTER)
         if owner != self.owner or not cluster:
             return False
         return cluster != self.cluster and cluster not in self.former.clusters
 
     def key_of(self, instance: ObservedInstance) -> InstanceKey:
-        """Return the key that this owner gives to the endpoint of an instance with the mark of a syncer."""
+        """Return the key that this owner gives to the endpoint of an instance with the mark of a
+        syncer."""
         syncer = syncer_of(instance)
         assert syncer is not None
-        app, address, port = instance.key.app, instance.instance.ip_addr, instance.instance.main_port
-        id_ = instance_id(owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port)
+        app, address, port = (
+            instance.key.app,
+            instance.instance.ip_addr,
+            instance.instance.main_port,
+        )
+        id_ = instance_id(
+            owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port
+        )
         return InstanceKey(app, id_)
 
     def marked(
@@ -83,8 +98,8 @@ class Ownership:
         pod_namespace: str = "",
         syncer_class: str | None = None,
     ) -> dict[str, str]:
-        """Return the user's metadata and our marks. The pod's namespace is a part of its mark if it is not the
-        syncer's."""
+        """Return the user's metadata and our marks. The pod's namespace is a part of its mark if it
+        is not the syncer's."""
         marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: _mark(syncer)}
         if syncer_class is not None:
             marks[CLASS] = syncer_class
@@ -99,9 +114,9 @@ class Ownership:
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
     """Return `owner:namespace:app:address:port`, in `[A-Za-z0-9._:-]`.
 
-    With the owner, an id is unique even if clusters reuse pod networks. Without the syncer's name, a renamed syncer
-    keeps its ids. `namespace` is the syncer's, even if its Services are in another one, so that only the syncers of a
-    namespace can claim its ids."""
+    With the owner, an id is unique even if clusters reuse pod networks. Without the syncer's name,
+    a renamed syncer keeps its ids. `namespace` is the syncer's, even if its Services are in another
+    one, so that only the syncers of a namespace can claim its ids."""
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 
@@ -128,7 +143,8 @@ def pod_uid_of(instance: ObservedInstance | Instance) -> str | None:
 
 
 def pod_namespace_of(instance: ObservedInstance) -> str | None:
-    """Return the namespace of the pod in an instance's mark, or None. Without one in the mark it is the syncer's."""
+    """Return the namespace of the pod in an instance's mark, or None. Without one in the mark it is
+    the syncer's."""
     syncer, parts = syncer_of(instance), instance.metadata.get(POD, "").split("/")
     if len(parts) == 3:
         return parts[0]

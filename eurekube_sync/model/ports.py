@@ -52,7 +52,8 @@ class Batched(Enum):
 
 
 class Dated(NamedTuple):
-    """An instance to register, and its `lastDirtyTimestamp` (Unix ms), the newest of which wins in Eureka."""
+    """An instance to register, and its `lastDirtyTimestamp` (Unix ms), the newest of which wins in
+    Eureka."""
 
     instance: Instance
     dirty_timestamp: int
@@ -66,37 +67,45 @@ class Elsewhere(NamedTuple):
 
 
 class Batches(Protocol):
-    """Many writes in one call to each Eureka server. For each item with the result UNSETTLED, the single call of
-    `Registry` has to be made. Each method returns one result per item, in their order, never raises, and is safe to
-    repeat and to call from several threads."""
+    """Many writes in one call to each Eureka server. For each item with the result UNSETTLED, the
+    single call of `Registry` has to be made. Each method returns one result per item, in their
+    order, never raises, and is safe to repeat and to call from several threads."""
 
     size: int  # the maximum number of items of a call
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Return the keys that no reachable server holds. This reads uncached and renews nothing."""
+        """Return the keys that no reachable server holds. This reads uncached and renews
+        nothing."""
 
     def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
-        """Read instances of ours uncached, and **renew** them there, as the only batch that reads does. What is not in
-        the result has to be read by `Registry.read_instance`: it may be registered or not."""
+        """Read instances of ours uncached, and **renew** them there, as the only batch that reads
+        does. What is not in the result has to be read by `Registry.read_instance`: it may be
+        registered or not."""
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """Renew each lease on every server that holds it: DONE, PARTLY, ABSENT or UNSETTLED."""
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
-        """Register each instance on every server, and renew it there to verify that: DONE or UNSETTLED."""
+        """Register each instance on every server, and renew it there to verify that: DONE or
+        UNSETTLED."""
 
     def returned(self) -> bool:
         """Whether a server is in use again and was not yet asked which leases it lacks."""
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        """Renew each lease on the servers that returned, and return the keys that one of them lacks. A server that
-        does not answer for all keys is asked again."""
+        """Renew each lease on the servers that returned, and return the keys that one of them
+        lacks. A server that does not answer for all keys is asked again."""
 
-    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """Register each instance only on the servers that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED.
-        Before, read it uncached on all servers. PARTLY: a server has it with another status, so nothing is written."""
+    def level(
+        self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]
+    ) -> list[Batched]:
+        """Register each instance only on the servers that lacked it when it was renewed: DONE,
+        CONFLICT or UNSETTLED. Before, read it uncached on all servers. PARTLY: a server has it with
+        another status, so nothing is written."""
 
-    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+    def cancel(
+        self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]
+    ) -> list[Batched]:
         """Cancel each on every server, read before as in `Registry.cancel`: DONE or UNSETTLED."""
 
 
@@ -106,67 +115,80 @@ class EurekaServer(Protocol):
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]: ...
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None: ...
     def renew(self, key: InstanceKey) -> bool: ...
-    def try_registration(self) -> None: ...  # raises a `RegistryError` unless registrations reach it; registers nothing
-    def ahead(self) -> float: ...  # seconds that its clock is ahead of ours, to a second; raises a `RegistryError`
+    def try_registration(
+        self,
+    ) -> None: ...  # raises a `RegistryError` unless registrations reach it; registers nothing
+    def ahead(
+        self,
+    ) -> (
+        float
+    ): ...  # seconds that its clock is ahead of ours, to a second; raises a `RegistryError`
 
 
 class Registry(Protocol):
-    """Eureka. Calls are safe to repeat and to make from several threads, and raise a `RegistryError`. The methods with
-    a body are those of a single server without batches."""
+    """Eureka. Calls are safe to repeat and to make from several threads, and raise a
+    `RegistryError`. The methods with a body are those of a single server without batches."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """List all instances (`GET /apps`), as they were up to 30 s ago; never raises. Any answer but a well-formed
-        list is Unknown, such as the 403 of a server that warms up, HTML, or an empty body. Of several servers this is
-        the list of one; from time to time, instances that only another server holds are added."""
+        """List all instances (`GET /apps`), as they were up to 30 s ago; never raises. Any answer
+        but a well-formed list is Unknown, such as the 403 of a server that warms up, HTML, or an
+        empty body. Of several servers this is the list of one; from time to time, instances that
+        only another server holds are added."""
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """As `read_instance`, but return None only if no reachable server holds the instance. To be called before an
-        id is registered that may be another owner's."""
+        """As `read_instance`, but return None only if no reachable server holds the instance. To be
+        called before an id is registered that may be another owner's."""
         return self.read_instance(key)
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """List the other servers, and return their instances that are not in `listed`. Never raises."""
+        """List the other servers, and return their instances that are not in `listed`. Never
+        raises."""
         return Elsewhere((), ())
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """Read one instance, uncached (`InstanceResource.getInstanceInfo`); None on a 404."""
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """POST the instance. Of two registrations, that with the newer `dirty_timestamp` (Unix ms) wins."""
+        """POST the instance. Of two registrations, that with the newer `dirty_timestamp` (Unix ms)
+        wins."""
 
     def renew(self, key: InstanceKey) -> bool:
         """PUT the lease, without `lastDirtyTimestamp`; False on a 404."""
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        """DELETE the instance; False on a 404. The caller has read it uncached. Each other server is read first, and
-        keeps an instance that is not `ours`."""
+        """DELETE the instance; False on a 404. The caller has read it uncached. Each other server
+        is read first, and keeps an instance that is not `ours`."""
 
     def batches(self) -> Batches | None:
-        """Return the way to write in batches, or None while that is not safe. To be called again for each batch."""
+        """Return the way to write in batches, or None while that is not safe. To be called again
+        for each batch."""
         return None
 
     def batching(self) -> Batching | None:
-        """Return whether writes go in batches, and why, as of the last list; None if they are off."""
+        """Return whether writes go in batches, and why, as of the last list; None if they are
+        off."""
         return None
 
     def unreached(self) -> tuple[str, ...]:
-        """Return the addresses of the servers that the last list, or a cancel since, could not reach. They may hold
-        instances that are in no list, or that were cancelled on the others."""
+        """Return the addresses of the servers that the last list, or a cancel since, could not
+        reach. They may hold instances that are in no list, or that were cancelled on the others."""
         return ()
 
 
 class Cluster(Protocol):
     """Kubernetes. Lists never raise; writes raise a `ClusterError`.
 
-    With `namespaces` None the whole cluster is listed; else each namespace by itself, and one of them may be Unknown
-    alone. An incomplete list is Unknown: a failed page, 410 twice, a denied list, an answer of another kind."""
+    With `namespaces` None the whole cluster is listed; else each namespace by itself, and one of
+    them may be Unknown alone. An incomplete list is Unknown: a failed page, 410 twice, a denied
+    list, an answer of another kind."""
 
     def identity(self, *, anew: bool = False) -> Source[str]:
-        """Return the UID of the namespace kube-system, which identifies the cluster. The first one read is remembered.
-        With `anew` it is read again, because a kubeconfig or a host name may lead to another cluster by now."""
+        """Return the UID of the namespace kube-system, which identifies the cluster. The first one
+        read is remembered. With `anew` it is read again, because a kubeconfig or a host name may
+        lead to another cluster by now."""
 
-    # Without the CRD the syncers are Unknown(CRD_MISSING). The slices are those of Services, or are made from the
-    # Endpoints of an old cluster.
+    # Without the CRD the syncers are Unknown(CRD_MISSING). The slices are those of Services, or are
+    # made from the Endpoints of an old cluster.
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.SyncerObject]: ...
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Service]: ...
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.EndpointSlice]: ...
@@ -174,7 +196,8 @@ class Cluster(Protocol):
     # The following are listed only if something needs them, such as nodes for node ports.
     def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
-        """List Pods' metadata only: for labels and annotations, and as evidence that a kept instance's pod is gone."""
+        """List Pods' metadata only: for labels and annotations, and as evidence that a kept
+        instance's pod is gone."""
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Drainable]:
         """List which Pods are drained by annotation, if the Pods themselves are not listed."""
@@ -184,33 +207,39 @@ class Cluster(Protocol):
         """List whole Pods, for their readiness without our readiness gate."""
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
-        """Read these Namespaces, each by itself, or list all of them, for the grants in their annotations."""
+        """Read these Namespaces, each by itself, or list all of them, for the grants in their
+        annotations."""
 
-    def open_gate(self, pod: kubernetes.PodReadiness, *, reason: str, message: str, at: float) -> None:
-        """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. Do nothing if the Pod is
-        gone, or if another Pod has its name."""
+    def open_gate(
+        self, pod: kubernetes.PodReadiness, *, reason: str, message: str, at: float
+    ) -> None:
+        """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. Do
+        nothing if the Pod is gone, or if another Pod has its name."""
 
     def crd_live(self) -> Source[kubernetes.CrdAge]:
-        """Return when the CRD was created.
-        Unknown(CRD_TERMINATING) while the CRD is being deleted: then each of its objects is listed as deleted, although
-        nobody deleted that object."""
+        """Return when the CRD was created. Unknown(CRD_TERMINATING) while the CRD is being deleted:
+        then each of its objects is listed as deleted, although nobody deleted that object."""
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """Whether the namespace exists, for a more precise message."""
 
     def add_finalizer(self, syncer: kubernetes.SyncerObject) -> kubernetes.SyncerObject:
-        """Add `eurekube.io/cleanup` and return the new object. Raises ClusterConflict if the object is being deleted
-        now, or has another spec."""
+        """Add `eurekube.io/cleanup` and return the new object. Raises ClusterConflict if the object
+        is being deleted now, or has another spec."""
 
     def remove_finalizer(self, syncer: kubernetes.SyncerObject) -> None:
         """Remove `eurekube.io/cleanup`, and no other. The object may be gone."""
 
-    def write_status(self, syncer: kubernetes.SyncerObject, status: kubernetes.SyncerStatus) -> None:
-        """Replace the status. On a conflict, read again, and write only if uid and generation are still those of
-        `syncer`. Raises ClusterConflict otherwise, and after three tries. The object may be gone."""
+    def write_status(
+        self, syncer: kubernetes.SyncerObject, status: kubernetes.SyncerStatus
+    ) -> None:
+        """Replace the status. On a conflict, read again, and write only if uid and generation are
+        still those of `syncer`. Raises ClusterConflict otherwise, and after three tries. The object
+        may be gone."""
 
     def record_event(self, event: kubernetes.EventRecord, *, at: float) -> None:
-        """Write or count an Event; `at` in Unix seconds. It is no error that a terminating namespace refuses it."""
+        """Write or count an Event; `at` in Unix seconds. It is no error that a terminating
+        namespace refuses it."""
 
 
 class LockStore(Protocol):
@@ -219,7 +248,8 @@ class LockStore(Protocol):
     def read(self) -> LockRecord | None: ...  # None if it does not exist
     def create(self, record: LockRecord) -> LockRecord | None: ...  # None if it exists
     def replace(self, record: LockRecord) -> LockRecord | None:
-        """Replace the lock of the version that `record` has; None if the lock was changed or deleted since."""
+        """Replace the lock of the version that `record` has; None if the lock was changed or
+        deleted since."""
 
 
 class Details(Protocol):
@@ -228,7 +258,12 @@ class Details(Protocol):
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]: ...
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]: ...
     def server(self) -> Source[str]: ...  # its version, such as `v1.36.0`
-    def schema(self) -> Source[Mapping[str, Any]]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
+    def schema(
+        self,
+    ) -> Source[
+        Mapping[str, Any]
+    ]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
     def ahead(self) -> Source[float]: ...  # seconds that its clock is ahead of ours, to a second
     def may(self, right: Right, namespace: str) -> Source[bool]:
-        """Whether the caller has the right in the namespace; an empty name stands for the whole cluster."""
+        """Whether the caller has the right in the namespace; an empty name stands for the whole
+        cluster."""

@@ -1,4 +1,5 @@
-"""A source, such as a list, is Complete, or Unknown with a cause. An error is never treated as an empty list."""
+"""A source, such as a list, is Complete, or Unknown with a cause. An error is never treated as an
+empty list."""
 
 from __future__ import annotations
 
@@ -16,11 +17,15 @@ class Server(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a source is Unknown, or why something failed. `controller/exit_codes` has the exit code of each."""
+    """Why a source is Unknown, or why something failed. `controller/exit_codes` has the exit code
+    of each."""
 
-    UNAVAILABLE = "Unavailable"  # no connection, a timeout, 5xx, or a Eureka that is still warming up
+    UNAVAILABLE = (
+        "Unavailable"  # no connection, a timeout, 5xx, or a Eureka that is still warming up
+    )
     DENIED = "Denied"  # 401 or 403
-    UNUSABLE = "Unusable"  # an answer that is not of the expected kind: HTML, empty, truncated, another object
+    # An answer that is not of the expected kind: HTML, empty, truncated, another object
+    UNUSABLE = "Unusable"
     CRD_MISSING = "CRDMissing"
     CRD_TERMINATING = "CRDTerminating"
     NOT_READ = "NotRead"  # this pass did not read it
@@ -45,8 +50,8 @@ class Complete(Generic[T]):
 @final
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The proof that a source was read completely, which each removal needs. The type checker and `__post_init__`
-    refuse a proof of anything but a `Complete`."""
+    """The proof that a source was read completely, which each removal needs. The type checker and
+    `__post_init__` refuse a proof of anything but a `Complete`."""
 
     source: InitVar[Complete[Any]]
 
@@ -71,7 +76,9 @@ class Listed(Generic[T]):
     """A list by namespace. Each part is Complete or Unknown by itself."""
 
     by_namespace: Mapping[str, Source[tuple[T, ...]]]
-    elsewhere: Source[tuple[T, ...]]  # of all other namespaces: `Complete(())` if the whole cluster was listed
+    elsewhere: Source[
+        tuple[T, ...]
+    ]  # of all other namespaces: `Complete(())` if the whole cluster was listed
 
     def of(self, namespace: str) -> Source[tuple[T, ...]]:
         return self.by_namespace.get(namespace, self.elsewhere)

@@ -77,7 +77,8 @@ _TYPES: Mapping[str, tuple[str, type, tuple[type[inspect.Type], ...]]] = {
     "object": ("a mapping", dict, (inspect.DictType, inspect.StructType)),
     "array": ("a list", list, (inspect.VarTupleType, inspect.FrozenSetType)),
 }
-"""By the name of a type in JSON Schema: its words, the type of a JSON value, and msgspec's types for such values."""
+"""By the name of a type in JSON Schema: its words, the type of a JSON value, and msgspec's types
+for such values."""
 
 
 def written(path: Path) -> str:
@@ -127,7 +128,8 @@ def not_one_of(value: Any, choices: Iterable[Any]) -> str:
 
 
 def unknown_field(name: str, unused: Iterable[str]) -> str:
-    """Return a clause about an unknown field; `unused` are the known fields that the object does not have."""
+    """Return a clause about an unknown field; `unused` are the known fields that the object does
+    not have."""
     return f'unknown field "{name}"{did_you_mean(name, unused)}'
 
 
@@ -136,12 +138,20 @@ def missing_field(name: str) -> str:
 
 
 def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
-    """Yield why a value is not of this type of msgspec: unknown and missing fields, wrong types and words."""
+    """Yield why a value is not of this type of msgspec: unknown and missing fields, wrong types and
+    words."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    named = {name: one for one in kinds for name, (_, _, types) in _TYPES.items() if isinstance(one, types)}
+    named = {
+        name: one
+        for one in kinds
+        for name, (_, _, types) in _TYPES.items()
+        if isinstance(one, types)
+    }
     if not named:  # any value is valid
         return
-    match found := next((one for name, one in named.items() if type(value) is _TYPES[name][1]), None):
+    match found := next(
+        (one for name, one in named.items() if type(value) is _TYPES[name][1]), None
+    ):
         case None:
             yield path, wrong_type(value, named)
         case inspect.StructType(fields=fields):
@@ -150,7 +160,10 @@ def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
                 if name in known:
                     yield from shape_faults(item, known[name].type, (*path, name))
                 else:
-                    yield (*path, name), unknown_field(name, [other for other in known if other not in value])
+                    yield (
+                        (*path, name),
+                        unknown_field(name, [other for other in known if other not in value]),
+                    )
             for name, field in known.items():
                 if field.required and name not in value:
                     yield (*path, name), missing_field(name)

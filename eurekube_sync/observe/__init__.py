@@ -1,1 +1,2 @@
-"""What is registered: the lists of both servers, what a pass has to read, and what this process remembers."""
+"""What is registered: the lists of both servers, what a pass has to read, and what this process
+remembers."""

@@ -1,5 +1,5 @@
-"""Read from Kubernetes what one pass needs. Pods and Nodes cost time and rights, so they are read only where a syncer
-needs them."""
+"""Read from Kubernetes what one pass needs. Pods and Nodes cost time and rights, so they are read
+only where a syncer needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse, selected_names
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, CrdAge, Drainable, Pod, Pods, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    ClusterView,
+    CrdAge,
+    Drainable,
+    Pod,
+    Pods,
+    SyncerObject,
+    SyncerRef,
+)
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
@@ -31,13 +39,15 @@ _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 _MOMENT = 10.0
-"""Seconds for which the answer of `SameCluster` is reused: a later write names a UID or a resource version anyway."""
+"""Seconds for which the answer of `SameCluster` is reused: a later write names a UID or a resource
+version anyway."""
 
 
 class SameCluster:
-    """Check that the API still serves the cluster whose UID is known. A kubeconfig that is read again after a 401, or a
-    host name, may lead to another cluster. Ask it after all lists, before the first change, and before a write to
-    Kubernetes. A cluster without a known UID may be any cluster, so its lists prove nothing."""
+    """Check that the API still serves the cluster whose UID is known. A kubeconfig that is read
+    again after a 401, or a host name, may lead to another cluster. Ask it after all lists, before
+    the first change, and before a write to Kubernetes. A cluster without a known UID may be any
+    cluster, so its lists prove nothing."""
 
     def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
         self._cluster = cluster
@@ -46,7 +56,8 @@ class SameCluster:
         self._confirmed = -inf
 
     def doubt(self, otherwise: str) -> Unknown | None:
-        """Return why it may be another cluster, and that the pass does `otherwise`; None if it is the same."""
+        """Return why it may be another cluster, and that the pass does `otherwise`; None if it is
+        the same."""
         if self._clock.monotonic() - self._confirmed < _MOMENT:
             return None
         found = self._cluster.identity(anew=True)
@@ -57,7 +68,8 @@ class SameCluster:
             why = "it is unknown whether the Kubernetes API still serves the same cluster"
             return replace(found, message=f"{why}: {found.message}; {otherwise}")
         message = (
-            f"the Kubernetes API now serves another cluster: the UID of kube-system was {self._known.data} and is "
+            "the Kubernetes API now serves another cluster: the UID of kube-system was "
+            f"{self._known.data} and is "
             f"{found.data}; {otherwise}. If this is intended, restart eurekube-sync"
         )
         return Unknown(cause=Cause.UNUSABLE, message=message)
@@ -66,21 +78,25 @@ class SameCluster:
 def unread_cluster(identity: Source[str]) -> ClusterView:
     """Return the view of a cluster from which only the identity was read."""
     live: Source[bool] = Complete(data=True)
-    return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
+    return ClusterView(
+        identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live
+    )
 
 
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
-    """List all syncers of the scope's namespaces, also those of other labels and classes: a syncer that is missing here
-    does not exist, rather than belong to another installation."""
+    """List all syncers of the scope's namespaces, also those of other labels and classes: a syncer
+    that is missing here does not exist, rather than belong to another installation."""
     return cluster.list_syncers(None if scope.namespaces is None else sorted(scope.namespaces))
 
 
 def absent_namespaces(cluster: Cluster, view: ClusterView, scope: Scope) -> tuple[str, ...]:
-    """Return the scope's namespaces that do not exist; only namespaces without any syncer are asked for."""
+    """Return the scope's namespaces that do not exist; only namespaces without any syncer are asked
+    for."""
     return tuple(
         name
         for name in sorted(scope.namespaces or ())
-        if view.syncers.of(name) == Complete(data=()) and cluster.namespace_exists(name) == Complete(data=False)
+        if view.syncers.of(name) == Complete(data=())
+        and cluster.namespace_exists(name) == Complete(data=False)
     )
 
 
@@ -92,10 +108,11 @@ def read_cluster(
     syncers: Listed[SyncerObject] | None = None,
     drains: Collection[Kind] = (),
 ) -> ClusterView:
-    """Read the syncers, unless they were listed before, and the Services and slices that those in scope select. The
-    namespace of a syncer that instances name (`marked`) and that is gone is read as well, because its addresses may be
-    other pods' now. The CRD is read if a syncer is gone or being deleted: the deletion of a CRD deletes all its
-    objects, although nobody wanted that. `drains` are the kinds beside Services whose drain annotations are read."""
+    """Read the syncers, unless they were listed before, and the Services and slices that those in
+    scope select. The namespace of a syncer that instances name (`marked`) and that is gone is read
+    as well, because its addresses may be other pods' now. The CRD is read if a syncer is gone or
+    being deleted: the deletion of a CRD deletes all its objects, although nobody wanted that.
+    `drains` are the kinds beside Services whose drain annotations are read."""
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     view = replace(unread_cluster(identity), syncers=syncers)
     listed = list(every(syncers))
@@ -134,20 +151,26 @@ def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
 
 
 def _crd_live(found: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[bool]:
-    """Say whether people made the deletions in these lists: the CRD is installed, and none of the deletions is older. A
-    replica of the API server may answer with a list from before an earlier CRD was deleted, next to the CRD that was
-    installed later. A syncer that was deleted before this CRD was installed went with the earlier one. Creation times
-    show nothing: a syncer that outlives a CRD stays older than the next one, and people delete it all the same. A
-    restore of single objects (Velero) restores no deletion, and a snapshot of etcd keeps all times. Times are whole
+    """Say whether people made the deletions in these lists: the CRD is installed, and none of the
+    deletions is older. A replica of the API server may answer with a list from before an earlier
+    CRD was deleted, next to the CRD that was installed later. A syncer that was deleted before this
+    CRD was installed went with the earlier one. Creation times show nothing: a syncer that outlives
+    a CRD stays older than the next one, and people delete it all the same. A restore of single
+    objects (Velero) restores no deletion, and a snapshot of etcd keeps all times. Times are whole
     seconds; a deletion in the same second counts as a person's."""
     if isinstance(found, Unknown):
         return found
-    older = [syncer.ref for syncer in listed if syncer.deleted is not None and syncer.deleted < found.data.by_server]
+    older = [
+        syncer.ref
+        for syncer in listed
+        if syncer.deleted is not None and syncer.deleted < found.data.by_server
+    ]
     if not older:
         return Complete(data=True)
     message = (
         f"the deletion of syncer {min(older)} began before the present CustomResourceDefinition "
-        "eurekasyncers.eurekube.io was installed. Either the list is old, or the syncer was deleted with an earlier "
+        "eurekasyncers.eurekube.io was installed. Either the list is old, or the syncer was "
+        "deleted with an earlier "
         "definition. If this message stays and the syncer should be deleted, annotate it with "
         f'{ABANDON_ANNOTATION}: "true"'
     )
@@ -164,8 +187,8 @@ class Needs:
 
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
-    """Return what the syncers need: Pods for metadata from them; Nodes for node ports, and for zones that the endpoints
-    lack; pod conditions for a readiness gate."""
+    """Return what the syncers need: Pods for metadata from them; Nodes for node ports, and for
+    zones that the endpoints lack; pod conditions for a readiness gate."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
@@ -186,11 +209,16 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
         try:
             spec = parse(syncer)
             if spec.mode == "service" and spec.service.hostname is None and not nodes:
-                nodes = any(address_kind(one, spec) == "NodePort" for one in catalog.data.matching(spec.selector))
+                nodes = any(
+                    address_kind(one, spec) == "NodePort"
+                    for one in catalog.data.matching(spec.selector)
+                )
             elif spec.zone.from_endpoint and not nodes:
                 chosen = catalog.data.matching(spec.selector)
                 pieces = [piece for service in chosen for piece in catalog.data.slices_of(service)]
-                nodes = any(endpoint.zone is None for piece in pieces for endpoint in piece.endpoints)
+                nodes = any(
+                    endpoint.zone is None for piece in pieces for endpoint in piece.endpoints
+                )
         except InvalidSyncer:
             continue  # its condition says why it is not served
         if spec.needs_pods and syncer.deleted is None:
@@ -201,8 +229,9 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
 
 
 def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> Needs:
-    """Return where to look for drain annotations of the `wanted` kinds: on Pods where a syncer of mode pod selects, and
-    on Nodes for these, and for node ports. A syncer that is being deleted is not drained any more."""
+    """Return where to look for drain annotations of the `wanted` kinds: on Pods where a syncer of
+    mode pod selects, and on Nodes for these, and for node ports. A syncer that is being deleted is
+    not drained any more."""
     living = (one for one in (every(view.syncers) if wanted else ()) if one.deleted is None)
     of_pods = (one for one in living if one.spec.get("mode") != "service" and scope.takes(one))
     namespaces = {selected_namespace(one) for one in of_pods if scope.may_select(one)}
@@ -212,9 +241,12 @@ def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) ->
     )
 
 
-def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> ClusterView:
-    """Return the view with the drain annotations of Pods and Nodes. They are read last, so that a failure affects
-    nothing else. Objects that were listed for another reason are not listed again."""
+def _with_drains(
+    cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]
+) -> ClusterView:
+    """Return the view with the drain annotations of Pods and Nodes. They are read last, so that a
+    failure affects nothing else. Objects that were listed for another reason are not listed
+    again."""
     needs = drain_needs_of(view, scope, wanted)
     if needs.pods:
         read = view.pods or _NOTHING
@@ -223,17 +255,24 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
         more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
         found = {name: _hinting(source, "services") for name, source in more.by_namespace.items()}
         found |= {
-            name: _made_of(source, lambda pods: tuple(drainable(pod.uid, pod.annotations) for pod in pods))
+            name: _made_of(
+                source, lambda pods: tuple(drainable(pod.uid, pod.annotations) for pod in pods)
+            )
             for name, source in here.items()
         }
-        view = replace(view, pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere, "services")))
+        view = replace(
+            view,
+            pod_drains=Listed(by_namespace=found, elsewhere=_hinting(more.elsewhere, "services")),
+        )
     if not needs.nodes:
         return view
     if view.nodes is None:
         return replace(view, node_drains=_hinting(cluster.list_node_drains(), "pods"))
     read_nodes = _made_of(
         view.nodes,
-        lambda nodes: tuple(Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes),
+        lambda nodes: tuple(
+            Drainable(id=one.name, drained=one.drained, ignored=one.ignored) for one in nodes
+        ),
     )
     return replace(view, node_drains=read_nodes)
 
@@ -242,12 +281,16 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
     """Return the source; if the right is missing, with the option that makes it unnecessary."""
     if isinstance(source, Complete) or source.cause is not Cause.DENIED:
         return source
-    return replace(source, message=f"{source.message}: grant it, or set --drain-annotations {instead}")
+    return replace(
+        source, message=f"{source.message}: grant it, or set --drain-annotations {instead}"
+    )
 
 
-def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """Return the view with the pods of each namespace that has instances which only the list of pods
-    shows to be dead, as far as their syncers may select there:
+def read_pods(
+    cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope
+) -> ClusterView:
+    """Return the view with the pods of each namespace that has instances which only the list of
+    pods shows to be dead, as far as their syncers may select there:
 
     - of a syncer that is not served, or that waits for slices or an address
     - of a syncer that gives them up, while the syncer that may claim them could not be read
@@ -258,7 +301,9 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
     wished = _with_left_pods(desired, observed, scope) - needed
     read = view.pods or _NOTHING
     # A list of the whole cluster names no namespace that has no pod.
-    here = {name: source for name in needed | wished if isinstance(source := read.of(name), Complete)}
+    here = {
+        name: source for name in needed | wished if isinstance(source := read.of(name), Complete)
+    }
     rest = sorted(name for name in needed | wished if _is_unread(read.of(name)))
     if not here and not rest:
         return view
@@ -272,7 +317,8 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
 
 
 def _with_doubted_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
-    """Return the namespaces with instances that their own syncers keep until their pods are gone."""
+    """Return the namespaces with instances that their own syncers keep until their pods are
+    gone."""
     registered = observed.keys_by_syncer
     return frozenset(
         namespace
@@ -307,26 +353,40 @@ def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> froze
 
 
 def pods_behind(
-    cluster: Cluster, view: ClusterView, removals: Iterable[Removal], observed: Observed, scope: Scope
+    cluster: Cluster,
+    view: ClusterView,
+    removals: Iterable[Removal],
+    observed: Observed,
+    scope: Scope,
 ) -> Pods:
-    """Return the pod UIDs of each namespace that may have the pods of these removals, as far as their syncers may
-    select there. Namespaces that were read before are not read again."""
+    """Return the pod UIDs of each namespace that may have the pods of these removals, as far as
+    their syncers may select there. Namespaces that were read before are not read again."""
     marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in removals)
-    namespaces = {name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)}
+    namespaces = {
+        name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)
+    }
     read = view.pods or _NOTHING
     rest = {name for name in namespaces if _is_unread(read.of(name))}
     more = cluster.list_pods(_one_by_one(rest, scope)) if rest else _NOTHING
-    return {name: _made_of((more if name in rest else read).of(name), _uids) for name in sorted(namespaces)}
+    return {
+        name: _made_of((more if name in rest else read).of(name), _uids)
+        for name in sorted(namespaces)
+    }
 
 
 def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str]]]:
     """Return the UIDs of the pods of each namespace whose list is complete."""
     listed = pods.by_namespace.items() if pods else ()
-    return {name: Complete(data=_uids(source.data)) for name, source in listed if isinstance(source, Complete)}
+    return {
+        name: Complete(data=_uids(source.data))
+        for name, source in listed
+        if isinstance(source, Complete)
+    }
 
 
 def pod_gone(instance: ObservedInstance, pods: Pods) -> Proof | None:
-    """Return the proof that the pod of an instance is gone: a complete list of its namespace's pods without its UID."""
+    """Return the proof that the pod of an instance is gone: a complete list of its namespace's pods
+    without its UID."""
     uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
     if uid is None or not isinstance(listed, Complete) or uid in listed.data:
         return None
@@ -346,7 +406,8 @@ def _is_unread(source: Source[Any]) -> bool:
 
 
 def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """List all sources that could not be read, with their names; a list that failed for two purposes once."""
+    """List all sources that could not be read, with their names; a list that failed for two
+    purposes once."""
     return chain.from_iterable(unread_by_kind(view).values())
 
 
@@ -355,9 +416,15 @@ def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unk
     needed = list(_failed(view, _NEEDED))
     reported = {source for *_, source in needed}
     found: dict[str, dict[tuple[str, Cause], Unknown]] = {}
-    for kind, name, source in (*needed, *(one for one in _failed(view, _DRAINS) if one[2] not in reported)):
+    for kind, name, source in (
+        *needed,
+        *(one for one in _failed(view, _DRAINS) if one[2] not in reported),
+    ):
         found.setdefault(kind, {}).setdefault((name, source.cause), source)
-    return {kind: [(name, source) for (name, _), source in sources.items()] for kind, sources in found.items()}
+    return {
+        kind: [(name, source) for (name, _), source in sources.items()]
+        for kind, sources in found.items()
+    }
 
 
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
@@ -379,7 +446,9 @@ _NEEDED = {
 _DRAINS = {"pod_drains": "drain annotations of Pods", "node_drains": "drain annotations of Nodes"}
 
 
-def _failed(view: ClusterView | None, kinds: Mapping[str, str]) -> Iterator[tuple[str, str, Unknown]]:
+def _failed(
+    view: ClusterView | None, kinds: Mapping[str, str]
+) -> Iterator[tuple[str, str, Unknown]]:
     for field, kind in kinds.items() if view else ():
         listed: Listed[Any] | Source[Any] | None = getattr(view, field)
         sources = [("", listed)]

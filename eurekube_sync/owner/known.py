@@ -33,6 +33,7 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
         other = others[0].metadata[CLUSTER]
         names = some_of([str(instance.key) for instance in others], 5)
         raise OwnerClash(
-            f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If this cluster "
+            f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If "
+            "this cluster "
             f"replaces it: eurekube-sync run --former-cluster {quote(other)}"
         )

@@ -1,5 +1,5 @@
-"""The orphans, and what `run` will do with each, from a dry pass. The namespace of an orphan was listed completely, and
-its syncer is not there."""
+"""The orphans, and what `run` will do with each, from a dry pass. The namespace of an orphan was
+listed completely, and its syncer is not there."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Orphans:
     def summary(self) -> str:
         """The summary line. It never says "none" while something is unknown."""
         counts = Counter(one.fate for one in self.found)
-        fates = ", ".join(f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate])
+        fates = ", ".join(
+            f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate]
+        )
         number = counted(len(self.found), "orphan")
         if not self.unknown:
             return f"{number}: {fates}" if fates else "no orphans"
@@ -70,8 +72,9 @@ class Orphans:
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
-    """Makes a dry pass, and gives its orphans. Raises if Eureka or the cluster's UID cannot be read, if `run` is
-    refused, or if the owner has no instance at all, because its name may be wrong."""
+    """Makes a dry pass, and gives its orphans. Raises if Eureka or the cluster's UID cannot be
+    read, if `run` is refused, or if the owner has no instance at all, because its name may be
+    wrong."""
     report = reconcile(world, replace(settings, dry_run=True))
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")
@@ -86,17 +89,25 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     none = nothing_of(observed.ownership, everything)
     if none and not (observed.listed or away):
         raise Refused(none)
-    return Orphans(found=tuple(_orphans(report, observed.ours.values())), unknown=tuple(_unknown(report, away)))
+    return Orphans(
+        found=tuple(_orphans(report, observed.ours.values())), unknown=tuple(_unknown(report, away))
+    )
 
 
 def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[Orphan]:
     assert report.desired is not None  # both servers were read
-    held = {one.key: hold.text for hold in report.held.holds for one in hold.removals} if report.held else {}
+    held = (
+        {one.key: hold.text for hold in report.held.holds for one in hold.removals}
+        if report.held
+        else {}
+    )
     actions = {action.key: action for action in report.plan.actions}
     for one in sorted(ours, key=lambda one: one.key):
         syncer = syncer_of(one)
         assert syncer is not None  # `ours` holds none without
-        if syncer in report.desired.claims or isinstance(report.desired.syncers.of(syncer.namespace), Unknown):
+        if syncer in report.desired.claims or isinstance(
+            report.desired.syncers.of(syncer.namespace), Unknown
+        ):
             continue
         if report.held and one.key in held:
             command = approve_command(report.held.plan_id, report.settings.options)
@@ -125,7 +136,10 @@ def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:
     """Gives what could not be read, a sentence each."""
     assert report.desired is not None  # both servers were read
     if away:
-        yield f"{', '.join(away)} could not be reached: orphans that are only there are not in this list"
+        yield (
+            f"{', '.join(away)} could not be reached: orphans that are only there are not in "
+            "this list"
+        )
     syncers = report.desired.syncers
     for name, source in sorted(syncers.by_namespace.items()):
         if isinstance(source, Unknown):

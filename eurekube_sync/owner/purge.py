@@ -1,7 +1,8 @@
-"""`purge` cancels all of our instances of one cluster, and removes the finalizers that waited for it.
+"""`purge` cancels all of our instances of one cluster, and removes the finalizers that waited for
+it.
 
-It lists Eureka, shows a person what it found, reads each instance uncached, and cancels those that are still ours. A
-dry run ends before the first cancel.
+It lists Eureka, shows a person what it found, reads each instance uncached, and cancels those that
+are still ours. A dry run ends before the first cancel.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.known import in_order, known
 
-_LATELY = 90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
+_LATELY = (
+    90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
+)
 _AT_ONCE = 200  # instances that are cancelled between two reports of progress
 _SAMPLE = 20  # instances that are read to see whether somebody renews one of many
 _STOPPED = "stopped by a signal"
@@ -56,12 +59,16 @@ class PurgeWorld:
     clock: Clock
     workers: Workers
     cluster: Cluster | None = None  # None if --cluster names it
-    tell: Callable[[str], None] = lambda _what: None  # gets what is being done, and how much of it is done
+    tell: Callable[[str], None] = lambda _what: (
+        None
+    )  # gets what is being done, and how much of it is done
 
     def identity(self) -> str:
         """Gives the UID of the cluster; raises SourceUnknown if it cannot be read."""
         if self.cluster is None:
-            raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
+            raise ConfigurationError(
+                "it is not known which cluster is meant: give --cluster, or a kubeconfig."
+            )
         return known(self.cluster.identity(), Server.KUBERNETES)
 
     def listed(self) -> Sequence[ObservedInstance]:
@@ -69,9 +76,12 @@ class PurgeWorld:
         return known(self.registry.list_instances(), Server.EUREKA)
 
     def read(self, keys: Iterable[InstanceKey]) -> list[ObservedInstance]:
-        """Reads each key uncached, and gives the instances that are there; raises if one cannot be read."""
+        """Reads each key uncached, and gives the instances that are there; raises if one cannot be
+        read."""
         ledger = RenewalLedger(period=0, slack=0)
-        applier = Applier(self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf))
+        applier = Applier(
+            self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf)
+        )
         found: list[ObservedInstance] = []
         for key, reading in applier.read(keys).items():
             if isinstance(reading, Unread) and self.clock.stopping():
@@ -91,7 +101,9 @@ class Purge:
     scope: Scope
     instances: tuple[ObservedInstance, ...]
     listed: Sequence[ObservedInstance]
-    renewed_ago: float | None  # seconds since the last renewal of a sample; None if there is no instance
+    renewed_ago: (
+        float | None
+    )  # seconds since the last renewal of a sample; None if there is no instance
 
     @property
     def whose(self) -> str:
@@ -103,15 +115,23 @@ class Purge:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warns of instances that `run` would never cancel, because of their policy, and of a `run` that still runs."""
+        """Warns of instances that `run` would never cancel, because of their policy, and of a `run`
+        that still runs."""
         cautions = []
-        if kept := sum(policy_of(instance.metadata) is not Policy.SYNC for instance in self.instances):
-            have = f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or {Policy.CREATE_ONLY}"
+        if kept := sum(
+            policy_of(instance.metadata) is not Policy.SYNC for instance in self.instances
+        ):
+            have = (
+                f"{one_or_more(kept, 'has', 'have')} policy {Policy.UPSERT_ONLY} or "
+                f"{Policy.CREATE_ONLY}"
+            )
             them = one_or_more(kept, "it", "them")
             cautions.append(f"{kept} of them {have}: a purge cancels {them}, `run` never does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             ago = f"they were renewed {self.renewed_ago:.0f} s ago"
-            cautions.append(f"{ago}: a `run` that still runs would register them again; stop it first")
+            cautions.append(
+                f"{ago}: a `run` that still runs would register them again; stop it first"
+            )
         return tuple(cautions)
 
 
@@ -152,8 +172,12 @@ class PurgeReport:
     purged: Sequence[Purged] = ()
     nothing: str = ""  # the summary if there is no instance
     after: Sequence[str] = ()  # further sentences for a person
-    errors: tuple[ClusterError, ...] = ()  # writes to Kubernetes that failed; the sentences mention them
-    unreached: tuple[str, ...] = ()  # Eureka servers that may hold an instance that was not seen or not cancelled
+    errors: tuple[
+        ClusterError, ...
+    ] = ()  # writes to Kubernetes that failed; the sentences mention them
+    unreached: tuple[
+        str, ...
+    ] = ()  # Eureka servers that may hold an instance that was not seen or not cancelled
 
     @property
     def summary(self) -> str:
@@ -162,7 +186,9 @@ class PurgeReport:
         if self.dry_run:
             return f"dry run: {len(self.purged)} to cancel, of {self.of.whose}"
         results = Counter(purged.result for purged in self.purged)
-        return ", ".join(f"{results[result]} {word}" for result, word in _WORDS.items() if results[result])
+        return ", ".join(
+            f"{results[result]} {word}" for result, word in _WORDS.items() if results[result]
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -202,15 +228,20 @@ def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, sco
     instances = tuple(_owned(listed, ownership, scope))
     keys = [instance.key for instance in instances]
     sample = world.read(keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE])
-    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores in the future.
+    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores
+    # in the future.
     newest = max((instance.renewed for instance in sample), default=None)
     ago = None if newest is None else max(0.0, world.clock.now() - newest)
-    return Purge(ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago)
+    return Purge(
+        ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago
+    )
 
 
-def _owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> list[ObservedInstance]:
-    """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An instance without
-    the mark of a syncer is only in the scope of the whole cluster."""
+def _owned(
+    registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope
+) -> list[ObservedInstance]:
+    """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An
+    instance without the mark of a syncer is only in the scope of the whole cluster."""
     owned: list[ObservedInstance] = []
     for instance in in_order(registry):
         syncer = syncer_of(instance)
@@ -221,7 +252,8 @@ def _owned(registry: Iterable[ObservedInstance], ownership: Ownership, scope: Sc
 
 
 def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
-    """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are being deleted."""
+    """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are
+    being deleted."""
     purged = [Purged(instance=instance, why=_why_purged(instance)) for instance in found.instances]
     if not dry_run:
         purged = _cancel(world, purged, found.ownership)
@@ -231,8 +263,13 @@ def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
         finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
         after += finalizers
     where = "this cluster" if world.cluster is not None else f"cluster {found.ownership.cluster}"
-    nothing = nothing_of(found.ownership, found.listed, where=where) or f"no instance belongs to {found.whose}"
-    return PurgeReport(of=found, dry_run=dry_run, purged=purged, nothing=nothing, after=after, errors=errors)
+    nothing = (
+        nothing_of(found.ownership, found.listed, where=where)
+        or f"no instance belongs to {found.whose}"
+    )
+    return PurgeReport(
+        of=found, dry_run=dry_run, purged=purged, nothing=nothing, after=after, errors=errors
+    )
 
 
 def _why_purged(instance: ObservedInstance) -> str:
@@ -241,14 +278,17 @@ def _why_purged(instance: ObservedInstance) -> str:
 
 
 def _came_meanwhile(found: Purge) -> list[str]:
-    """Says how many instances appeared while a person was asked. They were not shown, so they stay."""
+    """Says how many instances appeared while a person was asked. They were not shown, so they
+    stay."""
     shown = {instance.key for instance in found.instances}
     owned = _owned(found.listed, found.ownership, found.scope)
     came = sum(instance.key not in shown for instance in owned)
     if not came:
         return []
     were = one_or_more(came, "was", "were")
-    return [f"{came} more came meanwhile and {were} left: stop what registers them, and purge again"]
+    return [
+        f"{came} more came meanwhile and {were} left: stop what registers them, and purge again"
+    ]
 
 
 def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -> list[Purged]:
@@ -260,7 +300,9 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
         try:
             current = world.registry.read_instance(planned.instance.key)
             if current is not None and not ownership.holds(current):
-                return planned.ended(Result.CONFLICT, "it belongs to another owner now, and stays as it is")
+                return planned.ended(
+                    Result.CONFLICT, "it belongs to another owner now, and stays as it is"
+                )
             world.registry.cancel(planned.instance.key, ours=ownership.holds)
         except RegistryError as error:
             return planned.ended(Result.FAILED, str(error), error)
@@ -273,7 +315,7 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
     return done
 
 
-# --- Finalizers -------------------------------------------------------------------------------------------------------
+# --- Finalizers -----------------------------------------------------------------------------------
 
 
 def _finish_deletions(
@@ -282,21 +324,27 @@ def _finish_deletions(
     """Removes our finalizers. Gives sentences about that, and the writes that failed."""
     ready, sentences = _deletions(cluster, found, world.clock.now())
     if dry_run and ready:
-        sentences.append(f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted")
+        sentences.append(
+            f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
+        )
     if dry_run:
         return sentences, ()
-    done = world.workers.each(lambda syncer: failure(partial(cluster.remove_finalizer, syncer)), ready)
+    done = world.workers.each(
+        lambda syncer: failure(partial(cluster.remove_finalizer, syncer)), ready
+    )
     errors = tuple(error for error in done if error)
     if errors:
-        sentences.append(f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}")
+        sentences.append(
+            f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}"
+        )
     if off := len(ready) - len(errors):
         sentences.append(f"our finalizer was removed from {counted(off, 'syncer')} being deleted")
     return sentences, errors
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:
-    """Gives the deleted syncers that may lose the finalizer, once all of `found` is cancelled; and why others keep it,
-    a sentence each."""
+    """Gives the deleted syncers that may lose the finalizer, once all of `found` is cancelled; and
+    why others keep it, a sentence each."""
     syncers, unread = _with_our_finalizer(cluster, found)
     if unread is not None:
         return [], [f"finalizers are left: {unread.message}"]
@@ -305,20 +353,33 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
     # Without an instance of ours, the finalizers of living syncers may be another owner's.
     if living and _has_instances(found):
         what, it = ("has", "the syncer") if len(living) == 1 else ("have", "the syncers")
-        sentences.append(f"{counted(len(living), 'syncer')} still {what} our finalizer: delete {it}, and purge again")
+        sentences.append(
+            f"{counted(len(living), 'syncer')} still {what} our finalizer: delete {it}, and purge "
+            "again"
+        )
     kept = _still_named(found)
-    deleting = [syncer for syncer in syncers if syncer.deleted is not None and syncer.ref not in kept]
+    deleting = [
+        syncer for syncer in syncers if syncer.deleted is not None and syncer.ref not in kept
+    ]
     if deleting and _list_may_hide(found, deleting, now):
         why = "Eureka's list may still hide an instance; purge again in a minute"
-        sentences.append(f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: {why}")
+        sentences.append(
+            f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: {why}"
+        )
         return [], sentences
     return deleting, sentences
 
 
-def _with_our_finalizer(cluster: Cluster, found: Purge) -> tuple[list[SyncerObject], Unknown | None]:
-    """Gives the syncers of the scope that carry our finalizer; and why they could not all be listed."""
+def _with_our_finalizer(
+    cluster: Cluster, found: Purge
+) -> tuple[list[SyncerObject], Unknown | None]:
+    """Gives the syncers of the scope that carry our finalizer; and why they could not all be
+    listed."""
     listed = read_syncers(cluster, found.scope)
-    sources: list[Source[tuple[SyncerObject, ...]]] = [listed.elsewhere, *listed.by_namespace.values()]
+    sources: list[Source[tuple[SyncerObject, ...]]] = [
+        listed.elsewhere,
+        *listed.by_namespace.values(),
+    ]
     for source in sources:
         if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
             return [], source
@@ -334,8 +395,8 @@ def _has_instances(found: Purge) -> bool:
 
 
 def _still_named(found: Purge) -> set[SyncerRef | None]:
-    """Gives the syncers that an instance names which is not cancelled here. Another cluster's syncer may have the same
-    name."""
+    """Gives the syncers that an instance names which is not cancelled here. Another cluster's
+    syncer may have the same name."""
     cancelled = {instance.key for instance in found.instances}
     named: set[SyncerRef | None] = set()
     for instance in found.listed:
@@ -356,4 +417,6 @@ def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -
     if _has_instances(found) or not others_here:
         return False
     # It is unknown when other owners' instances were cancelled.
-    return any(syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting)
+    return any(
+        syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting
+    )

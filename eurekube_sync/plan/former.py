@@ -1,5 +1,5 @@
-"""Instances of a former owner, which the plan moves to their new ids, except where callers or a person would lose
-something by that. Pure."""
+"""Instances of a former owner, which the plan moves to their new ids, except where callers or a
+person would lose something by that. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from eurekube_sync.plan.ours import override_of
 def not_to_move(desired: Desired, observed: Observed) -> Desired:
     """Keep instances under their former ids, and register nothing in their place, where
 
-    - a person set an override: Eureka keeps it with the id, so the endpoint would get calls again under the new one;
+    - a person set an override: Eureka keeps it with the id, so the endpoint would get calls
+      again under the new one;
     - another owner's instance has the new id: the endpoint would be registered under neither.
     """
     kept_by_syncer: dict[SyncerRef, dict[InstanceKey, Kept]] = {}
@@ -44,16 +45,21 @@ def not_to_move(desired: Desired, observed: Observed) -> Desired:
 def _former(observed: Observed) -> list[ObservedInstance]:
     if not observed.ownership.former:
         return []
-    return [instance for instance in observed.ours.values() if observed.ownership.is_former(instance)]
+    return [
+        instance for instance in observed.ours.values() if observed.ownership.is_former(instance)
+    ]
 
 
 def _why_kept(instance: ObservedInstance, successor: InstanceKey, observed: Observed) -> str | None:
     override = override_of(instance)
     if override is not None:
         return (
-            f"a person set {instance.key.id} {override.value}, and a new id would forget that: end it in Eureka, or "
+            f"a person set {instance.key.id} {override.value}, and a new id would forget that: "
+            "end it in Eureka, or "
             "leave it under its former id"
         )
     if successor in observed.others:
-        return f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
+        return (
+            f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
+        )
     return None

@@ -1,8 +1,9 @@
 """Drop the changes that the syncer of an instance forbids by `suspend` or `policy`. Pure.
 
-The instances of a suspended syncer are renewed as they are. An instance that Eureka lost is registered again if this
-process saw it UP lately, because a list does not show whether an instance was lost or cancelled. A policy other than
-Sync cancels nothing; if the syncer of an instance is gone, the policy in the instance's mark counts."""
+The instances of a suspended syncer are renewed as they are. An instance that Eureka lost is
+registered again if this process saw it UP lately, because a list does not show whether an instance
+was lost or cancelled. A policy other than Sync cancels nothing; if the syncer of an instance is
+gone, the policy in the instance's mark counts."""
 
 from __future__ import annotations
 
@@ -20,12 +21,17 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 
-def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
-    """Return the plan without the changes that our instances' syncers forbid, except those for which a Namespace no
-    longer has a grant. `last_up` are the instances that this process last saw UP."""
+def left_alone(
+    plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> Plan:
+    """Return the plan without the changes that our instances' syncers forbid, except those for
+    which a Namespace no longer has a grant. `last_up` are the instances that this process last saw
+    UP."""
     syncers = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
     wanted_by = desired.wanted_by
-    if not (syncers or plan.changes) and all(map(wanted_by.__contains__, map(attrgetter("key"), plan.renewals))):
+    if not (syncers or plan.changes) and all(
+        map(wanted_by.__contains__, map(attrgetter("key"), plan.renewals))
+    ):
         return plan
     comes_back = lost(desired, observed, last_up) if syncers else frozenset[InstanceKey]()
     actions: list[Action] = []
@@ -33,7 +39,9 @@ def left_alone(plan: Plan, desired: Desired, observed: Observed, last_up: Collec
         suspended = bool(syncers) and action.syncer in syncers
         if isinstance(action, Register):  # no policy forbids it
             actions += [] if suspended and action.key not in comes_back else [action]
-        elif isinstance(action, Renew) and not suspended and action.key in wanted_by:  # whatever syncer its mark names
+        elif (
+            isinstance(action, Renew) and not suspended and action.key in wanted_by
+        ):  # whatever syncer its mark names
             actions.append(action)
         else:
             claim = desired.claims.get(action.syncer) if action.syncer else None
@@ -54,7 +62,9 @@ def is_suspended(claim: Claim | None) -> bool:
     return isinstance(claim, Serving) and claim.conduct.suspend
 
 
-def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+def lost(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> frozenset[InstanceKey]:
     """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
     return frozenset(
         key
@@ -66,19 +76,29 @@ def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey])
     )
 
 
-def _as_it_is(action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool) -> Renew:
-    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process last saw UP."""
+def _as_it_is(
+    action: Renew | Update | Cancel, registered: ObservedInstance | None, *, seen_up: bool
+) -> Renew:
+    """Replace an action of a suspended syncer by a renewal. A 404 registers only what this process
+    last saw UP."""
     if isinstance(action, Renew):
         return action if seen_up else replace(action, if_gone=None)
-    assert registered is not None  # only a deleting syncer cancels unlisted instances, and it is not suspended
+    assert (
+        registered is not None
+    )  # only a deleting syncer cancels unlisted instances, and it is not suspended
     returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and seen_up
     why = f"not changed, because syncer {action.syncer} is suspended"
     if_gone = registered.unchanged() if returns else None
-    return Renew(key=action.key, syncer=action.syncer, why=why, if_gone=if_gone, status=registered.status)
+    return Renew(
+        key=action.key, syncer=action.syncer, why=why, if_gone=if_gone, status=registered.status
+    )
 
 
 def _by_policy(
-    action: Renew | Update | Cancel, claim: Claim | None, registered: ObservedInstance | None, desired: Desired
+    action: Renew | Update | Cancel,
+    claim: Claim | None,
+    registered: ObservedInstance | None,
+    desired: Desired,
 ) -> Action | None:
     """Return the action that the policy allows instead; None for no action."""
     policy = _policy(claim, registered)
@@ -88,14 +108,18 @@ def _by_policy(
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
             return _created_only(action, registered, desired.wanted(action.key))
         case Cancel() if policy is not Policy.SYNC:
-            return None if registered is None or is_gone(registered) else _left_to_expire(action, registered, policy)
+            return (
+                None
+                if registered is None or is_gone(registered)
+                else _left_to_expire(action, registered, policy)
+            )
         case _:
             return action
 
 
 def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
-    """Return the policy of the spec. While the syncer is not served or its object is gone, its mark counts as well: an
-    instance that either of them never cancels is not cancelled."""
+    """Return the policy of the spec. While the syncer is not served or its object is gone, its mark
+    counts as well: an instance that either of them never cancels is not cancelled."""
     if isinstance(claim, Serving):
         return claim.conduct.policy
     marked = policy_of(registered.metadata) if registered is not None else Policy.SYNC
@@ -107,13 +131,25 @@ def _created_only(action: Update, registered: ObservedInstance, wanted: Wanted |
     """Keep only changes of the status and of our marks, unless another pod has the address."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
-    changes = tuple(c for c in action.changes if c.field == "status" or _is_mark(c.field.removeprefix("metadata.")))
+    changes = tuple(
+        c
+        for c in action.changes
+        if c.field == "status" or _is_mark(c.field.removeprefix("metadata."))
+    )
     if not changes:
         if_gone = wanted.if_gone if wanted is not None else None
-        return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
+        return Renew(
+            key=action.key,
+            syncer=action.syncer,
+            why=action.why,
+            if_gone=if_gone,
+            status=registered.status,
+        )
     marks = {key: value for key, value in action.instance.metadata.items() if _is_mark(key)}
     kept = {key: value for key, value in registered.metadata.items() if not _is_mark(key)}
-    instance = replace(registered.unchanged(), status=action.instance.status, metadata={**kept, **marks})
+    instance = replace(
+        registered.unchanged(), status=action.instance.status, metadata={**kept, **marks}
+    )
     return replace(action, instance=instance, changes=changes)
 
 
@@ -122,16 +158,25 @@ def _is_mark(key: str) -> bool:
 
 
 def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
-    """Turn the instance DOWN instead of cancelling it; from then on it is not renewed. The policy is marked in the
-    instance, because it must outlive the syncer."""
+    """Turn the instance DOWN instead of cancelling it; from then on it is not renewed. The policy
+    is marked in the instance, because it must outlive the syncer."""
     marks, status = {GONE: "true", POLICY: policy.value}, InstanceStatus.DOWN
-    pairs = [(f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()]
+    pairs = [
+        (f"metadata.{key}", registered.metadata.get(key, ""), mark) for key, mark in marks.items()
+    ]
     pairs.append(("status", registered.status.value, status.value))
     return Update(
-        instance=replace(registered.unchanged(), status=status, metadata={**registered.metadata, **marks}),
+        instance=replace(
+            registered.unchanged(), status=status, metadata={**registered.metadata, **marks}
+        ),
         syncer=action.syncer,
-        why=f"{action.why}; policy {policy} allows no cancel, so it is turned DOWN, not renewed, and expires",
-        changes=tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes),
+        why=f"{action.why}; policy {policy} allows no cancel, so it is turned DOWN, not renewed, "
+        "and expires",
+        changes=tuple(
+            Change(field=field, was=was, becomes=becomes)
+            for field, was, becomes in pairs
+            if was != becomes
+        ),
         was=registered.status,
         stored_timestamp=registered.last_dirty_timestamp,
         proof=action.proof,

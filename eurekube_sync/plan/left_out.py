@@ -1,8 +1,9 @@
 """Rules that leave wanted instances unregistered, or keep them DOWN. Pure.
 
-Within a limit, registered instances stay, and new ones follow in an order that never changes: a higher limit only adds,
-a lower one only removes, and a substitute stays until its pod ends. If a percentage comes to fewer places by itself, no
-instance is removed: only an instance whose mark names a higher limit than the spec may be."""
+Within a limit, registered instances stay, and new ones follow in an order that never changes: a
+higher limit only adds, a lower one only removes, and a substitute stays until its pod ends. If a
+percentage comes to fewer places by itself, no instance is removed: only an instance whose mark
+names a higher limit than the spec may be."""
 
 from __future__ import annotations
 
@@ -40,14 +41,22 @@ from eurekube_sync.plan.duplicates import vip_names
 
 _WHY = "a person drained an instance, and it is unknown whether it is still drained"
 HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
-"""Statuses that count in a limit: an instance that a person set OUT_OF_SERVICE may be set UP again."""
+"""Statuses that count in a limit: an instance that a person set OUT_OF_SERVICE may be set UP
+again."""
 
 
 def first_registered(desired: Desired, observed: Observed) -> Desired:
-    """Give an address that several namespaces claim, and that the cluster gave to none of them, to the first: the one
-    that is registered there, else one that could be registered now, of the older syncer first."""
+    """Give an address that several namespaces claim, and that the cluster gave to none of them, to
+    the first: the one that is registered there, else one that could be registered now, of the older
+    syncer first."""
     claims_by_bid = {
-        Bid(key, claim.syncer.ref, selected_namespace(claim.syncer), sockets_of(wanted.instance), allotted=False): claim
+        Bid(
+            key,
+            claim.syncer.ref,
+            selected_namespace(claim.syncer),
+            sockets_of(wanted.instance),
+            allotted=False,
+        ): claim
         for claim in desired.claims.values()
         if isinstance(claim, Serving)
         for key, rival in claim.rivals.items()
@@ -61,10 +70,18 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
     def would_register(bid: Bid) -> bool:
         claim = claims_by_bid[bid]
         wanted = claim.wanted_at(bid.key)
-        return wanted is not None and wanted.instance.status is InstanceStatus.UP and not claim.conduct.suspend
+        return (
+            wanted is not None
+            and wanted.instance.status is InstanceStatus.UP
+            and not claim.conduct.suspend
+        )
 
     def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-        return (observed.registered(bid.key) is None, not would_register(bid), seniority(claims_by_bid[bid]))
+        return (
+            observed.registered(bid.key) is None,
+            not would_register(bid),
+            seniority(claims_by_bid[bid]),
+        )
 
     for bid, others in across_namespaces(tuple(claims_by_bid)):
         first = min(others, key=rank)
@@ -74,13 +91,15 @@ def first_registered(desired: Desired, observed: Observed) -> Desired:
             to_read += [other.key for other in others]
     by_syncer = {bid.syncer: claim for bid, claim in claims_by_bid.items()}
     outdone = {ref: claim.outdone_by(rivals[ref]) for ref, claim in by_syncer.items()}
-    return replace(desired, claims={**desired.claims, **outdone}, to_read=(*desired.to_read, *to_read))
+    return replace(
+        desired, claims={**desired.claims, **outdone}, to_read=(*desired.to_read, *to_read)
+    )
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims, with DOWN for instances that a Pod or a Node drained whose annotation cannot be read now. All
-    others count as not drained: a missing right must not stop a rollout. A pod's mark counts under any key, because the
-    pod may have moved to another name or port."""
+    """Return the claims, with DOWN for instances that a Pod or a Node drained whose annotation
+    cannot be read now. All others count as not drained: a missing right must not stop a rollout. A
+    pod's mark counts under any key, because the pod may have moved to another name or port."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for one in observed.ours.values():
@@ -92,8 +111,13 @@ def still_drained(desired: Desired, observed: Observed) -> Desired:
     claims = dict(desired.claims)
     for ref, claim in desired.claims.items() if by_syncer else ():
         if isinstance(claim, Serving):
-            changed = {**dict(_down(claim, observed, by_pod)), **dict(_kept(claim, by_syncer.get(ref, ())))}
-            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed}) if changed else claim
+            changed = {
+                **dict(_down(claim, observed, by_pod)),
+                **dict(_kept(claim, by_syncer.get(ref, ()))),
+            }
+            claims[ref] = (
+                replace(claim, verdicts={**claim.verdicts, **changed}) if changed else claim
+            )
     return replace(desired, claims=claims) if by_syncer else desired
 
 
@@ -115,28 +139,54 @@ def _down(
             mark = ",".join(kind for kind in Kind if kind in known or kind in unknown)
             metadata = {**wanted.instance.metadata, DRAINED: mark}
             instance = replace(wanted.instance, status=InstanceStatus.DOWN, metadata=metadata)
-            yield key, replace(wanted, instance=instance, why=wanted.why if wanted.drained else _WHY, drained=True)
+            yield (
+                key,
+                replace(
+                    wanted,
+                    instance=instance,
+                    why=wanted.why if wanted.drained else _WHY,
+                    drained=True,
+                ),
+            )
 
 
-def _kept(claim: Serving, marked: Iterable[ObservedInstance]) -> Iterator[tuple[InstanceKey, Verdict]]:
-    """Keep drained instances that are not wanted now. A cancel would delete the mark, and the instance would be UP
-    again with the next ready pod, or under the pod's new key."""
+def _kept(
+    claim: Serving, marked: Iterable[ObservedInstance]
+) -> Iterator[tuple[InstanceKey, Verdict]]:
+    """Keep drained instances that are not wanted now. A cancel would delete the mark, and the
+    instance would be UP again with the next ready pod, or under the pod's new key."""
     verdicts = claim.verdicts.values()
-    drain_unknown = {pod: one.drain_unknown for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
+    drain_unknown = {
+        pod: one.drain_unknown
+        for one in verdicts
+        if isinstance(one, Leaving) and (pod := one.pod_uid)
+    }
     drain_unknown |= {
-        pod: one.drain_unknown for one in verdicts if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))
+        pod: one.drain_unknown
+        for one in verdicts
+        if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))
     }
     for registered in marked:
         verdict = claim.verdicts.get(registered.key)
         leaving = verdict if isinstance(verdict, Leaving) else None
-        doubts = leaving.drain_unknown if leaving else drain_unknown.get(pod_uid_of(registered) or "", frozenset())
+        doubts = (
+            leaving.drain_unknown
+            if leaving
+            else drain_unknown.get(pod_uid_of(registered) or "", frozenset())
+        )
         if not isinstance(verdict, Wanted | Taken) and _drained_unknown([registered], doubts):
             why = f"{leaving.why}; {_WHY}" if leaving else _WHY
-            yield registered.key, Kept(why=why, host=registered.instance.ip_addr, port=registered.instance.main_port)
+            yield (
+                registered.key,
+                Kept(why=why, host=registered.instance.ip_addr, port=registered.instance.main_port),
+            )
 
 
-def _drained_unknown(those: Iterable[ObservedInstance], drain_unknown: Collection[Kind]) -> frozenset[Kind]:
-    """Return the kinds that the marks of instances that are not UP name, and that cannot be read now."""
+def _drained_unknown(
+    those: Iterable[ObservedInstance], drain_unknown: Collection[Kind]
+) -> frozenset[Kind]:
+    """Return the kinds that the marks of instances that are not UP name, and that cannot be read
+    now."""
     marked = [_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
     return frozenset(drain_unknown).intersection(frozenset().union(*marked))
 
@@ -147,7 +197,8 @@ def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:
 
 
 def within_limits(desired: Desired, observed: Observed) -> Desired:
-    """Apply the syncers' limits; a claim without a limit, or of a suspended syncer, stays as it is."""
+    """Apply the syncers' limits; a claim without a limit, or of a suspended syncer, stays as it
+    is."""
     to_read: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
     callers = cache(lambda: _Callers(observed))
@@ -159,9 +210,13 @@ def within_limits(desired: Desired, observed: Observed) -> Desired:
     if not limited:
         return desired
     owners = desired.wanted_by.items()  # a key that one syncer leaves out another may want
-    wanted_by = {key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)}
+    wanted_by = {
+        key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)
+    }
     claims = {**desired.claims, **limited}
-    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read))
+    return replace(
+        desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read)
+    )
 
 
 @dataclass(slots=True)
@@ -203,9 +258,14 @@ class _Contenders:
 
 
 def _choose(
-    claim: Serving, limit: Limit, observed: Observed, callers: Callable[[], _Callers], held: Collection[InstanceKey]
+    claim: Serving,
+    limit: Limit,
+    observed: Observed,
+    callers: Callable[[], _Callers],
+    held: Collection[InstanceKey],
 ) -> tuple[Serving, list[InstanceKey]]:
-    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be kept."""
+    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be
+    kept."""
     ready = _in_order(claim, observed)
     contenders = _Contenders()
     for key in ready:
@@ -216,7 +276,14 @@ def _choose(
     chosen = _chosen(contenders, places, len(ready), _kept_beside(claim, observed, held))
     # A syncer with limit 0 has no instance, not even an unread one.
     admitted = {*contenders.staying, *contenders.unread, *chosen} if limit.value else set()
-    note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
+    note = _note(
+        limit,
+        places,
+        ready=len(ready),
+        others=others,
+        admitted=len(admitted),
+        vip=claim.vip_address,
+    )
 
     able = set(ready)
     left_out: dict[InstanceKey, OverLimit] = {}
@@ -246,7 +313,8 @@ def _in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
 
 
 def _pods_of(claim: Serving) -> int:
-    """Count the endpoints, ready or not, of which a percentage is meant: all but those that terminate."""
+    """Count the endpoints, ready or not, of which a percentage is meant: all but those that
+    terminate."""
     leaving = claim.of(Leaving).values()
     return len(claim.wanted) + sum(not verdict.terminating for verdict in leaving)
 
@@ -262,7 +330,9 @@ def _kept_beside(claim: Serving, observed: Observed, held: Iterable[InstanceKey]
     return count
 
 
-def _chosen(contenders: _Contenders, places: int | None, ready: int, kept: int) -> list[InstanceKey]:
+def _chosen(
+    contenders: _Contenders, places: int | None, ready: int, kept: int
+) -> list[InstanceKey]:
     """Return the endpoints that get the places left by those that stay. `places` None: there is one
     for each of the `ready`. The `kept` instances of other endpoints keep only newcomers out."""
     free = ready if places is None else max(0, places - len(contenders.staying))
@@ -278,12 +348,25 @@ def _has_place(key: InstanceKey, observed: Observed) -> bool:
     return registered is not None and registered.status in HAS_PLACE
 
 
-def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
+def _note(
+    limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str
+) -> str:
     if limit.measure is Measure.SHARE:
-        beside = f"beside {counted(others, 'other UP instance')}" if others else "while no other instance is UP"
-        return f"{limit} of VIP {vip} allows {'all' if places is None else places} {beside}: registers {admitted}"
+        beside = (
+            f"beside {counted(others, 'other UP instance')}"
+            if others
+            else "while no other instance is UP"
+        )
+        return (
+            f"{limit} of VIP {vip} allows {'all' if places is None else places} {beside}: "
+            f"registers {admitted}"
+        )
     allows = f" allows {places}" if limit.measure is Measure.PODS and places is not None else ""
-    registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}" if ready else "no endpoint is ready"
+    registers = (
+        f"registers {admitted} of {counted(ready, 'ready endpoint')}"
+        if ready
+        else "no endpoint is ready"
+    )
     return f"limit {limit}{allows}: {registers}"
 
 
@@ -292,7 +375,11 @@ class _Callers:
 
     def __init__(self, observed: Observed) -> None:
         registered = chain(observed.ours.items(), observed.others.items())
-        self._vips = {key: one.instance.vip_address for key, one in registered if one.status is InstanceStatus.UP}
+        self._vips = {
+            key: one.instance.vip_address
+            for key, one in registered
+            if one.status is InstanceStatus.UP
+        }
         self._counts = Counter(self._vips.values())
         self._by_syncer = observed.keys_by_syncer
         self._by_name: dict[str, list[str]] = {}
@@ -301,8 +388,15 @@ class _Callers:
                 self._by_name.setdefault(name, []).append(vip)
 
     def others(self, claim: Serving) -> int:
-        """Count the UP instances under any VIP of the claim that are neither its own nor about to be."""
-        names = {name for wanted in claim.wanted.values() for name in vip_names(wanted.instance.vip_address)}
+        """Count the UP instances under any VIP of the claim that are neither its own nor about to
+        be."""
+        names = {
+            name
+            for wanted in claim.wanted.values()
+            for name in vip_names(wanted.instance.vip_address)
+        }
         vips = {vip for name in names for vip in self._by_name.get(name, ())}
         own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}
-        return sum(self._counts[vip] for vip in vips) - sum(self._vips.get(key) in vips for key in own)
+        return sum(self._counts[vip] for vip in vips) - sum(
+            self._vips.get(key) in vips for key in own
+        )

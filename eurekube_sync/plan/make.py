@@ -1,8 +1,8 @@
 """Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> claims and plan.
 
-Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka cannot be read,
-`plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The brake comes later, because it weighs
-the finished plan."""
+Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka
+cannot be read, `plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The
+brake comes later, because it weighs the finished plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
+from eurekube_sync.plan.duplicates import (
+    beside_its_own,
+    duplicate,
+    to_give_way_to,
+    unreached_by_callers,
+)
 from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_alone import left_alone
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
@@ -33,17 +38,23 @@ LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (
 
 
 def draft(
-    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+    desired: Desired,
+    observed: Observed,
+    last_up: Collection[InstanceKey],
+    earlier: EarlierPlan | None = None,
 ) -> tuple[Desired, Plan]:
-    """Return the claims with limits applied, and their plan before the brake. `last_up` are the instances
-    that this process last saw UP; `earlier` keeps the plan of the previous pass."""
+    """Return the claims with limits applied, and their plan before the brake. `last_up` are the
+    instances that this process last saw UP; `earlier` keeps the plan of the previous pass."""
     for rule in LEFT_OUT:
         desired = rule(desired, observed)
     return desired, plan_for(desired, observed, last_up, earlier)
 
 
 def plan_for(
-    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+    desired: Desired,
+    observed: Observed,
+    last_up: Collection[InstanceKey],
+    earlier: EarlierPlan | None = None,
 ) -> Plan:
     """Return the plan without the changes that the instances' syncers forbid."""
     return left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
@@ -55,26 +66,35 @@ def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None 
     if again := earlier.plan(desired, observed):
         return again
     selves = to_give_way_to(desired, observed)
-    found = [*_of_registered(desired, observed, selves, earlier), *_of_missing(desired, observed, selves)]
+    found = [
+        *_of_registered(desired, observed, selves, earlier),
+        *_of_missing(desired, observed, selves),
+    ]
     return earlier.planned([*found, *_make_sure(desired, observed)], desired, observed)
 
 
 def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
     unread = observed.unread[key]
-    return Blocked(key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late)
+    return Blocked(
+        key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late
+    )
 
 
 def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan without failed reads,
-    has."""
+    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan
+    without failed reads, has."""
     unread = (observed.ours.keys() & observed.unread.keys()) - {one.key for one in plan.blocked}
-    left = (_unread_again(one.key, one.syncer, observed) for one in otherwise.changes if one.key in unread)
+    left = (
+        _unread_again(one.key, one.syncer, observed)
+        for one in otherwise.changes
+        if one.key in unread
+    )
     return sorted_plan(plan.actions, (*plan.blocked, *left))
 
 
 def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
-    """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a 404 it registers
-    again what is certainly wanted, or what this process last saw UP."""
+    """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a
+    404 it registers again what is certainly wanted, or what this process last saw UP."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
@@ -84,7 +104,9 @@ def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
             up = wanted.instance.status is InstanceStatus.UP
             returns = up and (sure or key in last_up)
             why = f"Eureka could not be read; {wanted.why}"
-            renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
+            renewals.append(
+                Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None)
+            )
     return sorted_plan(renewals)
 
 
@@ -94,15 +116,21 @@ def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
 
 
 def _of_registered(
-    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance], earlier: EarlierPlan
+    desired: Desired,
+    observed: Observed,
+    selves: Mapping[InstanceKey, ObservedInstance],
+    earlier: EarlierPlan,
 ) -> Iterator[Action | Blocked]:
     claims = desired.claims.values()
-    in_doubt = any(isinstance(one, NotServed) or (isinstance(one, Serving) and one.keeps_any) for one in claims)
+    in_doubt = any(
+        isinstance(one, NotServed) or (isinstance(one, Serving) and one.keeps_any) for one in claims
+    )
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
             why = (
-                f"syncer {holder} is older and has the address, and keeps it although that syncer cannot be served now"
+                f"syncer {holder} is older and has the address, and keeps it although that "
+                "syncer cannot be served now"
             )
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
@@ -113,8 +141,8 @@ def _of_registered(
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """Return the older syncer of an instance that a younger one must not take over, because the older may be served
-    again."""
+    """Return the older syncer of an instance that a younger one must not take over, because the
+    older may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
     held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))
@@ -126,11 +154,15 @@ def _of_missing(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
     """Register the wanted instances that are not registered, unless something prevents it."""
-    reading = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods}
+    reading = {
+        ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods
+    }
     unseen = {  # syncer and pod of the instances that are kept because a Service has no slices
         (syncer_of(one), pod_uid_of(one))
         for one in (observed.ours.values() if reading else ())
-        if (ref := syncer_of(one)) in reading and pod_uid_of(one) and reading[ref].keeps_until_pod_gone(one)
+        if (ref := syncer_of(one)) in reading
+        and pod_uid_of(one)
+        and reading[ref].keeps_until_pod_gone(one)
     }
     for key, syncer in desired.wanted_by.items():
         if key in observed.ours or (wanted := desired.wanted(key)) is None:
@@ -141,12 +173,15 @@ def _of_missing(
             one = observed.others[key]
             whose = "an instance without an owner"
             if owner := one.metadata.get(OWNER):
-                whose = f"another installation's instance (owner {owner}, syncer {syncer_of(one) or 'unknown'})"
+                whose = (
+                    f"another installation's instance (owner {owner}, syncer "
+                    f"{syncer_of(one) or 'unknown'})"
+                )
             why = f"{whose} is registered with the id that ours needs"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
-            # An endpoint that was never ready is not registered. Neither is one that an older syncer, or a missing
-            # slice, may already have registered under another key.
+            # An endpoint that was never ready is not registered. Neither is one that an older
+            # syncer, or a missing slice, may already have registered under another key.
             comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
             comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
             if key in selves:
@@ -160,8 +195,9 @@ def _of_missing(
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
-    """Cancel what a deleting syncer could have registered since the list was made, unless it is another owner's. An
-    heir that could not be read may have registered it as well, so then nothing is cancelled, and the deletion waits."""
+    """Cancel what a deleting syncer could have registered since the list was made, unless it is
+    another owner's. An heir that could not be read may have registered it as well, so then nothing
+    is cancelled, and the deletion waits."""
     heirs = desired.heirs
     written: dict[InstanceKey, Deleting] = {}
     for claim in desired.claims.values():

@@ -1,4 +1,5 @@
-"""The plan as a value: the sorted actions of a pass, the changes that are blocked, and the checksum of its removals."""
+"""The plan as a value: the sorted actions of a pass, the changes that are blocked, and the checksum
+of its removals."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Obstacle(StrEnum):
     """What prevents a change."""
 
     TAKEN = "Taken"  # another owner's instance has the id that ours needs
-    DUPLICATE = "Duplicate"  # the pod registers itself under its own id, because its image still has a Eureka client
+    # The pod registers itself under its own id, because its image still has a Eureka client
+    DUPLICATE = "Duplicate"
     UNREAD = "Unread"
 
 
@@ -63,13 +65,16 @@ class Plan:
 
     @property
     def removals(self) -> tuple[Update | Cancel, ...]:
-        """The actions that take an UP instance from callers: cancels of UP instances, and changes from UP to DOWN."""
+        """The actions that take an UP instance from callers: cancels of UP instances, and changes
+        from UP to DOWN."""
         return tuple(a for a in self.changes if isinstance(a, Update | Cancel) and removes(a))
 
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
         """The keys to read uncached before anything is changed."""
-        in_the_way = tuple(key for b in self.blocked if b.other for key in dict.fromkeys((b.key, b.other)))
+        in_the_way = tuple(
+            key for b in self.blocked if b.other for key in dict.fromkeys((b.key, b.other))
+        )
         return tuple(action.key for action in self.changes) + in_the_way
 
     @property
@@ -82,7 +87,8 @@ _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
-    """Return the actions as a plan: renewals, registrations, updates, changes from UP to DOWN, cancels."""
+    """Return the actions as a plan: renewals, registrations, updates, changes from UP to DOWN,
+    cancels."""
     parts: tuple[list[Action], ...] = ([], [], [], [], [])
     for action in actions:
         to_down = isinstance(action, Update) and removes(action)
@@ -94,13 +100,15 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
 
 
 def removal_id(actions: Iterable[Action]) -> str:
-    """Return a checksum of the removals: the same set gives the same 12 hex digits, whatever else the pass does."""
+    """Return a checksum of the removals: the same set gives the same 12 hex digits, whatever else
+    the pass does."""
     lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if removes(action))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
-    """Return the plan with the removals of these keys replaced by renewals, which keep status and lease."""
+    """Return the plan with the removals of these keys replaced by renewals, which keep status and
+    lease."""
     if not reasons:
         return plan
     actions = (

@@ -28,7 +28,12 @@ class Case:
 
 def manifest_of(spec: Any) -> dict[str, Any]:
     """A EurekaSyncer with that spec."""
-    return {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "case"}, "spec": spec}
+    return {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": "case"},
+        "spec": spec,
+    }
 
 
 def syncer_cases() -> list[Case]:
@@ -48,7 +53,8 @@ def syncer_cases() -> list[Case]:
 
 
 def released_cases() -> list[Case]:
-    """What the CRD of each release accepts, by the name of the release and the case: see CONTRIBUTING."""
+    """What the CRD of each release accepts, by the name of the release and the case: see
+    CONTRIBUTING."""
     cases = []
     for file in sorted(RELEASED.glob("*.yaml")):
         (document,) = read_documents(file.read_text(encoding="utf-8"), file=file.name)

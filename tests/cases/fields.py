@@ -1,9 +1,11 @@
-"""The table of what a syncer can say: a row per field and case, a cluster's objects in, Eureka's instances out.
+"""The table of what a syncer can say: a row per field and case, a cluster's objects in, Eureka's
+instances out.
 
-The rows are in `fields.yaml`, written to be read. Here they become objects of a Kubernetes API, embedded or real, and
-what a pass makes of them becomes text again. What a row leaves out is the standard world: the syncer selects
-`app: rating`; the one Service `rating` has the port `http` (80 to the containers' `http`); two ready pods `rating-1`
-and `rating-2` stand at 10.0.0.1 and 10.0.0.2 on the node `node-a`, with the container port `http` 8080.
+The rows are in `fields.yaml`, written to be read. Here they become objects of a Kubernetes API,
+embedded or real, and what a pass makes of them becomes text again. What a row leaves out is the
+standard world: the syncer selects `app: rating`; the one Service `rating` has the port `http` (80
+to the containers' `http`); two ready pods `rating-1` and `rating-2` stand at 10.0.0.1 and 10.0.0.2
+on the node `node-a`, with the container port `http` 8080.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id
 from eurekube_sync.model.ports import Cluster, EndpointsSource
@@ -62,8 +71,8 @@ class Row:
     instances: list[Json]
     leaving: list[str]
     eureka: list[str]
-    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer, also with a policy; `dc-1` for one of the data
-    centre's, and `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
+    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer, also with a policy; `dc-1` for
+    one of the data centre's, and `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
     plan: Mapping[str, list[str]] | None
     """What a pass would do, and what the brake holds; None where the row does not ask."""
     deleted: list[str]
@@ -93,7 +102,17 @@ def _row(item: Json) -> Row:
     if "spec" in item:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
-    known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
+    known = {
+        "field",
+        "name",
+        "spec",
+        "source",
+        "instances",
+        "leaving",
+        "reason",
+        "message",
+        *_STANDARD,
+    }
     known |= {"eureka", "plan", "deleted", "in", "allow"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
@@ -124,14 +143,24 @@ def create(row: Row, send: Send, namespace: str) -> None:
         send(
             "POST",
             "/api/v1/nodes",
-            {"metadata": {"name": name, "labels": _node_labels(node), "annotations": node.get("annotations", {})}},
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": _node_labels(node),
+                    "annotations": node.get("annotations", {}),
+                }
+            },
         )
         send("PATCH", f"/api/v1/nodes/{name}/status", {"status": _node_status(node)})
     for service in row.given["services"]:
         made = _service(service)
         send("POST", f"{core}/services", made)
         if "status" in service:
-            send("PATCH", f"{core}/services/{made['metadata']['name']}/status", {"status": service["status"]})
+            send(
+                "PATCH",
+                f"{core}/services/{made['metadata']['name']}/status",
+                {"status": service["status"]},
+            )
     for endpoints in row.given["endpoints"]:
         send("POST", f"{core}/endpoints", endpoints)
     for piece in row.given["slices"]:
@@ -148,7 +177,10 @@ def create(row: Row, send: Send, namespace: str) -> None:
         body = {
             "apiVersion": "eurekube.io/v1",
             "kind": "EurekaSyncer",
-            "metadata": {"name": name, "finalizers": [CLEANUP_FINALIZER] if name in row.deleted else []},
+            "metadata": {
+                "name": name,
+                "finalizers": [CLEANUP_FINALIZER] if name in row.deleted else [],
+            },
             "spec": {**spec, "selector": selector},
         }
         syncers = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers"
@@ -163,25 +195,38 @@ def _there(row: Row, namespace: str) -> str:
 
 
 def _named(name: str, namespace: str) -> str:
-    """A namespace of the table, by its name in the cluster, where each row has a namespace of its own."""
+    """A namespace of the table, by its name in the cluster, where each row has a namespace of its
+    own."""
     return {"own": namespace, _OTHER: f"{namespace}-other"}.get(name, name)
 
 
 def remove(row: Row, send: Send, namespace: str) -> None:
-    """Takes away what would stand in another row's way: nodes, and the addresses and node ports of Services."""
+    """Takes away what would stand in another row's way: nodes, and the addresses and node ports of
+    Services."""
     for node in row.given["nodes"]:
         send("DELETE", f"/api/v1/nodes/{node['name']}", None)
     for service in row.given["services"]:
-        send("DELETE", f"/api/v1/namespaces/{_there(row, namespace)}/services/{service['metadata']['name']}", None)
+        send(
+            "DELETE",
+            f"/api/v1/namespaces/{_there(row, namespace)}/services/{service['metadata']['name']}",
+            None,
+        )
 
 
 def look(cluster: Cluster, namespace: str, row: Row | None = None) -> Desired:
     """What a pass makes of the cluster now, with what stands in Eureka."""
-    allowed = frozenset((_named(own, namespace), _named(other, namespace)) for own, other in (row.allow if row else ()))
+    allowed = frozenset(
+        (_named(own, namespace), _named(other, namespace))
+        for own, other in (row.allow if row else ())
+    )
     scope = Scope(namespaces=frozenset({namespace}), allowed=allowed)
     identity = cluster.identity()
     assert not isinstance(identity, Unknown), identity
-    listed = {one.key: one for one in (_standing(row, namespace) if row else ()) if NAMING.ownership.holds(one)}
+    listed = {
+        one.key: one
+        for one in (_standing(row, namespace) if row else ())
+        if NAMING.ownership.holds(one)
+    }
     naming = replace(NAMING, listed=listed)
     return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), naming, scope)
 
@@ -194,7 +239,9 @@ def instances_of(desired: Desired) -> list[Instance]:
 
 def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     """In which ways the claims are not what the row says; none when they are."""
-    registry = observe(Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope(), asked=0)
+    registry = observe(
+        Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope(), asked=0
+    )
     desired = warned(within_limits(desired, registry), registry)
     found = [_shown(instance) for instance in instances_of(desired)]
     expected = [{"status": "UP", **instance} for instance in row.instances]
@@ -202,12 +249,20 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     if len(found) != len(expected):
         faults.append(f"{len(found)} instances, not {len(expected)}: {found}")
     for one, other in zip(found, expected, strict=False):
-        faults += [f"{key}: {one.get(key)!r}, not {value!r}" for key, value in other.items() if one.get(key) != value]
-    claims = {ref.name: claim for ref, claim in desired.claims.items() if ref.namespace == namespace}
+        faults += [
+            f"{key}: {one.get(key)!r}, not {value!r}"
+            for key, value in other.items()
+            if one.get(key) != value
+        ]
+    claims = {
+        ref.name: claim for ref, claim in desired.claims.items() if ref.namespace == namespace
+    }
     for name in {*row.reasons, *claims}:
         reason = _reason(claims[name]) if name in claims else "no claim"
         if reason != row.reasons.get(name, ""):
-            faults.append(f"syncer {name}: {reason or 'served'}, not {row.reasons.get(name) or 'served'}")
+            faults.append(
+                f"syncer {name}: {reason or 'served'}, not {row.reasons.get(name) or 'served'}"
+            )
     serving = [claim for claim in claims.values() if isinstance(claim, Serving)]
     leaving = sorted(_place(key) for claim in serving for key in claim.of(Leaving))
     if leaving != sorted(row.leaving):
@@ -226,7 +281,9 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
         place, status, policy = (*rest.split(" "), "", "", "")[:3]
         address, _, port = (place or f"192.0.2.{number}:8080").rpartition(":")
         ours = not syncer.startswith("dc")
-        id_ = instance_id(owner="fields", namespace=namespace, app="rating", address=address, port=int(port))
+        id_ = instance_id(
+            owner="fields", namespace=namespace, app="rating", address=address, port=int(port)
+        )
         marks = NAMING.ownership.marked({}, SyncerRef(namespace, syncer), None)
         yield ObservedInstance(
             instance=Instance(
@@ -287,7 +344,9 @@ def _shown(instance: Instance) -> Json:
         "vipAddress": instance.vip_address,
         "secureVipAddress": instance.secure_vip_address,
         "status": instance.status.value,
-        "metadata": {key: text for key, text in instance.metadata.items() if not key.startswith(_OUR_MARKS)},
+        "metadata": {
+            key: text for key, text in instance.metadata.items() if not key.startswith(_OUR_MARKS)
+        },
         "syncer": instance.metadata["eurekube.syncer"].partition("/")[2],
         "homePageUrl": instance.home_page_url,
         "statusPageUrl": instance.status_page_url,
@@ -302,11 +361,17 @@ def _service(service: Json) -> Json:
         **service.get("spec", {}),
     }
     metadata = {"labels": {"app": "rating"}, **service["metadata"]}
-    return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value is not None}}
+    return {
+        "metadata": metadata,
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
 
 
 def _pod(pod: Json) -> Json:
-    ports = [{"name": name, "containerPort": number} for name, number in pod.get("ports", {"http": 8080}).items()]
+    ports = [
+        {"name": name, "containerPort": number}
+        for name, number in pod.get("ports", {"http": 8080}).items()
+    ]
     return {
         "metadata": {
             "name": pod["name"],
@@ -317,7 +382,9 @@ def _pod(pod: Json) -> Json:
             "nodeName": pod.get("node", "node-a"),
             "containers": [{"name": "app", "image": "example.invalid/app:1", "ports": ports}],
             "terminationGracePeriodSeconds": 300,
-            "readinessGates": [{"conditionType": "eurekube.io/registered"}] if "containers_ready" in pod else [],
+            "readinessGates": [{"conditionType": "eurekube.io/registered"}]
+            if "containers_ready" in pod
+            else [],
         },
     }
 
@@ -330,7 +397,10 @@ def _pod_status(pod: Json) -> Json:
         "podIPs": [{"ip": address} for address in addresses],
         "conditions": [
             {"type": "Ready", "status": str(pod.get("ready", True))},
-            {"type": "ContainersReady", "status": str(pod.get("containers_ready", pod.get("ready", True)))},
+            {
+                "type": "ContainersReady",
+                "status": str(pod.get("containers_ready", pod.get("ready", True))),
+            },
         ],
     }
 

@@ -1,7 +1,7 @@
 """Writes down what the CRD of a release accepts: `python -m tests.cases.release 0.1.0`.
 
-A later CRD has to accept all of it. A stored syncer that it refused would be stuck before Kubernetes 1.30: the API
-server would take no write of its finalizer or status.
+A later CRD has to accept all of it. A stored syncer that it refused would be stuck before
+Kubernetes 1.30: the API server would take no write of its finalizer or status.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import pytest
 
 from tests.command.program import IDS, Program, rating
 
-# A shell starts background programs with SIGINT ignored, and the tests' programs would inherit that.
+# A shell starts background programs with SIGINT ignored, and the tests' programs would inherit
+# that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

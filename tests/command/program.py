@@ -28,8 +28,13 @@ LONG_SECONDS = 300.0
 """A process that still runs then never ends, even on the busiest machine."""
 PIPE_BYTES = 1 << 20
 """The output that a process may write before somebody reads it. With a full pipe it would block."""
-PLANTED_SYNCER = {**SYNCER, "spec": {**SYNCER["spec"], "metadata": {"user.password": planted.METADATA_PASSWORD}}}
-WEB_PAGE = Response(status=200, body=b"<html><body>please log in</body></html>", content_type="text/html")
+PLANTED_SYNCER = {
+    **SYNCER,
+    "spec": {**SYNCER["spec"], "metadata": {"user.password": planted.METADATA_PASSWORD}},
+}
+WEB_PAGE = Response(
+    status=200, body=b"<html><body>please log in</body></html>", content_type="text/html"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +50,14 @@ class Ended:
     @property
     def sentences(self) -> list[str]:
         """The messages for a person: the report's `!` lines, and errors on stderr."""
-        marked = [line.removeprefix("! ") for line in self.out.splitlines() if line.startswith("! ")]
-        return marked + [line for line in self.err.splitlines() if line.startswith(("Error: ", "Internal error: "))]
+        marked = [
+            line.removeprefix("! ") for line in self.out.splitlines() if line.startswith("! ")
+        ]
+        return marked + [
+            line
+            for line in self.err.splitlines()
+            if line.startswith(("Error: ", "Internal error: "))
+        ]
 
     @property
     def sentence(self) -> str:
@@ -65,11 +76,16 @@ class Program:
     eureka_url: str = ""
 
     def environment(self, **variables: str | None) -> dict[str, str]:
-        """The variables of a process: its servers and its owner, and no others of ours. None removes one."""
+        """The variables of a process: its servers and its owner, and no others of ours. None
+        removes one."""
         url = self.eureka_url or self.playground.eureka_url
         logs_in = any("EUREKA_USERNAME" in name or "EUREKA_PASSWORD" in name for name in variables)
         given = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))
+            },
             "EUREKUBE_SYNC_OWNER": story.OWNER,
             "EUREKUBE_SYNC_EUREKA_URL": url if logs_in else planted.with_login(url),
             "EUREKUBE_SYNC_EUREKA_BATCH": "off",  # so that each call is for one instance
@@ -145,20 +161,30 @@ class Program:
         return self.kubeconfig(clusters=[{"name": "embedded", "cluster": {"server": server}}])
 
     def status(self, id_: str = IDS[0], app: str = "RATING") -> str | None:
-        """The status of an instance in Eureka, by an uncached read. None means that it is not there."""
-        request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
+        """The status of an instance in Eureka, by an uncached read. None means that it is not
+        there."""
+        request = Request(
+            method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"}
+        )
         answer = self.playground.eureka.handle(request)
-        return str(yaml.safe_load(answer.body)["instance"]["status"]) if answer.status == 200 else None
+        return (
+            str(yaml.safe_load(answer.body)["instance"]["status"]) if answer.status == 200 else None
+        )
 
     def conditions(self, syncer: str) -> dict[str, tuple[str, str]]:
         """Status and reason of each condition of a syncer."""
         _, document = self.playground.kubernetes.call("GET", f"{SYNCERS}/{syncer}")
-        return {c["type"]: (c["status"], c["reason"]) for c in document.get("status", {}).get("conditions", ())}
+        return {
+            c["type"]: (c["status"], c["reason"])
+            for c in document.get("status", {}).get("conditions", ())
+        }
 
     def events(self, syncer: str) -> set[str]:
         """The reasons of all events of a syncer."""
         _, document = self.playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
-        return {item["reason"] for item in document["items"] if item["involvedObject"]["name"] == syncer}
+        return {
+            item["reason"] for item in document["items"] if item["involvedObject"]["name"] == syncer
+        }
 
     @contextmanager
     def eureka_behind(self, proxy: Callable[[Request, Handler], Response]) -> Iterator[None]:
@@ -211,7 +237,9 @@ def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
         story.prepare(playground)
         playground.create(PLANTED_SYNCER)
         for number in range(2, pods):
-            playground.create_pod("rating", f"rating-{number + 1}", f"10.0.0.{number + 1}", {"app": "rating"})
+            playground.create_pod(
+                "rating", f"rating-{number + 1}", f"10.0.0.{number + 1}", {"app": "rating"}
+            )
         yield Program(playground=playground, folder=folder)
 
 

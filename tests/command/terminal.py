@@ -18,8 +18,8 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 def at_terminal(
     program: Program, *arguments: str, columns: int, progress: bool = True, **variables: str
 ) -> tuple[int, str]:
-    """Run the command at a terminal with this many columns; returns its exit code and output. Without `progress`,
-    stderr is dropped, to which a slow machine adds lines."""
+    """Run the command at a terminal with this many columns; returns its exit code and output.
+    Without `progress`, stderr is dropped, to which a slow machine adds lines."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(

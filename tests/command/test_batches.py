@@ -1,5 +1,5 @@
-"""`--eureka-batch` as a user meets it: used by itself where it is safe, in a dry run, switched off, and in
-keepalive."""
+"""`--eureka-batch` as a user meets it: used by itself where it is safe, in a dry run, switched off,
+and in keepalive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.command.program import Program
 
 @pytest.mark.parametrize("command", ["run", "keepalive"])
 def test_by_default_a_single_server_takes_batches(settled: Program, command: str) -> None:
-    """The pass makes a list and the probe, a batch for an absent instance, and one with the renewals."""
+    """The pass makes a list and the probe, a batch for an absent instance, and one with the
+    renewals."""
     ended = settled.command(command, "--verbose", EUREKUBE_SYNC_EUREKA_BATCH=None)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert "2 renewed" in ended.out
@@ -28,8 +29,13 @@ def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) ->
     assert "batches" not in ended.out + ended.err
     assert ended.eureka == {"GET": 2}
     told = settled.run("--dry-run", "--eureka-batch", "auto", "--verbose").err
-    assert "Renewals go to the Eureka server in batches of 250: --eureka-url names every server." in told
-    found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)["eurekaBatch"]
+    assert (
+        "Renewals go to the Eureka server in batches of 250: --eureka-url names every server."
+        in told
+    )
+    found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)[
+        "eurekaBatch"
+    ]
     assert found == {
         "enabled": True,
         "why": "Renewals go to the Eureka server in batches of 250: --eureka-batch is on.",
@@ -57,7 +63,10 @@ def test_a_load_balancer_ends_as_plain_renewals(settled: Program) -> None:
     assert ended.code == ExitCode.OK, ended.out + ended.err
     told = json.loads(ended.out)
     assert not told["eurekaBatch"]["enabled"]
-    assert f"{url} replicates to http://eureka-2:8761/eureka, which --eureka-url does not name" in ended.err
+    assert (
+        f"{url} replicates to http://eureka-2:8761/eureka, which --eureka-url does not name"
+        in ended.err
+    )
     assert "s3cr3t" not in ended.out + ended.err
     assert "2 renewed" in told["summary"]
 

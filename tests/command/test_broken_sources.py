@@ -1,5 +1,5 @@
-"""Incomplete sources, through whole passes: lists that break off or are truncated. No instance is removed because of
-what they lack."""
+"""Incomplete sources, through whole passes: lists that break off or are truncated. No instance is
+removed because of what they lack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ EXPIRED = Response(status=410, body=b'{"kind":"Status","reason":"Expired","messa
 SLICE = {
     "apiVersion": "discovery.k8s.io/v1",
     "kind": "EndpointSlice",
-    "metadata": {"name": "a-first", "namespace": "rating", "labels": {"kubernetes.io/service-name": "rating"}},
+    "metadata": {
+        "name": "a-first",
+        "namespace": "rating",
+        "labels": {"kubernetes.io/service-name": "rating"},
+    },
     "addressType": "IPv4",
     "ports": [{"name": "http", "port": 8080}],
     "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": True}}],
@@ -54,8 +58,8 @@ def in_pages(answer: Response | None, *, times: int = 1000) -> Proxy:
 
 @pytest.fixture
 def paged(program: Program) -> Iterator[Program]:
-    """Three instances. The first page of slices has one of them, and the second page has the others. In the end all are
-    UP."""
+    """Three instances. The first page of slices has one of them, and the second page has the
+    others. In the end all are UP."""
     status, _ = program.playground.kubernetes.call(
         "POST", "/apis/discovery.k8s.io/v1/namespaces/rating/endpointslices", SLICE
     )
@@ -67,8 +71,8 @@ def paged(program: Program) -> Iterator[Program]:
 
 @pytest.mark.parametrize("name", SECOND_PAGES)
 def test_a_list_whose_second_page_fails_removes_nothing(paged: Program, name: str) -> None:
-    """The second page expires, fails or is cut. Instances that only it has are renewed, and the condition says why.
-    After a complete list, all is in sync."""
+    """The second page expires, fails or is cut. Instances that only it has are renewed, and the
+    condition says why. After a complete list, all is in sync."""
     answer, code, reason = SECOND_PAGES[name]
     with paged.kubernetes_behind(in_pages(answer)) as kubeconfig:
         ended = paged.run("--kubeconfig", kubeconfig)
@@ -89,7 +93,8 @@ def test_a_list_that_expires_once_is_started_again(paged: Program) -> None:
 
 
 def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
-    """The object of an endpoints controller. `truncated` means that it stopped at 1000 addresses."""
+    """The object of an endpoints controller. `truncated` means that it stopped at 1000
+    addresses."""
     annotations = {"endpoints.kubernetes.io/over-capacity": "truncated"} if truncated else {}
     ports = [{"name": "http", "port": 8080}]
     subset = {"addresses": [{"ip": address} for address in addresses], "ports": ports}
@@ -97,7 +102,9 @@ def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("truncated", [True, False])
-def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Program, truncated: bool) -> None:
+def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(
+    program: Program, truncated: bool
+) -> None:
     """Endpoints that were cut at 1000 addresses prove no removal. Complete ones do."""
     kubernetes = program.playground.kubernetes
     for name in ("rating-headless", "rating-metrics"):
@@ -117,15 +124,18 @@ def test_truncated_endpoints_do_not_prove_that_an_address_is_gone(program: Progr
     assert (ended.eureka["DELETE"], ended.eureka["PUT"]) == (0, 2), ended.out
     assert program.status(IDS[1]) == "UP"
     assert program.conditions("rating")["Synced"] == ("Unknown", "EndpointsTruncated")
-    assert kubernetes.call("PATCH", f"{path}/rating", {**whole, "metadata": {"annotations": None}})[0] == 200
+    assert (
+        kubernetes.call("PATCH", f"{path}/rating", {**whole, "metadata": {"annotations": None}})[0]
+        == 200
+    )
     ended = program.run("--endpoints-source", "endpoints")
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert program.conditions("rating")["Synced"] == ("True", "InSync")
 
 
 def test_a_restarted_eureka_that_refuses_lists_gets_its_instances_again(program: Program) -> None:
-    """It answers lists with 403, and takes writes. A renewal with a 404 registers the instance, and nothing is removed
-    until Eureka can be listed."""
+    """It answers lists with 403, and takes writes. A renewal with a 404 registers the instance, and
+    nothing is removed until Eureka can be listed."""
     assert program.run().code == ExitCode.OK
     for id_ in IDS:
         path = f"/eureka/apps/RATING/{id_}"

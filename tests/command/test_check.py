@@ -1,4 +1,5 @@
-"""`check`: it finds each planted fault with its reason and grade, and finds nothing without a fault."""
+"""`check`: it finds each planted fault with its reason and grade, and finds nothing without a
+fault."""
 
 from __future__ import annotations
 
@@ -72,8 +73,8 @@ def still_good(healthy: Set) -> None:
 
 
 def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
-    """The exit code is 0, and nothing is stored: `check` renews an unknown instance, registers one that Eureka refuses,
-    and asks about rights."""
+    """The exit code is 0, and nothing is stored: `check` renews an unknown instance, registers one
+    that Eureka refuses, and asks about rights."""
     before = healthy.program.playground.kubernetes.revision
     ended = healthy.check("-o", "json")
     data = json.loads(ended.out)
@@ -105,18 +106,27 @@ def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
     data = json.loads(ended.out)
     found = [one for one in data["findings"] if one["grade"] != "ok"]
     assert {one["check"] for one in found} == {fault.check}, ended.out
-    assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), ended.out
+    assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), (
+        ended.out
+    )
     assert all(one["fix"] and one["docs"] for one in found)
     assert ended.code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK)
 
 
 @pytest.mark.parametrize(
     ("service", "code"),
-    [({"hostname": "a.example.com"}, ExitCode.OK), ({"address": "NodePort"}, ExitCode.CHECK_FAILED)],
+    [
+        ({"hostname": "a.example.com"}, ExitCode.OK),
+        ({"address": "NodePort"}, ExitCode.CHECK_FAILED),
+    ],
 )
-def test_the_right_to_nodes_is_for_node_ports(healthy: Set, service: dict[str, str], code: ExitCode) -> None:
+def test_the_right_to_nodes_is_for_node_ports(
+    healthy: Set, service: dict[str, str], code: ExitCode
+) -> None:
     """The chart grants it only on demand. A load balancer or a host name needs none."""
-    manifest = syncer("outside", {"mode": "service", "selector": {"app": "orders"}, "service": service})
+    manifest = syncer(
+        "outside", {"mode": "service", "selector": {"app": "orders"}, "service": service}
+    )
     manifest["metadata"]["namespace"] = "shop"
     healthy.program.playground.create(manifest)
     try:
@@ -126,9 +136,9 @@ def test_the_right_to_nodes_is_for_node_ports(healthy: Set, service: dict[str, s
         healthy.program.playground.delete("EurekaSyncer", "shop", "outside")
     failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
     assert ended.code == code, ended.out
-    assert [one["text"].startswith("the right to list nodes is not granted") for one in failed] == [True] * (
-        code != ExitCode.OK
-    )
+    assert [one["text"].startswith("the right to list nodes is not granted") for one in failed] == [
+        True
+    ] * (code != ExitCode.OK)
 
 
 def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy: Set) -> None:
@@ -138,7 +148,9 @@ def test_a_right_that_only_grants_need_is_found_where_they_are_asked_for(healthy
         ended = healthy.check("--require-app-grant", "-o", "json")
     failed = [one for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
     assert [one["check"] for one in failed] == ["Rights"]
-    assert failed[0]["text"].startswith("the right to list namespaces is not granted for the whole cluster")
+    assert failed[0]["text"].startswith(
+        "the right to list namespaces is not granted for the whole cluster"
+    )
     assert ended.code == ExitCode.CHECK_FAILED
 
 
@@ -159,7 +171,15 @@ def test_before_an_installation_only_what_it_needs_is_checked(healthy: Set) -> N
     """These are both servers, and the rights of the person who installs."""
     ended = healthy.check("--pre", "-o", "json")
     checks = {one["check"] for one in json.loads(ended.out)["findings"]}
-    assert checks == {"Kubernetes", "Clock", "Crd", "EurekaRead", "EurekaWrite", "SelfPreservation", "Rights"}
+    assert checks == {
+        "Kubernetes",
+        "Clock",
+        "Crd",
+        "EurekaRead",
+        "EurekaWrite",
+        "SelfPreservation",
+        "Rights",
+    }
     with healthy.scene.without_right("create", "clusterroles"):
         assert healthy.check("--pre").code == ExitCode.CHECK_FAILED
 
@@ -173,7 +193,11 @@ def test_without_a_cluster_it_says_so_alone(healthy: Set) -> None:
 
 
 def _steady(text: str) -> str:
-    return re.sub(r"pass: \S+ \S+ ago by .*", "pass: N s ago by operator_1234: RESULT", _still(text, seconds=False))
+    return re.sub(
+        r"pass: \S+ \S+ ago by .*",
+        "pass: N s ago by operator_1234: RESULT",
+        _still(text, seconds=False),
+    )
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -184,7 +208,9 @@ def test_the_output_equals_the_reviewed_snapshot(healthy: Set, columns: int) -> 
     _, text = at_terminal(healthy.program, "check", "--lock", LOCK, columns=columns, progress=False)
     shown.append(text)
     with ends.plant(healthy.scene), denied.plant(healthy.scene):
-        _, text = at_terminal(healthy.program, "check", "--lock", LOCK, columns=columns, progress=False)
+        _, text = at_terminal(
+            healthy.program, "check", "--lock", LOCK, columns=columns, progress=False
+        )
     shown.append(text)
     plain = [ESCAPE.sub("", one) for one in shown]
     for line in "\n".join(plain).splitlines():

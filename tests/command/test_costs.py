@@ -1,4 +1,5 @@
-"""The costs of 600 instances: calls and memory, which are the same on every machine, but no times."""
+"""The costs of 600 instances: calls and memory, which are the same on every machine, but no
+times."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from bench.servers import embedded
 
 INSTANCES, SYNCERS = 600, 60
 LISTS = 14
-"""The Kubernetes lists: the cluster's identity, the syncers, and the Services and slices of 6 namespaces."""
+"""The Kubernetes lists: the cluster's identity, the syncers, and the Services and slices of 6
+namespaces."""
 MB = 75
 
 
@@ -32,8 +34,13 @@ def rows() -> Iterator[dict[str, Row]]:
 @pytest.mark.parametrize(
     ("scenario", "eureka", "kubernetes"),
     [
-        # The list and the probe of batches. Then three batches: absent ids, registrations, their first renewals.
-        (FIRST, 2 + 3 * 3, LISTS + 1 + 3 * SYNCERS),  # a finalizer and a status, and an event for some
+        # The list and the probe of batches. Then three batches: absent ids, registrations, their
+        # first renewals.
+        (
+            FIRST,
+            2 + 3 * 3,
+            LISTS + 1 + 3 * SYNCERS,
+        ),  # a finalizer and a status, and an event for some
         (STEADY, 2 + 3, LISTS),
         (EMPTIED, 2 + 3 * 3, LISTS + 1),
     ],
@@ -41,7 +48,11 @@ def rows() -> Iterator[dict[str, Row]]:
 def test_calls_are_few(rows: dict[str, Row], scenario: str, eureka: int, kubernetes: int) -> None:
     """Eureka gets batches. Kubernetes gets only lists, and writes of what changed."""
     row = rows[scenario]
-    calls = [load.requests for load in (row.eureka, row.kubernetes) if load is not None and load.requests is not None]
+    calls = [
+        load.requests
+        for load in (row.eureka, row.kubernetes)
+        if load is not None and load.requests is not None
+    ]
     assert len(calls) == 2
     assert calls[0] <= eureka
     assert calls[1] <= kubernetes

@@ -31,10 +31,12 @@ EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
 
 def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
-    """It goes from a dry run to an empty registry, in order, within a minute. The environment's settings do not
-    matter."""
+    """It goes from a dry run to an empty registry, in order, within a minute. The environment's
+    settings do not matter."""
     begun = time.monotonic()
-    ended = settled.command("demo", stdin="", KUBECONFIG="/nowhere", EUREKUBE_SYNC_EUREKA_URL="nonsense")
+    ended = settled.command(
+        "demo", stdin="", KUBECONFIG="/nowhere", EUREKUBE_SYNC_EUREKA_URL="nonsense"
+    )
     assert not ended.eureka + ended.kubernetes
     assert (ended.code, ended.err) == (ExitCode.OK, "")
     assert time.monotonic() - begun < 60
@@ -68,16 +70,19 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
     for words in told:
         assert words in rest, words
         rest = rest.split(words, 1)[1]
-    lines = [line for line in ended.out.splitlines() if not line.startswith("   ! ")]  # a terminal wraps the others
+    lines = [
+        line for line in ended.out.splitlines() if not line.startswith("   ! ")
+    ]  # a terminal wraps the others
     assert all(len(line) <= 120 and line == line.rstrip() for line in lines)
 
 
 @pytest.mark.parametrize(
-    "heard", ["eurekube-sync:", "2. What would happen?", "$ eurekube-sync run --dry-run", "3. Do it"]
+    "heard",
+    ["eurekube-sync:", "2. What would happen?", "$ eurekube-sync run --dry-run", "3. Do it"],
 )
 def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
-    """It ends with exit code 130 and one word, at any point of the story. At a terminal the demo pauses so that people
-    can read."""
+    """It ends with exit code 130 and one word, at any point of the story. At a terminal the demo
+    pauses so that people can read."""
     controller, terminal = os.openpty()
     process = settled.start("demo", stdout=terminal, TERM="dumb")
     os.close(terminal)
@@ -92,7 +97,9 @@ def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
 class _Interrupts(story.Story):
     """Ctrl-C comes with the command of this number, so during its pass."""
 
-    def __init__(self, clock: SystemClock, number: int, playground: Playground, world: World) -> None:
+    def __init__(
+        self, clock: SystemClock, number: int, playground: Playground, world: World
+    ) -> None:
         super().__init__(Console(file=StringIO()), playground, world, lambda _: None)
         self._clock, self._left = clock, number
 
@@ -145,7 +152,9 @@ def test_curl_works_as_printed(served: dict[str, str]) -> None:
     """The address in the printed curl command answers JSON."""
     found = re.search(r"curl -H '(\S+): (\S+)' (http\S+)$", served["curl"])
     assert found is not None
-    with urllib.request.urlopen(urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=60) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=60
+    ) as answer:
         assert "applications" in json.load(answer)
 
 
@@ -162,15 +171,23 @@ def test_a_story_that_does_not_come_true_is_no_success(capsys: pytest.CaptureFix
 
 def test_without_a_folder_for_its_kubeconfig_the_demo_names_the_folder(tmp_path: Path) -> None:
     """A container with a read-only root has no /tmp."""
-    nowhere = f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{str(tmp_path / 'missing')!r}]"
+    nowhere = (
+        "import tempfile; tempfile._candidate_tempdir_list = lambda: "
+        f"[{str(tmp_path / 'missing')!r}]"
+    )
     program = f"{nowhere}; from eurekube_sync.cli.main import main; main(['demo'])"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False
+    )
     assert ended.returncode == ExitCode.CONFIGURATION, ended.stdout + ended.stderr
     assert "the demo could not start (No usable temporary directory found" in ended.stderr
     assert "TMPDIR" in ended.stderr
 
 
-GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: a}\nspec: {selector: {app: b}}\n"
+GOOD = (
+    "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: a}\nspec: {selector: "
+    "{app: b}}\n"
+)
 UNKNOWN_FIELD = GOOD.replace("app: b}", "app: b}, limits: 1")
 VALIDATED = {
     "good": (GOOD, ExitCode.OK, "valid: 1 syncer in 1 file"),
@@ -181,7 +198,11 @@ VALIDATED = {
         "1 other object skipped",
     ),
     "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
-    "unknown field": (UNKNOWN_FIELD, ExitCode.INVALID_MANIFEST, ":4: error: document 1: $.spec.limits: unknown field"),
+    "unknown field": (
+        UNKNOWN_FIELD,
+        ExitCode.INVALID_MANIFEST,
+        ":4: error: document 1: $.spec.limits: unknown field",
+    ),
     "second": (f"{GOOD}---\n{UNKNOWN_FIELD}", ExitCode.INVALID_MANIFEST, ":9: error: document 2: "),
     "no yaml": ("a: [b", ExitCode.INVALID_MANIFEST, "not YAML"),
     "binary": ("\x00\x01", ExitCode.INVALID_MANIFEST, "error"),
@@ -190,7 +211,8 @@ VALIDATED = {
 
 @pytest.mark.parametrize("name", VALIDATED)
 def test_validate_judges_standard_input(settled: Program, name: str) -> None:
-    """The exit code is 0 or 4, with file, line, document and path of an error. No server is needed."""
+    """The exit code is 0 or 4, with file, line, document and path of an error. No server is
+    needed."""
     text, code, words = VALIDATED[name]
     ended = settled.command("validate", "-", stdin=text, KUBECONFIG=None)
     assert ended.code == code, ended.out
@@ -199,7 +221,8 @@ def test_validate_judges_standard_input(settled: Program, name: str) -> None:
 
 
 def test_validate_judges_files_and_folders(settled: Program, tmp_path: Path) -> None:
-    """Each finding has its file. All files are judged, the worst decides, and JSON and YAML give the same result."""
+    """Each finding has its file. All files are judged, the worst decides, and JSON and YAML give
+    the same result."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yml").write_text(UNKNOWN_FIELD)
@@ -212,7 +235,9 @@ def test_validate_judges_files_and_folders(settled: Program, tmp_path: Path) -> 
     assert json.loads(as_json.out)["ok"] is False
 
 
-def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Program, tmp_path: Path) -> None:
+def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(
+    settled: Program, tmp_path: Path
+) -> None:
     """The exit code is 2, as without a file. A typing error must not look like a verdict."""
     for arguments in ((tmp_path / "typo.yaml",), ()):
         ended = settled.command("validate", *arguments)
@@ -232,8 +257,13 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
     for arguments in (["-"], [tmp_path]):
         ended = settled.command("validate", *arguments, stdin="")
         assert ended.code == ExitCode.INVALID_MANIFEST
-        assert "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty" in ended.out
-        assert settled.command("validate", "--allow-empty", *arguments, stdin="").code == ExitCode.OK
+        assert (
+            "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty"
+            in ended.out
+        )
+        assert (
+            settled.command("validate", "--allow-empty", *arguments, stdin="").code == ExitCode.OK
+        )
     ended = settled.command("validate", "-", tmp_path, stdin="")
     assert (ended.code, ended.out.partition(":")[0]) == (ExitCode.INVALID_MANIFEST, "error")
 

@@ -1,5 +1,5 @@
-"""Failures of Eureka: each has one sentence with a fix and its exit code. Renewals continue, and no instance is
-removed."""
+"""Failures of Eureka: each has one sentence with a fix and its exit code. Renewals continue, and no
+instance is removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ SECRET = "s3cr3t-of-mine"
 ODD_LISTS = {
     "web page": (WEB_PAGE, ExitCode.EUREKA_UNREAD, "web page"),
     "login redirect": (
-        Response(status=302, headers={"Location": f"https://sso.example.com/login?ticket={SECRET}"}),
+        Response(
+            status=302, headers={"Location": f"https://sso.example.com/login?ticket={SECRET}"}
+        ),
         ExitCode.EUREKA_DENIED,
         "login page",
     ),
@@ -34,7 +36,11 @@ ODD_LISTS = {
         "cut",
     ),
     "empty object": (Response(status=200, body=b"{}"), ExitCode.EUREKA_UNREAD, "not a registry"),
-    "null": (Response(status=200, body=b'{"applications":null}'), ExitCode.EUREKA_UNREAD, "not a registry"),
+    "null": (
+        Response(status=200, body=b'{"applications":null}'),
+        ExitCode.EUREKA_UNREAD,
+        "not a registry",
+    ),
     "list": (Response(status=200, body=b"[]"), ExitCode.EUREKA_UNREAD, "JSON that is no object"),
     "500": (Response(status=500, body=b"{}"), ExitCode.EUREKA_UNREAD, "log of the Eureka server"),
     "403 warm-up": (Response(status=403, body=b"{}"), ExitCode.EUREKA_UNREAD, "just started"),
@@ -48,7 +54,9 @@ def assert_safe(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_LISTS)
-def test_an_unusable_list_removes_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
+def test_an_unusable_list_removes_nothing_and_leases_are_renewed(
+    settled: Program, name: str
+) -> None:
     """The pass reports an unusable list in one sentence, and renews the registered instances."""
     answer, code, words = ODD_LISTS[name]
     with settled.eureka_behind(lists_answered(answer)):
@@ -56,7 +64,9 @@ def test_an_unusable_list_removes_nothing_and_leases_are_renewed(settled: Progra
     assert ended.code == code, ended.out
     assert words in ended.sentence
     assert ended.eureka.keys() <= {"GET", "PUT"}
-    assert ended.eureka["PUT"] == 3, "one of an id that cannot exist: without a list, a 200 alone proves nothing"
+    assert ended.eureka["PUT"] == 3, (
+        "one of an id that cannot exist: without a list, a 200 alone proves nothing"
+    )
     assert_safe(ended)
 
 
@@ -71,8 +81,8 @@ def test_during_warm_up_instances_are_only_renewed(settled: Program) -> None:
 
 
 def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
-    """Without an answer before the timeout it counts as an outage, in one sentence. That is long before a pass has to
-    end."""
+    """Without an answer before the timeout it counts as an outage, in one sentence. That is long
+    before a pass has to end."""
 
     over = threading.Event()
 
@@ -141,7 +151,8 @@ def test_refused_writes_are_reported_once(settled: Program) -> None:
 
 
 def test_a_web_page_in_answer_to_every_call_is_reported(settled: Program) -> None:
-    """A login page that answers every call with 200 renews nothing. The program does not trust it."""
+    """A login page that answers every call with 200 renews nothing. The program does not trust
+    it."""
     with settled.eureka_behind(lambda request, registry: WEB_PAGE):
         ended = settled.run()
     assert ended.code == ExitCode.EUREKA_UNREAD
@@ -151,7 +162,8 @@ def test_a_web_page_in_answer_to_every_call_is_reported(settled: Program) -> Non
 
 
 def test_one_refused_instance_stops_no_other(program: Program) -> None:
-    """Eureka refuses one registration, and the other is made. The exit code says that something failed."""
+    """Eureka refuses one registration, and the other is made. The exit code says that something
+    failed."""
 
     def refuse_one(request: Request, registry: Handler) -> Response:
         if request.method == "POST" and b"10.0.0.1:8080" in request.body:
@@ -187,14 +199,18 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--passes", "2", "--interval", "1s")])
-def test_a_typo_in_the_owner_registers_nothing_twice(settled: Program, options: tuple[str, ...]) -> None:
-    """The marks show that another owner serves these syncers in this cluster. One sentence says so, and nothing is
-    written."""
+def test_a_typo_in_the_owner_registers_nothing_twice(
+    settled: Program, options: tuple[str, ...]
+) -> None:
+    """The marks show that another owner serves these syncers in this cluster. One sentence says so,
+    and nothing is written."""
     ended = settled.run("--owner", "demoo", *options)
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
     assert "2 instances of this cluster are registered under owner demo," in ended.sentences[0]
     assert "Is --owner demoo right?" in ended.sentences[0]
-    assert "eurekube-sync run --owner demoo --former-owner demo" in ended.sentences[0], "the way out"
+    assert "eurekube-sync run --owner demoo --former-owner demo" in ended.sentences[0], (
+        "the way out"
+    )
     assert set(ended.eureka) == {"GET"}
     assert set(ended.kubernetes) == {"GET"}
     assert settled.status("demoo:rating:rating:10.0.0.1:8080") is None
@@ -208,9 +224,12 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(program: Program, name: str) -> None:
-    """A pod ends while Eureka can be listed but single instances cannot be read. Its instance stays, and report, exit
-    code, condition and event say why. When it can be read again, it is removed."""
+def test_an_instance_that_cannot_be_read_again_is_not_reported_as_in_sync(
+    program: Program, name: str
+) -> None:
+    """A pod ends while Eureka can be listed but single instances cannot be read. Its instance
+    stays, and report, exit code, condition and event say why. When it can be read again, it is
+    removed."""
 
     def lists_alone(request: Request, registry: Handler) -> Response:
         single = request.method == "GET" and request.path.startswith("/eureka/apps/")

@@ -1,4 +1,5 @@
-"""`explain` and `status` in twelve situations: both name the true cause, to an operator and to a developer."""
+"""`explain` and `status` in twelve situations: both name the true cause, to an operator and to a
+developer."""
 
 from __future__ import annotations
 
@@ -47,12 +48,17 @@ class Set:
 
 
 @pytest.fixture(scope="module", params=SITUATIONS, ids=str)
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
+def found(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Set]:
     """Each situation, with embedded servers of its own."""
     situation: Situation = request.param
     namespace = f"s{situation.number}"
     with empty(tmp_path_factory.mktemp(namespace)) as program:
-        world, eureka_url = KubernetesWorld(program.playground.kubernetes_url), program.playground.eureka_url
+        world, eureka_url = (
+            KubernetesWorld(program.playground.kubernetes_url),
+            program.playground.eureka_url,
+        )
         world.create_namespace(namespace)
         world.create_node(OTHER_NODE)
 
@@ -60,7 +66,9 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             ended = program.run("--drain-annotations=all")
             assert ended.code in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.out + ended.err
 
-        situation.set_up(Scene(world=world, eureka_url=eureka_url, namespace=namespace, run=run, owner="demo"))
+        situation.set_up(
+            Scene(world=world, eureka_url=eureka_url, namespace=namespace, run=run, owner="demo")
+        )
         yield Set(situation=situation, namespace=namespace, program=program)
 
 
@@ -83,8 +91,12 @@ def test_explain_names_the_true_cause(found: Set) -> None:
     data = json.loads(found.program.command("explain", found.what, "-o", "json").out)
     assert data["exitCode"] == found.situation.code
     assert found.situation.reason in [one["reason"] for one in data["explanations"]]
-    broken = [link for one in data["explanations"] for link in one["links"] if link["mark"] == "broken"]
-    assert [link["reason"] for link in broken] == [found.situation.reason], "to the first that breaks"
+    broken = [
+        link for one in data["explanations"] for link in one["links"] if link["mark"] == "broken"
+    ]
+    assert [link["reason"] for link in broken] == [found.situation.reason], (
+        "to the first that breaks"
+    )
 
 
 def test_status_names_the_true_cause(found: Set) -> None:
@@ -96,7 +108,8 @@ def test_status_names_the_true_cause(found: Set) -> None:
 
 
 def test_explain_for_a_developer_calls_unread_parts_unknown(developer: Set) -> None:
-    """He has no right beyond his namespace, and no Eureka. Unread parts are unknown, never missing."""
+    """He has no right beyond his namespace, and no Eureka. Unread parts are unknown, never
+    missing."""
     situation = developer.situation
     ended = developer.program.command(
         "explain",
@@ -107,11 +120,18 @@ def test_explain_for_a_developer_calls_unread_parts_unknown(developer: Set) -> N
         EUREKUBE_SYNC_OWNER=None,
     )
     assert ended.code == situation.code_without_eureka, ended.out + ended.err
-    developer.has(ended, situation.explains if situation.without_eureka is None else situation.without_eureka)
+    developer.has(
+        ended, situation.explains if situation.without_eureka is None else situation.without_eureka
+    )
     assert "Eureka holds no instance" not in ended.out
     assert "what Eureka holds could not be looked at" in ended.out or situation.number in (1, 11)
     shown = developer.program.command(
-        "status", "-n", developer.namespace, "-a", EUREKUBE_SYNC_EUREKA_URL=None, EUREKUBE_SYNC_OWNER=None
+        "status",
+        "-n",
+        developer.namespace,
+        "-a",
+        EUREKUBE_SYNC_EUREKA_URL=None,
+        EUREKUBE_SYNC_OWNER=None,
     )
     assert "Eureka could not be looked at" in shown.out
     assert "instances unknown" in shown.out
@@ -167,12 +187,19 @@ SILENCES = [
 def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
     tmp_path: Path, minutes: int, code: ExitCode, sentences: tuple[str, ...]
 ) -> None:
-    """The cluster shows InSync, and he cannot read Eureka. Only the Lease shows since when no pass ran."""
+    """The cluster shows InSync, and he cannot read Eureka. Only the Lease shows since when no pass
+    ran."""
     with empty(tmp_path) as program:
         world = KubernetesWorld(program.playground.kubernetes_url)
         for name in ("operators", "shop"):
             world.create_namespace(name)
-        scene = Scene(world=world, eureka_url=program.playground.eureka_url, namespace="shop", run=int, owner="demo")
+        scene = Scene(
+            world=world,
+            eureka_url=program.playground.eureka_url,
+            namespace="shop",
+            run=int,
+            owner="demo",
+        )
         scene.service()
         scene.pod()
         scene.syncer()
@@ -183,8 +210,12 @@ def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
             annotations = {LAST_GOOD_PASS: at.strftime("%Y-%m-%dT%H:%M:%SZ")}
             world.request("PATCH", LEASE, {"metadata": {"annotations": annotations}})
         program.playground.kubernetes.access.denials.update(_DEVELOPERS_LIMITS)
-        ended = program.command("explain", "shop/orders", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None)
-        shown = program.command("status", "-n", "shop", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None)
+        ended = program.command(
+            "explain", "shop/orders", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None
+        )
+        shown = program.command(
+            "status", "-n", "shop", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None
+        )
     assert ended.code == shown.code == code, ended.out + ended.err + shown.out
     for sentence in sentences:
         assert sentence in ended.out, ended.out

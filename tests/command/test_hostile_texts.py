@@ -1,4 +1,5 @@
-"""Every command, between servers whose names and messages have control characters, direction marks and markup.
+"""Every command, between servers whose names and messages have control characters, direction marks
+and markup.
 
 No output has such text unchanged: no table, log, JSON, YAML or Markdown, and no condition.
 """
@@ -39,19 +40,22 @@ def of_kubernetes(request: Request, handler: Handler) -> Response:
 
 
 def of_eureka(request: Request, handler: Handler) -> Response:
-    """Hostile apps, ids, hosts, statuses and metadata of others, and a hostile refusal. One instance has an address of
-    ours."""
+    """Hostile apps, ids, hosts, statuses and metadata of others, and a hostile refusal. One
+    instance has an address of ours."""
     if request.method in ("POST", "PUT"):
         return Response(status=400, body=EVIL.encode())
     if request.path == "/eureka/status":
         return Response(status=200, body=f"<a><b>{MARKUP.replace('<', '')}</b></a>".encode())
     if request.method == "GET" and request.path == "/eureka/apps":
-        return Response(status=200, body=msgspec.json.encode(registry()), content_type="application/json")
+        return Response(
+            status=200, body=msgspec.json.encode(registry()), content_type="application/json"
+        )
     return handler(request)
 
 
 def registry() -> dict[str, Any]:
-    """A registry with an instance at a pod's address, an orphan of ours, and an unreadable instance."""
+    """A registry with an instance at a pod's address, an orphan of ours, and an unreadable
+    instance."""
     port = {"$": 8080, "@enabled": "true"}
     one = {
         "instanceId": f"a{EVIL}",
@@ -66,7 +70,11 @@ def registry() -> dict[str, Any]:
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 90},
         "metadata": {"zone": EVIL, EVIL: EVIL},
     }
-    marks = {"eurekube.owner": "demo", "eurekube.syncer": f"rating/{EVIL}", "eurekube.pod": f"{EVIL}/{EVIL}"}
+    marks = {
+        "eurekube.owner": "demo",
+        "eurekube.syncer": f"rating/{EVIL}",
+        "eurekube.pod": f"{EVIL}/{EVIL}",
+    }
     orphan = {**one, "instanceId": f"demo:rating:{EVIL}", "metadata": marks}
     odd = {**one, "instanceId": f"odd{EVIL}", "status": EVIL, "port": EVIL, "ipAddr": EVIL}
     apps = [{"name": f"RATING{EVIL}", "instance": [one, orphan, odd]}]
@@ -107,9 +115,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     with rating(folder) as program, between(program):
         spec = {"selector": {"app": EVIL}, EVIL: EVIL, "appName": EVIL}
         meta = {"name": EVIL, "namespace": "rating", "labels": {EVIL: EVIL}}
-        one = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": meta, "spec": spec}
+        one = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "metadata": meta,
+            "spec": spec,
+        }
         (folder / "evil.yaml").write_text(json.dumps(one))
-        (folder / "evil.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [one]}))
+        (folder / "evil.json").write_text(
+            json.dumps({"kind": "List", "apiVersion": "v1", "items": [one]})
+        )
         assert program.run("--record", "records").code != 0
         yield program
 
@@ -129,7 +144,9 @@ def harmless(text: str) -> str:
     for character in re.sub(
         r"\n|(?<=@)\u200b|(?<=:)\u200b(?=//)|(?<=www)\u200b", "", text
     ):  # Markdown splits mentions and links with these
-        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), ascii(character) + text
+        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), (
+            ascii(character) + text
+        )
     return text
 
 
@@ -145,7 +162,9 @@ def test_no_output_contains_text_that_a_terminal_obeys(hostile: Program, name: s
 
 
 @pytest.mark.parametrize("name", AT_A_TERMINAL)
-def test_a_terminal_gets_no_control_sequences_but_the_programs_colours(hostile: Program, name: str) -> None:
+def test_a_terminal_gets_no_control_sequences_but_the_programs_colours(
+    hostile: Program, name: str
+) -> None:
     """The colours are the program's own. Markup of others stays text."""
     _, shown = at_terminal(hostile, *COMMANDS[name], columns=500)
     plain = harmless(re.sub(r"\r|\x1b\[(\?25[hl]|[0-9]*[AK])", "", ESCAPE.sub("", shown)))

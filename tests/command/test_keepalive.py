@@ -45,7 +45,9 @@ def test_a_dry_run_writes_nothing(settled: Program) -> None:
     ended = keepalive(settled, "--dry-run", "-o", "json", "--list-renewals")
     assert ended.eureka == Counter(GET=1)
     report = json.loads(ended.out)
-    assert [(action["action"], action["id"]) for action in report["actions"]] == [("renew", id_) for id_ in IDS]
+    assert [(action["action"], action["id"]) for action in report["actions"]] == [
+        ("renew", id_) for id_ in IDS
+    ]
 
 
 def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
@@ -65,11 +67,16 @@ def test_an_outage_of_eureka_is_reported_as_by_run(settled: Program) -> None:
 
 
 def test_reports_hold_the_headroom(settled: Program) -> None:
-    """It counts our instances, those of others, and the renewals that Eureka gets. A pass each minute for two of three
-    instances blocks evictions."""
+    """It counts our instances, those of others, and the renewals that Eureka gets. A pass each
+    minute for two of three instances blocks evictions."""
     neutral = keepalive(settled, "-o", "json")
     data = json.loads(neutral.out)["selfPreservation"]
-    assert (data["ours"], data["others"], data["renewalsPerMinute"], data["threshold"]) == (2, 1, 6, 5)
+    assert (data["ours"], data["others"], data["renewalsPerMinute"], data["threshold"]) == (
+        2,
+        1,
+        6,
+        5,
+    )
     assert not data["blocksEviction"]
     assert not neutral.err
     assert json.loads(settled.run("-o", "json").out)["selfPreservation"] == data
@@ -83,5 +90,10 @@ def test_passes_that_are_too_rare_for_eureka_are_reported_once(settled: Program)
         assert json.loads(process.stdout.readline())["selfPreservation"]["blocksEviction"]
         process.send_signal(signal.SIGTERM)
         ended = settled.end(process)
-        assert ended.err.count("WARNING self-preservation: with passes every 60s Eureka gets 4 renewals") == 1
+        assert (
+            ended.err.count(
+                "WARNING self-preservation: with passes every 60s Eureka gets 4 renewals"
+            )
+            == 1
+        )
         assert "Use --interval 30s or less." in ended.err

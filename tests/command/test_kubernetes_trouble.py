@@ -1,5 +1,5 @@
-"""Failures of the Kubernetes API: each has one sentence and its exit code. All instances are renewed, and none is
-removed."""
+"""Failures of the Kubernetes API: each has one sentence and its exit code. All instances are
+renewed, and none is removed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,17 @@ ODD_ANSWERS = {
         ExitCode.KUBERNETES_UNREAD,
         "expired",
     ),
-    "empty body": ("services", Response(status=200), ExitCode.KUBERNETES_UNREAD, "with no complete list"),
+    "empty body": (
+        "services",
+        Response(status=200),
+        ExitCode.KUBERNETES_UNREAD,
+        "with no complete list",
+    ),
     "another kind": (
         "services",
-        Response(status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'),
+        Response(
+            status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'
+        ),
         ExitCode.KUBERNETES_UNREAD,
         "a PodList",
     ),
@@ -42,7 +49,12 @@ ODD_ANSWERS = {
         ExitCode.KUBERNETES_UNREAD,
         "302",
     ),
-    "500": ("services", Response(status=500, body=b"{}"), ExitCode.KUBERNETES_UNREAD, "answered 500"),
+    "500": (
+        "services",
+        Response(status=500, body=b"{}"),
+        ExitCode.KUBERNETES_UNREAD,
+        "answered 500",
+    ),
 }
 
 
@@ -74,7 +86,9 @@ def test_a_closed_port_is_one_sentence(settled: Program) -> None:
     assert_only_renewed(ended)
 
 
-@pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices", "/nodes"])
+@pytest.mark.parametrize(
+    "where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices", "/nodes"]
+)
 def test_leases_are_renewed_while_the_kubernetes_api_hangs(settled: Program, where: str) -> None:
     """It gets a part of the pass's time, and Eureka gets the rest."""
 
@@ -117,7 +131,9 @@ def test_a_forbidden_list_is_reported_in_one_sentence(settled: Program, resource
 
 
 @pytest.mark.parametrize("resource", ["pods", "nodes"])
-def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(settled: Program, resource: str) -> None:
+def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(
+    settled: Program, resource: str
+) -> None:
     """The sentence names the option that avoids it. Everything else continues."""
     settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run("--drain-annotations", "all")
@@ -137,8 +153,8 @@ def test_a_pass_that_was_not_asked_to_looks_at_no_pods_and_no_nodes(settled: Pro
 
 
 def test_a_cluster_without_a_readable_uid_is_reported_in_one_sentence(settled: Program) -> None:
-    """Without the UID of kube-system, our instances of this cluster are unknown. All instances of our owner are
-    renewed."""
+    """Without the UID of kube-system, our instances of this cluster are unknown. All instances of
+    our owner are renewed."""
     settled.playground.kubernetes.deny("namespaces", "get")
     ended = settled.run()
     assert ended.code == ExitCode.KUBERNETES_DENIED
@@ -148,9 +164,12 @@ def test_a_cluster_without_a_readable_uid_is_reported_in_one_sentence(settled: P
 
 MEANWHILE = {
     "forbidden": (
-        Response(status=403, body=b'{"kind":"Status","reason":"Forbidden","message":"not for you"}'),
+        Response(
+            status=403, body=b'{"kind":"Status","reason":"Forbidden","message":"not for you"}'
+        ),
         ExitCode.KUBERNETES_DENIED,
-        "it is unknown whether the Kubernetes API still serves the same cluster: the Kubernetes API forbids",
+        "it is unknown whether the Kubernetes API still serves the same cluster: the Kubernetes "
+        "API forbids",
     ),
     "another": (
         Response(status=200, body=b'{"metadata":{"name":"kube-system","uid":"of-another"}}'),
@@ -161,7 +180,9 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("name", MEANWHILE)
-def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(settled: Program, name: str) -> None:
+def test_a_uid_that_cannot_be_read_again_is_reported_in_one_sentence(
+    settled: Program, name: str
+) -> None:
     """The UID was known when the pass began. It cannot be read when a pod is to be turned DOWN."""
     answer, code, words = MEANWHILE[name]
     asked: list[str] = []
@@ -224,7 +245,9 @@ def test_a_crd_that_is_being_deleted_or_is_gone_removes_nothing(without_crd: Pro
 def test_everything_down_is_two_sentences(settled: Program) -> None:
     """Kubernetes and Eureka cannot be reached, and each has one sentence."""
     closed = "http://127.0.0.1:1"
-    ended = settled.run("--kubeconfig", settled.kubeconfig_of(closed), "--eureka-url", f"{closed}/eureka")
+    ended = settled.run(
+        "--kubeconfig", settled.kubeconfig_of(closed), "--eureka-url", f"{closed}/eureka"
+    )
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert len(ended.sentences) == 2, ended.out
 
@@ -237,10 +260,17 @@ KUBECONFIGS = {
         "contexts: [{name: a, context: {cluster: a, user: a}}]",
         "no current context: give --context",
     ),
-    "dangling context": ("current-context: b\ncontexts: [{name: a}]", "has no context 'b'; it has: a"),
-    "no cluster": ("current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]", "cannot be used"),
+    "dangling context": (
+        "current-context: b\ncontexts: [{name: a}]",
+        "has no context 'b'; it has: a",
+    ),
+    "no cluster": (
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]",
+        "cannot be used",
+    ),
     "no scheme": (
-        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: "
+        "[{name: a, user: {}}]\n"
         "clusters: [{name: a, cluster: {server: 'api.example.com:6443'}}]",
         "http",
     ),
@@ -284,6 +314,9 @@ def test_a_slow_cluster_is_waited_for(tmp_path_factory: pytest.TempPathFactory) 
     def proxy(request: Request, api: Handler) -> Response:
         return answers.pop() if answers else api(request)
 
-    with rating(tmp_path_factory.mktemp("slow")) as program, program.kubernetes_behind(proxy) as kubeconfig:
+    with (
+        rating(tmp_path_factory.mktemp("slow")) as program,
+        program.kubernetes_behind(proxy) as kubeconfig,
+    ):
         ended = program.run("--kubeconfig", kubeconfig)
     assert (ended.code, ended.sentences) == (ExitCode.OK, []), ended.out

@@ -1,5 +1,5 @@
-"""Login, TLS and proxy of Eureka on the command line: what is refused, what gives a warning, and that no secret is
-shown."""
+"""Login, TLS and proxy of Eureka on the command line: what is refused, what gives a warning, and
+that no secret is shown."""
 
 from __future__ import annotations
 
@@ -60,19 +60,30 @@ def assert_no_secret(*texts: str) -> None:
 
 class TestSecrets:
     @pytest.fixture(params=["variable", "file", "url"])
-    def login(self, request: pytest.FixtureRequest, settled: Program, password_file: Path) -> dict[str, str | None]:
+    def login(
+        self, request: pytest.FixtureRequest, settled: Program, password_file: Path
+    ) -> dict[str, str | None]:
         """The three ways to give the password, as variables. The registry asks for it."""
         settled.playground.eureka.credentials = (USER, PASSWORD)
         url = settled.playground.eureka_url.replace("://", f"://{USER}:{quote(PASSWORD, safe='')}@")
         ways: dict[str, dict[str, str | None]] = {
-            "variable": {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD},
-            "file": {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": str(password_file)},
+            "variable": {
+                "EUREKUBE_SYNC_EUREKA_USERNAME": USER,
+                "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD,
+            },
+            "file": {
+                "EUREKUBE_SYNC_EUREKA_USERNAME": USER,
+                "EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": str(password_file),
+            },
             "url": {"EUREKUBE_SYNC_EUREKA_URL": url},
         }
         return ways[request.param] | {"EUREKUBE_SYNC_DEBUG": "1"}
 
-    def test_no_report_log_or_condition_contains_a_secret(self, settled: Program, login: dict[str, str | None]) -> None:
-        """This covers reports in each form, logs of each call, refusals, outages, conditions and events."""
+    def test_no_report_log_or_condition_contains_a_secret(
+        self, settled: Program, login: dict[str, str | None]
+    ) -> None:
+        """This covers reports in each form, logs of each call, refusals, outages, conditions and
+        events."""
         playground, said = settled.playground, []
         for options in (
             ["-v"],
@@ -97,21 +108,30 @@ class TestSecrets:
         said += [ended.out, ended.err]
         _, syncers = playground.kubernetes.call("GET", SYNCERS)
         _, events = playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
-        assert_no_secret(*said, json.dumps(syncers), json.dumps(syncers, ensure_ascii=False), json.dumps(events))
+        assert_no_secret(
+            *said, json.dumps(syncers), json.dumps(syncers, ensure_ascii=False), json.dumps(events)
+        )
 
-    def test_the_report_of_an_outage_holds_no_secret(self, settled: Program, login: dict[str, str | None]) -> None:
+    def test_the_report_of_an_outage_holds_no_secret(
+        self, settled: Program, login: dict[str, str | None]
+    ) -> None:
         """The message about an unreachable server or proxy has no login."""
         url = f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:1"
         for variable in ("EUREKUBE_SYNC_EUREKA_URL", "EUREKUBE_SYNC_EUREKA_PROXY"):
             down = login | {variable: f"{url}/eureka" if variable.endswith("URL") else url}
             if variable.endswith("URL"):
-                down |= {"EUREKUBE_SYNC_EUREKA_USERNAME": None, "EUREKUBE_SYNC_EUREKA_PASSWORD": None}
+                down |= {
+                    "EUREKUBE_SYNC_EUREKA_USERNAME": None,
+                    "EUREKUBE_SYNC_EUREKA_PASSWORD": None,
+                }
                 down |= {"EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": None}
             ended = settled.run("-v", **down)
             assert ended.code == ExitCode.EUREKA_UNREAD, ended.out + ended.err
             assert_no_secret(ended.out, ended.err)
 
-    def test_the_process_list_holds_no_secret(self, settled: Program, login: dict[str, str | None]) -> None:
+    def test_the_process_list_holds_no_secret(
+        self, settled: Program, login: dict[str, str | None]
+    ) -> None:
         """A daemon's arguments stay as they were given, without a password."""
         daemon = settled.start("run", "--daemon", **login)
         try:
@@ -145,12 +165,15 @@ class TestSecrets:
 
 
 def test_a_password_on_the_command_line_is_warned_of(settled: Program) -> None:
-    """It works, and the warning names the variable. The same URL in the variable gives no warning."""
+    """It works, and the warning names the variable. The same URL in the variable gives no
+    warning."""
     settled.playground.eureka.credentials = (USER, "s3cr3t")
     url = settled.playground.eureka_url.replace("://", f"://{USER}:s3cr3t@")
     ended = settled.run("--eureka-url", url)
     assert ended.code == ExitCode.OK
-    assert "is in the process list of this machine; set EUREKUBE_SYNC_EUREKA_URL instead" in ended.err
+    assert (
+        "is in the process list of this machine; set EUREKUBE_SYNC_EUREKA_URL instead" in ended.err
+    )
     assert "s3cr3t" not in ended.out + ended.err
     assert not settled.run(EUREKUBE_SYNC_EUREKA_URL=url).err
 
@@ -166,20 +189,47 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "no password": ({"USERNAME": "a"}, "--eureka-username needs --eureka-password-file or"),
     "no user": ({"PASSWORD": "b"}, "EUREKUBE_SYNC_EUREKA_PASSWORD needs --eureka-username"),
-    "no user beside a file": ({"PASSWORD_FILE": "f"}, "--eureka-password-file needs --eureka-username"),
+    "no user beside a file": (
+        {"PASSWORD_FILE": "f"},
+        "--eureka-password-file needs --eureka-username",
+    ),
     "user with a colon": ({"USERNAME": "a:b", "PASSWORD": "c"}, "holds a colon"),
     "line's end": ({"USERNAME": "a", "PASSWORD": "c\n"}, "control characters"),
-    "absent password": ({"USERNAME": "a", "PASSWORD_FILE": "absent"}, "absent cannot be read: No such file"),
+    "absent password": (
+        {"USERNAME": "a", "PASSWORD_FILE": "absent"},
+        "absent cannot be read: No such file",
+    ),
     "empty password": ({"USERNAME": "a", "PASSWORD_FILE": "empty"}, "empty is empty"),
-    "absent user": ({"USERNAME_FILE": "absent", "PASSWORD": "c"}, "--eureka-username-file: absent cannot be read"),
+    "absent user": (
+        {"USERNAME_FILE": "absent", "PASSWORD": "c"},
+        "--eureka-username-file: absent cannot be read",
+    ),
     "CA without TLS": ({"CA_FILE": "ca.pem"}, "--eureka-ca-file is for https"),
-    "skip without TLS": ({"INSECURE_SKIP_TLS_VERIFY": "1"}, "--eureka-insecure-skip-tls-verify is for https"),
-    "CA and skip": ({"URL": "https://a", "CA_FILE": "ca.pem", "INSECURE_SKIP_TLS_VERIFY": "1"}, "give one of them"),
-    "absent CA": ({"URL": "https://a", "CA_FILE": "absent"}, "--eureka-ca-file: absent cannot be read: No such file"),
-    "CA a folder": ({"URL": "https://a", "CA_FILE": "."}, "cannot be read: it is a folder, a pipe or a device"),
+    "skip without TLS": (
+        {"INSECURE_SKIP_TLS_VERIFY": "1"},
+        "--eureka-insecure-skip-tls-verify is for https",
+    ),
+    "CA and skip": (
+        {"URL": "https://a", "CA_FILE": "ca.pem", "INSECURE_SKIP_TLS_VERIFY": "1"},
+        "give one of them",
+    ),
+    "absent CA": (
+        {"URL": "https://a", "CA_FILE": "absent"},
+        "--eureka-ca-file: absent cannot be read: No such file",
+    ),
+    "CA a folder": (
+        {"URL": "https://a", "CA_FILE": "."},
+        "cannot be read: it is a folder, a pipe or a device",
+    ),
     "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
-    "a key for a CA": ({"URL": "https://a", "CA_FILE": "own.key"}, "holds no certificate in PEM form"),
-    "key alone": ({"URL": "https://a", "CLIENT_KEY": "own.key"}, "--eureka-client-key needs --eureka-client-cert"),
+    "a key for a CA": (
+        {"URL": "https://a", "CA_FILE": "own.key"},
+        "holds no certificate in PEM form",
+    ),
+    "key alone": (
+        {"URL": "https://a", "CLIENT_KEY": "own.key"},
+        "--eureka-client-key needs --eureka-client-cert",
+    ),
     "certificate alone": (
         {"URL": "https://a", "CLIENT_CERT": "own.pem"},
         "own.pem and the key in own.pem cannot be used",
@@ -229,10 +279,14 @@ def files(shared: Program, authority: Authority) -> Program:
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_a_contradiction_or_a_bad_file_is_refused_before_anything_is_sent(files: Program, name: str) -> None:
+def test_a_contradiction_or_a_bad_file_is_refused_before_anything_is_sent(
+    files: Program, name: str
+) -> None:
     """The exit code is 3, with one sentence. No server is called, and no secret is shown."""
     given, words = CONTRADICTIONS[name]
-    variables: dict[str, str | None] = {f"EUREKUBE_SYNC_EUREKA_{key}": value for key, value in given.items()}
+    variables: dict[str, str | None] = {
+        f"EUREKUBE_SYNC_EUREKA_{key}": value for key, value in given.items()
+    }
     ended = files.run(**variables)
     assert ended.code == ExitCode.CONFIGURATION, ended.out + ended.err
     assert words in ended.sentence
@@ -247,12 +301,16 @@ def over_tls(program: Program, authority: Authority, *options: str, clients: boo
         program.playground.calls.append(request)
         return program.playground.eureka.handle(request)
 
-    context = server_context(*authority.issue("localhost"), clients=authority.ca_file if clients else None)
+    context = server_context(
+        *authority.issue("localhost"), clients=authority.ca_file if clients else None
+    )
     with serving_tls(handle, context) as url:
         return program.run("--eureka-url", f"{url}/eureka", *options)
 
 
-def test_a_private_authority_and_a_client_certificate_work(settled: Program, authority: Authority) -> None:
+def test_a_private_authority_and_a_client_certificate_work(
+    settled: Program, authority: Authority
+) -> None:
     """Both come from PEM files. Certificate and key may share a file."""
     certificate, key = authority.issue("sync@example.test")
     both = settled.folder / "both.pem"
@@ -263,16 +321,27 @@ def test_a_private_authority_and_a_client_certificate_work(settled: Program, aut
         [f"--eureka-client-cert={both}"],
     ):
         ended = over_tls(settled, authority, ca_file, *own, clients=True)
-        assert (ended.code, ended.eureka, ended.err) == (ExitCode.OK, Counter(GET=1, PUT=2), ""), ended.out
+        assert (ended.code, ended.eureka, ended.err) == (ExitCode.OK, Counter(GET=1, PUT=2), ""), (
+            ended.out
+        )
 
 
 def test_skipped_verification_is_warned_of(settled: Program, authority: Authority) -> None:
     """It works without the authority, and stderr says so once."""
     ended = over_tls(
-        settled, authority, "--eureka-insecure-skip-tls-verify", "--passes=2", "--interval=1s", "-o", "json"
+        settled,
+        authority,
+        "--eureka-insecure-skip-tls-verify",
+        "--passes=2",
+        "--interval=1s",
+        "-o",
+        "json",
     )
     assert ended.code == ExitCode.OK
-    assert ended.err.count("Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify)") == 1
+    assert (
+        ended.err.count("Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify)")
+        == 1
+    )
     assert "InsecureRequestWarning" not in ended.err, "urllib3 does not warn beside us"
 
 
@@ -287,7 +356,9 @@ def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None
         return registry(request)
 
     with settled.eureka_behind(watch):
-        ended = settled.run(HTTP_PROXY=dead, http_proxy=dead, NO_PROXY="", no_proxy="127.0.0.1", ALL_PROXY=dead)
+        ended = settled.run(
+            HTTP_PROXY=dead, http_proxy=dead, NO_PROXY="", no_proxy="127.0.0.1", ALL_PROXY=dead
+        )
     (settled.folder / ".netrc").unlink()
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert seen
@@ -318,14 +389,23 @@ def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
 
 
 def test_csrf_protection_is_reported_once_for_many_instances(program: Program) -> None:
-    """This holds with and without a login. One sentence has the fix, and no row of the table repeats it."""
+    """This holds with and without a login. One sentence has the fix, and no row of the table
+    repeats it."""
     for number in range(3, 30):
-        program.playground.create_pod("rating", f"rating-{number}", f"10.0.0.{number}", {"app": "rating"})
+        program.playground.create_pod(
+            "rating", f"rating-{number}", f"10.0.0.{number}", {"app": "rating"}
+        )
     for credentials in (None, (USER, PASSWORD)):
         program.playground.eureka.credentials = credentials
         program.playground.eureka.refuse_writes = True
-        variables = {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
+        variables = {
+            "EUREKUBE_SYNC_EUREKA_USERNAME": USER,
+            "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD,
+        }
         ended = program.run(**(variables if credentials else {}))
         assert ended.code == ExitCode.EUREKA_DENIED, ended.out
-        assert (sum(FIX in sentence for sentence in ended.sentences), ended.out.count("CSRF")) == (1, 1), ended.out
+        assert (sum(FIX in sentence for sentence in ended.sentences), ended.out.count("CSRF")) == (
+            1,
+            1,
+        ), ended.out
         assert ended.eureka["GET"] < 35

@@ -26,14 +26,18 @@ def patch(program: Program, line: str) -> None:
 
 
 def test_the_page_shows_what_the_program_shows(tmp_path: Path) -> None:
-    """There are nine instances in the data centre and 20 pods. Each step has a dry run, which the next pass carries
-    out."""
+    """There are nine instances in the data centre and 20 pods. Each step has a dry run, which the
+    next pass carries out."""
     assert len(STEPS) == 4
     (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     with rating(tmp_path, pods=20) as program:
-        program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": yaml.safe_load(manifest)["spec"]})
+        program.playground.kubernetes.call(
+            "PATCH", f"{SYNCERS}/rating", {"spec": yaml.safe_load(manifest)["spec"]}
+        )
         for number in range(9):
-            program.playground.register("RATING", f"dc-{number}:rating:8080", f"192.0.2.{10 + number}", 8080)
+            program.playground.register(
+                "RATING", f"dc-{number}:rating:8080", f"192.0.2.{10 + number}", 8080
+            )
         time.sleep(0.1)
         assert program.run().eureka["POST"] == 0
         for commands, shown in STEPS:

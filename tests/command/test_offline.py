@@ -24,7 +24,9 @@ def save(program: Program, folder: Path, *names: str) -> list[str]:
     for name in names:
         _, found = program.playground.kubernetes.call("GET", LISTS[name])
         kind = found["kind"].removesuffix("List")
-        items = [{"apiVersion": found["apiVersion"], "kind": kind, **item} for item in found["items"]]
+        items = [
+            {"apiVersion": found["apiVersion"], "kind": kind, **item} for item in found["items"]
+        ]
         (folder / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         options += ["--from", str(folder / name)]
     return options
@@ -46,7 +48,9 @@ def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_
 def test_objects_that_were_not_saved_are_unknown(program: Program, tmp_path: Path) -> None:
     """An empty list of EndpointSlices would lead to a removal."""
     assert program.run().code == ExitCode.OK
-    ended = program.run("--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE)
+    ended = program.run(
+        "--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE
+    )
     assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert json.loads(ended.out)["actions"] == []
     assert "add what kubectl get endpointslices -A -o json writes" in ended.out
@@ -67,7 +71,10 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
     given = save(settled, tmp_path, "syncers")
     assert settled.run(*given).sentence == "Error: --from plans from files: give --dry-run with it"
     ended = settled.run("--dry-run", "--context", "embedded", *given)
-    assert (ended.code, ended.sentence.startswith("Error: --from is read instead of a cluster")) == (
+    assert (
+        ended.code,
+        ended.sentence.startswith("Error: --from is read instead of a cluster"),
+    ) == (
         ExitCode.USAGE,
         True,
     )
@@ -77,10 +84,18 @@ def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: P
 
 
 def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path) -> None:
-    """Passes were recorded, and the servers are gone. `replay` says why, and no file has a secret."""
+    """Passes were recorded, and the servers are gone. `replay` says why, and no file has a
+    secret."""
     records = tmp_path / "records"
     program.playground.create(
-        syncer("secret", {"selector": {"app": "rating"}, "appName": "OTHER", "metadata": {"user.password": PLANTED}})
+        syncer(
+            "secret",
+            {
+                "selector": {"app": "rating"},
+                "appName": "OTHER",
+                "metadata": {"user.password": PLANTED},
+            },
+        )
     )
     program.playground.eureka.credentials = ("joe", PASSWORD)
     login = {"EUREKUBE_SYNC_EUREKA_USERNAME": "joe", "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
@@ -92,10 +107,14 @@ def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path
     written = [gzip.decompress(file.read_bytes()).decode() for file in sorted(records.iterdir())]
     assert len(written) == 2
     assert not [text for text in written if PASSWORD in text or PLANTED in text]
-    ended = program.command("replay", records, "10.0.0.1", stdin="", **NOWHERE, EUREKUBE_SYNC_EUREKA_URL=None)
+    ended = program.command(
+        "replay", records, "10.0.0.1", stdin="", **NOWHERE, EUREKUBE_SYNC_EUREKA_URL=None
+    )
     assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.OK, {})
     cancelled = [line for line in ended.out.splitlines() if f"cancel  RATING/{IDS[0]}" in line]
     assert [line.partition("  Done: ")[2] for line in cancelled] == ["pod rating-1 terminates"]
-    again = program.command("replay", records, "--at", "2100-01-01 00:00", "-o", "json", stdin="", **NOWHERE)
+    again = program.command(
+        "replay", records, "--at", "2100-01-01 00:00", "-o", "json", stdin="", **NOWHERE
+    )
     assert (again.code, json.loads(again.out)["passes"][0]["samePlan"]) == (ExitCode.OK, True)
     assert program.command("replay", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION

@@ -56,17 +56,26 @@ def another_value(option: click.Option) -> str:
             return "7"
         case click.types.BoolParamType():
             return "true"
-    values = {"duration": "99s", "namespace[,...]": "one,two", "name": "another", "i/n": "1/3", "from:to[,...]": "a:*"}
+    values = {
+        "duration": "99s",
+        "namespace[,...]": "one,two",
+        "name": "another",
+        "i/n": "1/3",
+        "from:to[,...]": "a:*",
+    }
     values |= {"host:port": "10.0.0.7:8080", "namespace/name": "one/two", "count,share": "7,7%"}
     values |= {"auto|off|namespace/name": "one/two", "[host]:port": ":7", "url": "http://f:7"}
     return values.get(option.type.name, "some-text")
 
 
-@pytest.mark.parametrize(("name", "option"), [one for one in OPTIONS if one.values[1].envvar is not None])  # type: ignore[union-attr]
+@pytest.mark.parametrize(
+    ("name", "option"), [one for one in OPTIONS if one.values[1].envvar is not None]
+)  # type: ignore[union-attr]
 def test_each_option_is_read_from_its_variable(
     name: str, option: click.Option, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable is EUREKUBE_SYNC_ and the long name. Its value means the same as on the command line."""
+    """The variable is EUREKUBE_SYNC_ and the long name. Its value means the same as on the command
+    line."""
     command = COMMANDS[name]
     assert command is not None
     flag, value = long_name(option), another_value(option)
@@ -97,19 +106,26 @@ def test_all_of_run_works_from_the_environment_alone(program: Program) -> None:
 
 
 def test_verbose_logs_each_call_on_stderr_as_json(program: Program) -> None:
-    """With -v and --log-format json each line of stderr is an object. Stdout has only the report."""
+    """With -v and --log-format json each line of stderr is an object. Stdout has only the
+    report."""
     ended = program.run("-v", "--log-format", "json", "-o", "json")
     json.loads(ended.out)
     entries = [json.loads(line) for line in ended.err.splitlines()]
     assert all(entry.keys() == {"time", "level", "logger", "message"} for entry in entries)
-    for call in (r'"GET /eureka/apps\?\S+ HTTP/1.1" 200', r'"POST /eureka/apps/RATING HTTP/1.1" 204'):
+    for call in (
+        r'"GET /eureka/apps\?\S+ HTTP/1.1" 200',
+        r'"POST /eureka/apps/RATING HTTP/1.1" 204',
+    ):
         assert sum(re.search(call, entry["message"]) is not None for entry in entries) >= 1
     assert not program.run().err, "without -v there is nothing to say"
 
 
 REFUSED = {
     "no owner": (["run"], "Missing option '--owner'"),
-    "bad owner": (["run", "--owner", "Prod_1"], "'Prod_1' is not an owner name: 1 to 32 of a-z, 0-9 and '-'"),
+    "bad owner": (
+        ["run", "--owner", "Prod_1"],
+        "'Prod_1' is not an owner name: 1 to 32 of a-z, 0-9 and '-'",
+    ),
     "no url": (["run"], "Missing option '--eureka-url'"),
     "no number": (["run", "--passes", "many"], "--passes"),
     "no pass": (["run", "--passes", "0"], "x>=1"),
@@ -118,7 +134,10 @@ REFUSED = {
     "no unit": (["run", "--interval", "1h30"], "is not a duration; write 30s, 2m or 1h30m"),
     "a long unit": (["run", "--interval", "1d"], "is not a duration; write 30s, 2m or 1h30m"),
     "no end": (["run", "--lease-duration", "9" * 400], "too long; at most 576h"),
-    "leases that Eureka cannot count": (["run", "--lease-duration", "2147484s"], "too long; at most 576h"),
+    "leases that Eureka cannot count": (
+        ["run", "--lease-duration", "2147484s"],
+        "too long; at most 576h",
+    ),
     "kept leases": (["keepalive", "--lease-duration", "600h"], "too long; at most 576h"),
     "for ever": (["keepalive", "--daemon", "--interval", "9" * 400], "too long; at most 87600h"),
     "empty plan": (["run", "--approve", ""], "it is empty"),
@@ -129,14 +148,26 @@ REFUSED = {
     "no time": (["run", "--pass-timeout", "0s"], "too short"),
     "bad namespace": (["run", "-n", "Not_One"], "'Not_One' is not the name of a namespace"),
     "empty namespace": (["run", "--namespace", ""], "'' is not the name of a namespace"),
-    "bad selector": (["run", "--selector", "team in a"], "'team in a' is no valid part of a label selector"),
+    "bad selector": (
+        ["run", "--selector", "team in a"],
+        "'team in a' is no valid part of a label selector",
+    ),
     "empty selector": (["run", "-l", ""], "'' is no valid part of a label selector"),
     "bad class": (["run", "--syncer-class", "Edge"], "'Edge' is not a class"),
-    "no pair": (["run", "--allow-namespace", "shop"], "'shop' is not a pair of namespaces; write FROM:TO"),
+    "no pair": (
+        ["run", "--allow-namespace", "shop"],
+        "'shop' is not a pair of namespaces; write FROM:TO",
+    ),
     "half a pair": (["run", "--allow-namespace", "a:b,a:"], "'a:' is not a pair of namespaces"),
     "both": (["run", "--daemon", "--passes", "2"], "give one of them"),
-    "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),
-    "rare keepalive": (["keepalive", "--daemon", "--interval", "151s"], "more than half of --lease-duration 5m"),
+    "rare passes": (
+        ["run", "--daemon", "--interval", "151s"],
+        "more than half of --lease-duration",
+    ),
+    "rare keepalive": (
+        ["keepalive", "--daemon", "--interval", "151s"],
+        "more than half of --lease-duration 5m",
+    ),
     "short leases": (["keepalive", "--lease-duration", "60s"], "too short; at least 1m30s"),
     "half seconds": (["run", "--lease-duration", "100500ms"], "whole seconds"),
     "unknown form": (["run", "-o", "xml"], "'table', 'json', 'yaml'"),
@@ -150,7 +181,9 @@ REFUSED = {
 def test_a_wrong_command_line_is_refused_in_one_sentence(settled: Program, name: str) -> None:
     """The exit code is 2, one `Error:` names the option, and no server is called."""
     arguments, words = REFUSED[name]
-    absent = {"no owner": "EUREKUBE_SYNC_OWNER", "no url": "EUREKUBE_SYNC_EUREKA_URL"}.get(name, "EUREKUBE_SYNC_NONE")
+    absent = {"no owner": "EUREKUBE_SYNC_OWNER", "no url": "EUREKUBE_SYNC_EUREKA_URL"}.get(
+        name, "EUREKUBE_SYNC_NONE"
+    )
     ended = settled.command(*arguments, stdin="", **{absent: None})
     assert ended.code == ExitCode.USAGE
     assert words in ended.sentence
@@ -159,8 +192,10 @@ def test_a_wrong_command_line_is_refused_in_one_sentence(settled: Program, name:
 
 
 WRONG_URLS = {
-    "ftp://eureka.example.com/eureka": "'ftp://eureka.example.com/eureka' needs http or https and a host",
-    "eureka.example.com:8761/eureka": "'eureka.example.com:8761/eureka' needs http or https and a host",
+    "ftp://eureka.example.com/eureka": "'ftp://eureka.example.com/eureka' needs http or https and "
+    "a host",
+    "eureka.example.com:8761/eureka": "'eureka.example.com:8761/eureka' needs http or https and a "
+    "host",
     "http://": "'http://' needs http or https and a host",
     "http://a/eureka,b:8761/eureka": "'b:8761/eureka' needs http or https and a host",
     "http://127.0.0.1:99999/eureka": "'http://127.0.0.1:99999/eureka' cannot be read",
@@ -172,7 +207,8 @@ WRONG_URLS = {
 
 @pytest.mark.parametrize("url", WRONG_URLS)
 def test_a_wrong_url_is_a_wrong_command_line(settled: Program, url: str) -> None:
-    """The exit code is 2 before any call, as for a wrong owner. The message has the URL without its password."""
+    """The exit code is 2 before any call, as for a wrong owner. The message has the URL without its
+    password."""
     ended = settled.run("--eureka-url", url)
     assert ended.code == ExitCode.USAGE
     assert WRONG_URLS[url] in ended.sentence
@@ -182,7 +218,9 @@ def test_a_wrong_url_is_a_wrong_command_line(settled: Program, url: str) -> None
 
 def test_a_user_without_a_password_is_a_wrong_setting(settled: Program) -> None:
     """The sentence names the missing variable."""
-    ended = settled.run("--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_URL=settled.playground.eureka_url)
+    ended = settled.run(
+        "--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_URL=settled.playground.eureka_url
+    )
     assert ended.code == ExitCode.CONFIGURATION
     assert "EUREKUBE_SYNC_EUREKA_PASSWORD" in ended.sentence
 
@@ -190,7 +228,9 @@ def test_a_user_without_a_password_is_a_wrong_setting(settled: Program) -> None:
 def test_a_login_given_twice_is_refused(settled: Program) -> None:
     """It is unknown which login is meant, and neither is printed."""
     url = settled.playground.eureka_url.replace("://", "://ann:s3cr3t@")
-    ended = settled.run("--eureka-url", url, "--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD="0ther")
+    ended = settled.run(
+        "--eureka-url", url, "--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD="0ther"
+    )
     assert ended.code == ExitCode.CONFIGURATION
     assert "given twice" in ended.sentence
     assert not re.search("s3cr3t|0ther", ended.err)
@@ -202,7 +242,9 @@ def test_help_fits_and_names_each_option(settled: Program, name: str) -> None:
     ended = settled.command(*name.split(), "--help", stdin="", COLUMNS="80")
     assert ended.code == ExitCode.OK
     assert all(len(line) <= 80 for line in ended.out.splitlines())
-    assert name or not re.search(r"\w\.\.\.$", ended.out, re.MULTILINE), "no command's summary is cut"
+    assert name or not re.search(r"\w\.\.\.$", ended.out, re.MULTILINE), (
+        "no command's summary is cut"
+    )
     command = COMMANDS.get(name)
     for option in command.params if command else ():
         if isinstance(option, click.Option):
@@ -220,4 +262,7 @@ def test_no_argument_at_all_shows_the_commands(settled: Program) -> None:
 def test_the_version_is_the_packages(settled: Program) -> None:
     """--version prints the program and its version."""
     ended = settled.command("--version")
-    assert (ended.code, bool(re.fullmatch(r"eurekube-sync, version \d+\.\d+\.\d+\S*\n", ended.out))) == (0, True)
+    assert (
+        ended.code,
+        bool(re.fullmatch(r"eurekube-sync, version \d+\.\d+\.\d+\S*\n", ended.out)),
+    ) == (0, True)

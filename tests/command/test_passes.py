@@ -34,7 +34,9 @@ def puts(program: Program) -> int:
 def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> None:
     """Both servers get only GETs. Table, JSON and YAML show the same plan."""
     revision = program.playground.kubernetes.revision
-    table, json_, yaml_ = (program.run("--dry-run", "-o", form) for form in ("table", "json", "yaml"))
+    table, json_, yaml_ = (
+        program.run("--dry-run", "-o", form) for form in ("table", "json", "yaml")
+    )
     for ended in (table, json_, yaml_):
         assert ended.code == ExitCode.OK
         assert (set(ended.eureka), set(ended.kubernetes)) == ({"GET"}, {"GET"})
@@ -43,7 +45,9 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
     assert plan.pop("at") <= same.pop("at")
     assert plan == same
     assert (plan["dryRun"], plan["exitCode"], plan["planId"]) == (True, 0, None)
-    assert [(a["action"], a["app"], a["id"]) for a in plan["actions"]] == [("register", "RATING", i) for i in IDS]
+    assert [(a["action"], a["app"], a["id"]) for a in plan["actions"]] == [
+        ("register", "RATING", i) for i in IDS
+    ]
     lines = table.out.splitlines()
     assert lines[-1] == plan["summary"] == "dry run: 2 to register, 0 to renew"
     assert [line.split()[-8:] for line in lines[1:3]] == [
@@ -54,22 +58,37 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
 
 
 def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settled: Program) -> None:
-    """A log pipeline gets an object a line, without mere renewals. The failure has a time and a level."""
+    """A log pipeline gets an object a line, without mere renewals. The failure has a time and a
+    level."""
     good = settled.run("--passes", "2", "--interval", "1s", "-o", "json", "--log-format", "json")
     bad = settled.run(
-        "--passes", "2", "--interval", "1s", "--log-format", "json", "--eureka-url", "http://127.0.0.1:1/eureka"
+        "--passes",
+        "2",
+        "--interval",
+        "1s",
+        "--log-format",
+        "json",
+        "--eureka-url",
+        "http://127.0.0.1:1/eureka",
     )
     reports = [json.loads(line) for line in good.out.splitlines()]
-    assert [(one["exitCode"], one["actions"], one["summary"][:7]) for one in reports] == [(0, [], "in sync")] * 2
-    warnings = [entry for entry in map(json.loads, bad.err.splitlines()) if entry["level"] == "warning"]
+    assert [(one["exitCode"], one["actions"], one["summary"][:7]) for one in reports] == [
+        (0, [], "in sync")
+    ] * 2
+    warnings = [
+        entry for entry in map(json.loads, bad.err.splitlines()) if entry["level"] == "warning"
+    ]
     assert len(warnings) == 1
-    assert "the connection was refused; check that Eureka runs at this address" in warnings[0]["message"]
+    assert (
+        "the connection was refused; check that Eureka runs at this address"
+        in warnings[0]["message"]
+    )
     assert warnings[0]["time"].endswith("Z")
 
 
 def test_the_detailed_exit_code_says_whether_there_are_changes(program: Program) -> None:
-    """It is 5 while there are changes, and 0 when all is in sync. Without the option a dry run gives 0 in both
-    cases."""
+    """It is 5 while there are changes, and 0 when all is in sync. Without the option a dry run
+    gives 0 in both cases."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
     assert program.run("--dry-run").code == ExitCode.OK
     assert program.run("--detailed-exitcode").code == ExitCode.USAGE, "it speaks of dry runs only"
@@ -82,7 +101,11 @@ def test_in_sync_a_run_sends_one_list_and_renewals(program: Program) -> None:
     assert program.run().code == ExitCode.OK
     time.sleep(0.1)
     ended = program.run()
-    assert (ended.code, ended.eureka, set(ended.kubernetes)) == (ExitCode.OK, {"GET": 1, "PUT": 2}, {"GET"})
+    assert (ended.code, ended.eureka, set(ended.kubernetes)) == (
+        ExitCode.OK,
+        {"GET": 1, "PUT": 2},
+        {"GET"},
+    )
     assert ended.out == "in sync, 2 renewed\n"
     assert not ended.err
 
@@ -95,9 +118,11 @@ def test_a_namespace_that_is_not_ours_is_left_alone(program: Program) -> None:
 
 
 def test_a_deleted_syncer_leaves_with_its_instances(program: Program) -> None:
-    """A syncer that kubectl deleted waits for Eureka's cache. Then it is gone, and the instance of others stays.
+    """A syncer that kubectl deleted waits for Eureka's cache. Then it is gone, and the instance of
+    others stays.
 
-    A pass that takes longer than the interval is followed at once, so two passes may be too soon for the cache.
+    A pass that takes longer than the interval is followed at once, so two passes may be too soon
+    for the cache.
     """
     assert program.run().code == ExitCode.OK
     program.playground.delete("EurekaSyncer", "rating", "rating")
@@ -138,7 +163,8 @@ def test_a_failed_pass_does_not_skip_the_next(program: Program) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_daemon_ends_at_once_and_well(settled: Program, number: signal.Signals) -> None:
-    """After SIGTERM or Ctrl-C between two passes it exits with 0, without waiting for the next pass."""
+    """After SIGTERM or Ctrl-C between two passes it exits with 0, without waiting for the next
+    pass."""
     process = settled.start("run", "--daemon", "--interval", "140s")
     assert first_line(process) == "in sync, 2 renewed\n"
     begun = time.monotonic()
@@ -151,16 +177,22 @@ def test_a_daemon_ends_at_once_and_well(settled: Program, number: signal.Signals
 
 
 def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
-    """Calls that have begun are finished, and no new one begins. The report says how much is left."""
+    """Calls that have begun are finished, and no new one begins. The report says how much is
+    left."""
 
     def slow(request: Request, registry: Handler) -> Response:
         time.sleep(0.3 if request.method == "POST" else 0)
         return registry(request)
 
-    with rating(tmp_path, pods=100) as program, program.eureka_behind(slow):  # registrations that take 15 s
+    with (
+        rating(tmp_path, pods=100) as program,
+        program.eureka_behind(slow),
+    ):  # registrations that take 15 s
         process = program.start("run", "--concurrency", "2")
         wait_until(
-            lambda: any(call.method == "POST" for call in program.playground.calls if "eureka" in call.path),
+            lambda: any(
+                call.method == "POST" for call in program.playground.calls if "eureka" in call.path
+            ),
             "nothing is registered",
         )
         process.send_signal(signal.SIGTERM)
@@ -197,7 +229,10 @@ def test_a_second_interrupt_ends_the_process_at_once(settled: Program) -> None:
     with settled.eureka_behind(slow):
         process = settled.start("run", "--daemon", "--call-timeout", f"{LONG_SECONDS:g}s")
         try:
-            wait_until(lambda: any("eureka" in call.path for call in settled.playground.calls), "nothing is listed")
+            wait_until(
+                lambda: any("eureka" in call.path for call in settled.playground.calls),
+                "nothing is listed",
+            )
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
             assert "stopping: SIGINT" in process.stderr.readline()
@@ -224,7 +259,8 @@ HELD = "held: 12 removals wait"
 
 
 def test_a_pass_with_held_removals_keeps_and_renews_all(outage: Program) -> None:
-    """A single pass with held removals exits with 31. It renews everything, and names the plan id."""
+    """A single pass with held removals exits with 31. It renews everything, and names the plan
+    id."""
     ended = outage.run()
     assert ended.code == ExitCode.REMOVAL_HELD
     assert HELD in ended.sentence
@@ -233,7 +269,8 @@ def test_a_pass_with_held_removals_keeps_and_renews_all(outage: Program) -> None
 
 
 def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Program) -> None:
-    """With --passes 2 the exit code is 0, and 31 with --fail-on-held. A single pass gives 0 with --no-fail-on-held."""
+    """With --passes 2 the exit code is 0, and 31 with --fail-on-held. A single pass gives 0 with
+    --no-fail-on-held."""
     two = ("--passes", "2", "--interval", "1s")
     assert outage.run(*two).code == ExitCode.OK
     assert outage.run(*two, "--fail-on-held").code == ExitCode.REMOVAL_HELD
@@ -241,22 +278,27 @@ def test_several_passes_do_not_fail_on_held_removals_unless_asked(outage: Progra
 
 
 def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
-    """One sentence says so, the exit code is 3, and all is renewed. A file of its own cluster shows in a dry run what
-    it would do."""
+    """One sentence says so, the exit code is 3, and all is renewed. A file of its own cluster shows
+    in a dry run what it would do."""
     shown = outage.run("--dry-run", "-o", "yaml").out
     file = outage.folder / "plan.yaml"
     file.write_text(shown)
     assert "12 to turn DOWN" in outage.run("--dry-run", "--approve", str(file)).out
     file.write_text(shown.replace("cluster: ", "cluster: not-"))
     wrong = outage.run("--approve", str(file))
-    assert (wrong.code, wrong.eureka["PUT"], wrong.eureka["POST"]) == (ExitCode.CONFIGURATION, 14, 0)
+    assert (wrong.code, wrong.eureka["PUT"], wrong.eureka["POST"]) == (
+        ExitCode.CONFIGURATION,
+        14,
+        0,
+    )
     assert f"--approve {file}: is a dry run of owner demo in cluster not-" in wrong.out
     file.write_text("kind: List")
     assert outage.run("--approve", str(file)).code == ExitCode.CONFIGURATION
 
 
 def test_only_the_right_approval_releases(outage: Program) -> None:
-    """A wrong plan id releases nothing. The id of the report does, and a dry run with it shows what would be done."""
+    """A wrong plan id releases nothing. The id of the report does, and a dry run with it shows what
+    would be done."""
     plan = json.loads(outage.run("--dry-run", "-o", "json").out)
     assert [hold["count"] for hold in plan["holds"]] == [len(plan["held"])] == [12]
     assert plan["planId"] in plan["messages"][0]
@@ -270,8 +312,8 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
 
 
 def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None:
-    """The daemon holds removals, and a second process applies the approval. The daemon's next pass has nothing to
-    do."""
+    """The daemon holds removals, and a second process applies the approval. The daemon's next pass
+    has nothing to do."""
     with rating(tmp_path, pods=14) as program:
         assert program.run().code == ExitCode.OK
         process = program.start("run", "--daemon", "--interval", "1s", "-n", "rating")
@@ -279,11 +321,15 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
         assert process.stdout.readline() == "in sync, 14 renewed\n"
         for number in range(3, 15):
             program.playground.set_ready("rating", f"rating-{number}", ready=False)
-        told = next(line for line in iter(process.stdout.readline, "") if "held: 12 removals wait" in line)
+        told = next(
+            line for line in iter(process.stdout.readline, "") if "held: 12 removals wait" in line
+        )
         command = told.rstrip().rsplit("even while a daemon runs: eurekube-sync ", 1)[1].split()
         assert command[:3] == ["run", "-n", "rating"]
         approved = program.command(*command)
-        assert (approved.code, "12 turned DOWN" in approved.out) == (ExitCode.OK, True), approved.out
+        assert (approved.code, "12 turned DOWN" in approved.out) == (ExitCode.OK, True), (
+            approved.out
+        )
         assert any(line.startswith("in sync, ") for line in iter(process.stdout.readline, ""))
         process.send_signal(signal.SIGTERM)
         assert program.end(process).code == ExitCode.OK
@@ -291,8 +337,8 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
 
 
 def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:
-    """This covers several passes, for which held removals are otherwise no failure. It also covers an approval when
-    nothing is held any more."""
+    """This covers several passes, for which held removals are otherwise no failure. It also covers
+    an approval when nothing is held any more."""
     wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
     assert "--approve 0123456789ab: no such set of removals is planned now" in wrong.out

@@ -1,4 +1,5 @@
-"""`orphans`, `purge` and the former marks of `run` as a user gives them, with their refusals and failures."""
+"""`orphans`, `purge` and the former marks of `run` as a user gives them, with their refusals and
+failures."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def give(program: Program, *arguments: str, **variables: str | None) -> Ended:
     return ended
 
 
-def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9.9.9", **marks: str) -> None:
+def register(
+    program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9.9.9", **marks: str
+) -> None:
     """Register an instance with metadata, as a program of others does."""
     instance = {
         "instanceId": id_,
@@ -48,8 +51,12 @@ def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
         "leaseInfo": {"renewalIntervalInSecs": 1, "durationInSecs": 3600},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
-        "metadata": {f"eurekube.{name}": value for name, value in marks.items()} or {"colour": "blue"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
+        "metadata": {f"eurekube.{name}": value for name, value in marks.items()}
+        or {"colour": "blue"},
     }
     answer = program.playground.eureka.handle(
         Request(
@@ -65,8 +72,12 @@ def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9
 
 def metadata(program: Program, id_: str, app: str = "RATING") -> dict[str, str]:
     """The metadata of an instance."""
-    request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
-    found: dict[str, str] = json.loads(program.playground.eureka.handle(request).body)["instance"]["metadata"]
+    request = Request(
+        method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"}
+    )
+    found: dict[str, str] = json.loads(program.playground.eureka.handle(request).body)["instance"][
+        "metadata"
+    ]
     return found
 
 
@@ -84,7 +95,7 @@ def ours(program: Program) -> Program:
     return program
 
 
-# --- orphans ----------------------------------------------------------------------------------------------------
+# --- orphans --------------------------------------------------------------------------------------
 
 
 def test_no_orphans_is_one_line(settled: Program) -> None:
@@ -97,7 +108,13 @@ def test_no_orphans_is_one_line(settled: Program) -> None:
 
 def test_orphans_are_listed_with_what_run_does_to_them(ours: Program) -> None:
     """The list is a table, JSON or YAML. With --detailed-exitcode the exit code is 5."""
-    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
+    register(
+        ours,
+        "demo:gone:rating:10.9.9.9:8080",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="gone/rating",
+    )
     ended = give(ours, "orphans")
     assert ended.code == ExitCode.OK
     assert ended.out.splitlines()[-1] == "1 orphan: 1 to be cancelled"
@@ -123,7 +140,13 @@ def test_orphans_are_listed_with_what_run_does_to_them(ours: Program) -> None:
 
 def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
     """An instance that was not read because of the signal has no verdict."""
-    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
+    register(
+        ours,
+        "demo:gone:rating:10.9.9.9:8080",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="gone/rating",
+    )
     asked, signalled = threading.Event(), threading.Event()
 
     def proxy(request: Request, registry: Handler) -> Response:
@@ -145,12 +168,26 @@ def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
 
 def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> None:
     """`orphans` takes the numbers of `run`, whose dry run says the same."""
-    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
-    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    register(
+        ours,
+        "demo:gone:rating:10.9.9.9:8080",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="gone/rating",
+    )
+    register(
+        ours,
+        "demo:gone:web:10.9.9.9:8080",
+        app="WEB",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="gone/web",
+    )
     held = give(ours, "orphans", COLUMNS="300")
     assert held.out.splitlines()[-1] == "2 orphans: 1 to be cancelled, 1 held"
     waits = (
-        "app WEB would have no UP instance left (no approval is needed if a second pass, 20 s to 620 s after the first,"
+        "app WEB would have no UP instance left (no approval is needed if a second pass, 20 s "
+        "to 620 s after the first,"
     )
     assert f"held by the brake: {waits} plans the same" in held.out
     strict = ("--brake-count", "0", "--brake-percent", "1")
@@ -160,7 +197,8 @@ def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> No
 
 
 def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:
-    """If the syncers may not be listed, the exit code is 30. If the cluster does not answer, it has that code."""
+    """If the syncers may not be listed, the exit code is 30. If the cluster does not answer, it has
+    that code."""
     settled.playground.kubernetes.access.denials.add(Denial(resource="eurekasyncers", verb="list"))
     ended = give(settled, "orphans")
     assert ended.code == ExitCode.INCOMPLETE
@@ -180,11 +218,14 @@ def test_orphans_says_that_a_peer_is_down(settled: Program) -> None:
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
     assert ended.code == ExitCode.INCOMPLETE
-    assert ended.sentence == f"{dead} could not be reached: orphans that are only there are not in this list"
+    assert (
+        ended.sentence
+        == f"{dead} could not be reached: orphans that are only there are not in this list"
+    )
     assert ended.out.splitlines()[-1] == "no orphan in what could be read"
 
 
-# --- Former marks -----------------------------------------------------------------------------------------------
+# --- Former marks ---------------------------------------------------------------------------------
 
 
 def ended_long_ago(program: Program) -> None:
@@ -206,7 +247,10 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) ->
     assert give(program, "orphans").code == ExitCode.OWNER_CLASH
     alive = program.run(*way_out[1].split())
     assert alive.code == ExitCode.OWNER_CLASH
-    assert "owner demo of cluster old is still at work: it renewed 1 instance in the last 90 s" in alive.out
+    assert (
+        "owner demo of cluster old is still at work: it renewed 1 instance in the last 90 s"
+        in alive.out
+    )
     ended_long_ago(program)
     assert program.run(*way_out[1].split()).code == ExitCode.OK
     assert metadata(program, IDS[0])["eurekube.cluster"] == uid(program)
@@ -236,12 +280,16 @@ def test_the_present_owner_is_no_former_one(settled: Program) -> None:
     assert "--former-owner demo is the present --owner: give the earlier name" in ended.err
 
 
-# --- An owner that has nothing ----------------------------------------------------------------------------------
+# --- An owner that has nothing --------------------------------------------------------------------
 
 
 def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:
-    """One sentence has the existing owners. Healthy syncers must not be deleted because of a typo."""
-    hint = "no instance of owner typo in this cluster; the instances of this cluster belong to demo (2 instances). Is "
+    """One sentence has the existing owners. Healthy syncers must not be deleted because of a
+    typo."""
+    hint = (
+        "no instance of owner typo in this cluster; the instances of this cluster belong to "
+        "demo (2 instances). Is "
+    )
     for arguments, code in (
         (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.REFUSED),
         (("purge", "--owner", "typo", "--yes"), ExitCode.OK),
@@ -252,14 +300,18 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
         assert set(ended.eureka) == {"GET"}
 
 
-# --- purge ------------------------------------------------------------------------------------------------------
+# --- purge ----------------------------------------------------------------------------------------
 
 
 def test_a_purge_for_scripts(ours: Program) -> None:
-    """--yes works with Eureka alone. The instance of others stays, and a second purge finds nothing."""
+    """--yes works with Eureka alone. The instance of others stays, and a second purge finds
+    nothing."""
     looked = give(ours, "purge", "--dry-run")
     assert (looked.code, set(looked.eureka)) == (ExitCode.OK, {"GET"})
-    assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel, of owner demo and cluster {uid(ours)}"
+    assert (
+        looked.out.splitlines()[-1]
+        == f"dry run: 2 to cancel, of owner demo and cluster {uid(ours)}"
+    )
     ended = give(ours, "purge", "--yes", "--cluster", uid(ours), KUBECONFIG=None)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert not ended.kubernetes
@@ -273,9 +325,18 @@ def test_a_purge_for_scripts(ours: Program) -> None:
 
 def test_a_purge_of_a_part_leaves_the_other_installations(ours: Program) -> None:
     """One owner has two scopes. --namespace, or the variable of `run`, limits a purge."""
-    register(ours, "demo:shop:cart:10.9.9.9:8080", app="CART", owner="demo", cluster=uid(ours), syncer="shop/cart")
+    register(
+        ours,
+        "demo:shop:cart:10.9.9.9:8080",
+        app="CART",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="shop/cart",
+    )
     ended = give(ours, "purge", "--yes", EUREKUBE_SYNC_NAMESPACE="rating")
-    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 cancelled"), ended.out + ended.err
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 cancelled"), (
+        ended.out + ended.err
+    )
     assert ours.status("demo:shop:cart:10.9.9.9:8080", "CART") == "UP"
     assert "CART" in give(ours, "purge", "--dry-run", "--namespace", "shop").out
 
@@ -309,7 +370,8 @@ def said(controller: int) -> bytes:
 
 
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
-    """The question has the number and the names. The answer no has its own exit code, and changes nothing."""
+    """The question has the number and the names. The answer no has its own exit code, and changes
+    nothing."""
     code, shown = at_terminal(ours, "n\n", "purge")
     assert code == ExitCode.REFUSED
     assert f"RATING/{IDS[0]} UP" in shown
@@ -322,7 +384,8 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
 
 
 def wait_until_it_sleeps(pid: int) -> None:
-    """Wait until the process has slept for half a second, neither running nor waiting for a processor."""
+    """Wait until the process has slept for half a second, neither running nor waiting for a
+    processor."""
     asleep = 0
 
     def sleeps() -> bool:
@@ -352,7 +415,9 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
         piece = said(controller)
         assert piece, shown
         shown += piece
-    wait_until_it_sleeps(process.pid)  # a busy machine has shown the question, but does not read the answer yet
+    wait_until_it_sleeps(
+        process.pid
+    )  # a busy machine has shown the question, but does not read the answer yet
     process.send_signal(number)
     assert process.wait(timeout=LONG_SECONDS) == ExitCode.INTERRUPTED
     assert b"nothing was changed" in b"".join(iter(lambda: said(controller), b""))
@@ -361,27 +426,35 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
 
 
 def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
-    """The syncer was deleted while no process ran. Purge cancels, and removes the finalizer once Eureka's list is new
-    enough."""
+    """The syncer was deleted while no process ran. Purge cancels, and removes the finalizer once
+    Eureka's list is new enough."""
     ours.playground.delete("EurekaSyncer", "rating", "rating")
     ended = give(ours, "purge", "--yes")
     assert ended.code == ExitCode.OK
-    assert "our finalizer is left on 1 syncer being deleted: Eureka's list may still hide an instance" in ended.out
+    assert (
+        "our finalizer is left on 1 syncer being deleted: Eureka's list may still hide an instance"
+        in ended.out
+    )
     time.sleep(0.1)
     ended = give(ours, "purge", "--dry-run")
     assert "it would remove our finalizer from 1 syncer being deleted" in ended.out
     ended = give(ours, "purge", "--yes")
     assert "our finalizer was removed from 1 syncer being deleted" in ended.out
-    status, _ = ours.playground.kubernetes.call("GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating")
+    status, _ = ours.playground.kubernetes.call(
+        "GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating"
+    )
     assert status == 404
 
 
-# --- Wrong command lines and failing servers --------------------------------------------------------------------
+# --- Wrong command lines and failing servers ------------------------------------------------------
 
 WRONG = {
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
     "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),
-    "a former name": (("run", "--former-owner", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
+    "a former name": (
+        ("run", "--former-owner", "Next_1"),
+        "'Next_1' is not an owner name: 1 to 32 of a-z",
+    ),
     "a former cluster": (("run", "--former-cluster", ""), "it is empty"),
 }
 
@@ -397,8 +470,8 @@ def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> No
 
 
 def test_each_server_that_does_not_answer_is_reported(settled: Program) -> None:
-    """Eureka does not answer, or the cluster that has to give its id, or the kubeconfig is wrong. Nothing is
-    written."""
+    """Eureka does not answer, or the cluster that has to give its id, or the kubeconfig is wrong.
+    Nothing is written."""
     nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
     for variables, code in (
         ({"EUREKUBE_SYNC_EUREKA_URL": "http://127.0.0.1:1/eureka"}, ExitCode.EUREKA_UNREAD),
@@ -412,7 +485,8 @@ def test_each_server_that_does_not_answer_is_reported(settled: Program) -> None:
 
 
 def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
-    """One sentence says why, and all instances stay as they were. The exit code of `purge` is 21."""
+    """One sentence says why, and all instances stay as they were. The exit code of `purge` is
+    21."""
     ended_long_ago(ours)
     ours.playground.eureka.refuse_writes = True
     ended = ours.run("--owner", "next", "--former-owner", "demo")
@@ -424,17 +498,25 @@ def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
     assert [ours.status(id_) for id_ in (*IDS, *RENAMED)] == ["UP", "UP", None, None]
 
 
-# --- docs/owner.md ----------------------------------------------------------------------------------------------
+# --- docs/owner.md --------------------------------------------------------------------------------
 
 
 def shown(command: str) -> str:
     """The output that the page shows below a command."""
-    blocks = re.findall(r"^```console\n\$ eurekube-sync (.+)\n((?:.*\n)*?)```$", PAGE.read_text(), re.MULTILINE)
+    blocks = re.findall(
+        r"^```console\n\$ eurekube-sync (.+)\n((?:.*\n)*?)```$", PAGE.read_text(), re.MULTILINE
+    )
     found = dict(blocks)
     assert command in found, sorted(found)
     return str(found[command])
 
 
 def test_the_page_shows_what_orphans_says(ours: Program) -> None:
-    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
+    register(
+        ours,
+        "demo:gone:rating:10.9.9.9:8080",
+        owner="demo",
+        cluster=uid(ours),
+        syncer="gone/rating",
+    )
     assert give(ours, "orphans").out == shown("orphans")

@@ -27,8 +27,8 @@ def completed(program: Program, line: str, **variables: str | None) -> list[str]
 
 
 def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
-    """These are contexts of the kubeconfig, namespaces with a syncer, and syncers. In a list the last name is
-    completed."""
+    """These are contexts of the kubeconfig, namespaces with a syncer, and syncers. In a list the
+    last name is completed."""
     program.playground.create(syncer("rest", {"selector": {"app": "rest"}}))
     offered = {
         "run --context ": ["embedded"],
@@ -37,14 +37,18 @@ def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
         "explain rating/r": ["rating/rating", "rating/rest"],
     }
     for line, words in offered.items():  # a very slow machine offers nothing in time
-        wait_until(lambda line=line, words=words: completed(program, f"eurekube-sync {line}") == words, line)  # type: ignore[misc]
+        wait_until(
+            lambda line=line, words=words: completed(program, f"eurekube-sync {line}") == words,
+            line,
+        )  # type: ignore[misc]
     assert completed(program, "eurekube-sync exp") == ["explain"]
     assert "--dry-run" in completed(program, "eurekube-sync run --dry")
 
 
 @pytest.mark.parametrize("line", ["run -n ", "run --context ", "explain "])
 def test_a_shell_is_offered_nothing_where_no_cluster_is_found(settled: Program, line: str) -> None:
-    """There is no word and no message, because a message would appear in the line that a person types."""
+    """There is no word and no message, because a message would appear in the line that a person
+    types."""
     assert completed(settled, f"eurekube-sync {line}", KUBECONFIG="/nowhere/none") == []
 
 
@@ -56,7 +60,12 @@ def test_the_script_works_in_bash(settled: Program) -> None:
         'echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", script], env=settled.environment(), capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", script],
+        env=settled.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.stdout.strip(), done.stderr) == ("purge", "")
 
@@ -79,7 +88,9 @@ def test_all_versions_are_shown(settled: Program) -> None:
 def test_a_crd_of_another_version_is_reported(program: Program) -> None:
     """The report has the fix. A missing CRD has its own exit code."""
     _, crd = program.playground.kubernetes.call("GET", CRD)
-    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["limit"]
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
+        "limit"
+    ]
     program.playground.kubernetes.call("PUT", CRD, crd)
     ended = program.command("version")
     assert ended.code == ExitCode.OK
@@ -90,7 +101,9 @@ def test_a_crd_of_another_version_is_reported(program: Program) -> None:
     assert "CRD            unknown: " in ended.out
 
 
-def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(settled: Program, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(
+    settled: Program, tmp_path: Path
+) -> None:
     """Each server has its own exit code. Without a call nothing can fail."""
     ended = settled.command("version", EUREKUBE_SYNC_EUREKA_URL="http://127.0.0.1:9/eureka")
     assert ended.code == ExitCode.EUREKA_UNREAD

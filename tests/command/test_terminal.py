@@ -80,9 +80,12 @@ def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
     assert "x" * 200 not in "".join(plain.split())
 
 
-@pytest.mark.parametrize("arguments", ["run --passes 2 --interval 1s", "run -o json", "crd", "run --help", "demo"])
+@pytest.mark.parametrize(
+    "arguments", ["run --passes 2 --interval 1s", "run -o json", "crd", "run --help", "demo"]
+)
 def test_a_closed_pipe_is_no_error(world: Program, arguments: str) -> None:
-    """`| true` closes the pipe at once. The exit code is 0, stderr is empty, and the passes continue."""
+    """`| true` closes the pipe at once. The exit code is 0, stderr is empty, and the passes
+    continue."""
     world.playground.calls.clear()
     reader, writer = os.pipe()
     os.close(reader)
@@ -98,7 +101,11 @@ def test_a_closed_pipe_is_no_error(world: Program, arguments: str) -> None:
     )
     os.close(writer)
     assert (process.returncode, process.stderr) == (ExitCode.OK, "")
-    lists = [call for call in world.playground.calls if (call.method, call.path) == ("GET", "/eureka/apps")]
+    lists = [
+        call
+        for call in world.playground.calls
+        if (call.method, call.path) == ("GET", "/eureka/apps")
+    ]
     assert len(lists) == {"run --passes 2 --interval 1s": 2, "run -o json": 1}.get(arguments, 0)
 
 
@@ -120,8 +127,12 @@ def test_a_closed_pipe_does_not_change_the_exit_code_of_validate(world: Program)
     assert (process.returncode, process.stderr) == (ExitCode.INVALID_MANIFEST, "")
 
 
-@pytest.mark.parametrize(("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("purge", ExitCode.USAGE)])
-def test_a_closed_standard_input_is_an_empty_one(world: Program, arguments: str, code: ExitCode) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("validate -", ExitCode.INVALID_MANIFEST), ("purge", ExitCode.USAGE)]
+)
+def test_a_closed_standard_input_is_an_empty_one(
+    world: Program, arguments: str, code: ExitCode
+) -> None:
     """Some services are started without a standard input."""
     process = subprocess.run(
         ["sh", "-c", f'exec "$0" {arguments} <&-', BINARY],
@@ -138,19 +149,31 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
     """The report cannot be written. A warning says so, and the exit code is still the pass's."""
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
-            [BINARY, "run"], cwd=world.folder, env=world.environment(), stdout=full, stderr=subprocess.PIPE, check=False
+            [BINARY, "run"],
+            cwd=world.folder,
+            env=world.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
         )
     assert process.returncode == ExitCode.OK
     assert b"the report cannot be written: No space left on device" in process.stderr
 
 
-@pytest.mark.parametrize("command", [["orphans"], ["purge", "--yes"], ["validate", "-"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [["orphans"], ["purge", "--yes"], ["validate", "-"]], ids=" ".join
+)
 @pytest.mark.parametrize("library", ["click", "yaml"])
-def test_an_interrupt_in_the_first_second_is_one_word(world: Program, library: str, command: list[str]) -> None:
-    """The libraries are being imported, which takes long on a busy machine. Nothing else has begun."""
+def test_an_interrupt_in_the_first_second_is_one_word(
+    world: Program, library: str, command: list[str]
+) -> None:
+    """The libraries are being imported, which takes long on a busy machine. Nothing else has
+    begun."""
     folder = world.folder / f"slow-{library}" / library
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "__init__.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    (folder / "__init__.py").write_text(
+        "import time\nprint('importing', flush=True)\ntime.sleep(60)\n"
+    )
     path = os.pathsep.join([str(folder.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = world.start(*command, PYTHONPATH=path)
     assert process.stdout is not None
@@ -184,7 +207,10 @@ def test_a_narrow_character_set_is_no_error(tmp_path: Path) -> None:
     with rating(tmp_path) as program:
         with program.playground.kubernetes.older_definition():
             program.playground.create(
-                syncer("bad", {"selector": {"app": "rating"}, "port": "http", "metadata": {"ключ": "1"}})
+                syncer(
+                    "bad",
+                    {"selector": {"app": "rating"}, "port": "http", "metadata": {"ключ": "1"}},
+                )
             )
         ended = program.run(PYTHONIOENCODING="ascii")
     assert ended.code == ExitCode.OK, ended.err

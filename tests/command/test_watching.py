@@ -1,4 +1,5 @@
-"""Metrics, health and the status page of the installed command. They are not loaded if nobody asks for them."""
+"""Metrics, health and the status page of the installed command. They are not loaded if nobody asks
+for them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     found = re.search(r"listening on (http://\S+):", process.stderr.readline())
     assert found is not None
     url = found[1]
-    wait_until(lambda: requests.get(f"{url}/readyz", timeout=10).status_code == 200, "no pass ended")
+    wait_until(
+        lambda: requests.get(f"{url}/readyz", timeout=10).status_code == 200, "no pass ended"
+    )
     assert requests.get(f"{url}/livez", timeout=10).status_code == 200
     metrics = requests.get(f"{url}/metrics", timeout=10).text
     assert 'eurekube_sync_instances{app="RATING",state="UP"} 2.0' in metrics
@@ -50,7 +53,9 @@ def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
     """A failed run does too, and its file keeps the time of the last good pass."""
     path = tmp_path / "sync.prom"
     assert program.run(f"--metrics-file={path}").code == 0
-    good = [line for line in path.read_text().splitlines() if line.startswith("eurekube_sync_last_good")]
+    good = [
+        line for line in path.read_text().splitlines() if line.startswith("eurekube_sync_last_good")
+    ]
     assert len(good) == 1
     program.eureka_url = "http://127.0.0.1:9/eureka"
     assert program.run(f"--metrics-file={path}").code == 20
@@ -60,7 +65,9 @@ def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
     assert 'eurekube_sync_calls_total{code="none",server="Eureka"}' in text
 
 
-def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(program: Program, tmp_path: Path) -> None:
+def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(
+    program: Program, tmp_path: Path
+) -> None:
     """The time is that of its end, not of its beginning."""
     path = tmp_path / "sync.prom"
 
@@ -70,9 +77,13 @@ def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(program: Pr
         return program.playground.eureka.handle(request)
 
     with LoopbackServer(slow) as server:
-        done = program.run("--eureka-url", f"{server.url}/eureka", "--lock=rating/sync", f"--metrics-file={path}")
+        done = program.run(
+            "--eureka-url", f"{server.url}/eureka", "--lock=rating/sync", f"--metrics-file={path}"
+        )
     assert done.code == 0, done.err
-    ended = re.search(r"^eurekube_sync_last_good_pass_timestamp_seconds\S* (\S+)", path.read_text(), re.MULTILINE)
+    ended = re.search(
+        r"^eurekube_sync_last_good_pass_timestamp_seconds\S* (\S+)", path.read_text(), re.MULTILINE
+    )
     assert ended is not None
     _, lease = program.playground.kubernetes.call("GET", f"{LEASES}/sync")
     noted = datetime.fromisoformat(lease["metadata"]["annotations"]["eurekube.io/last-good-pass"])
@@ -89,11 +100,15 @@ def test_an_address_that_is_taken_ends_it_at_once(program: Program) -> None:
     assert not done.eureka
 
 
-def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(program: Program) -> None:
+def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(
+    program: Program,
+) -> None:
     """They would cost time and memory at each start of a CronJob."""
     code = (
-        "import sys; from eurekube_sync.cli.command_line import exit_code; code = exit_code(sys.argv[1:]);"
-        "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), file=sys.stderr);"
+        "import sys; from eurekube_sync.cli.command_line import exit_code; code = "
+        "exit_code(sys.argv[1:]);"
+        "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), "
+        "file=sys.stderr);"
         "sys.exit(code)"
     )
     done = subprocess.run(

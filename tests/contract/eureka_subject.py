@@ -23,8 +23,8 @@ JSON = {"Accept": "application/json"}
 Document = dict[str, Any]
 _TRIES = 3
 _TRY_SECONDS = 180
-"""A timed test has failed when it did so in so many tries and for so long: others use the machine as well, and the
-renewals of the last minute decide whether a stock server evicts."""
+"""A timed test has failed when it did so in so many tries and for so long: others use the machine
+as well, and the renewals of the last minute decide whether a stock server evicts."""
 _TICK_SECONDS = 0.2
 """A tick goes through all lists, one after the other."""
 _numbers = itertools.count(1)
@@ -73,7 +73,9 @@ class EurekaSubject:
             headers = JSON | {"Content-Type": "application/json"}
             return requests.post(self.url(f"/apps/{app}"), data=body, headers=headers, timeout=30)
         self.posted.add((app, str(body.get("instanceId") or body.get("hostName"))))
-        return requests.post(self.url(f"/apps/{app}"), json={"instance": body}, headers=JSON, timeout=30)
+        return requests.post(
+            self.url(f"/apps/{app}"), json={"instance": body}, headers=JSON, timeout=30
+        )
 
     def instance(self, app: str, instance_id: str) -> Document:
         """One instance by the uncached read."""
@@ -86,7 +88,12 @@ class EurekaSubject:
     def listed(self, app: str) -> list[Document]:
         """The instances of an app by the cached list of everything."""
         applications = self.get("/apps").json()["applications"]["application"]
-        return [instance for each in applications if each["name"] == app for instance in each["instance"]]
+        return [
+            instance
+            for each in applications
+            if each["name"] == app
+            for instance in each["instance"]
+        ]
 
     def wait(self, seconds: float) -> None:
         """Let so much time pass."""
@@ -95,8 +102,9 @@ class EurekaSubject:
     def to_next_tick(self) -> None:
         """Let the next tick of the response cache come, and be over.
 
-        Ticks begin at a multiple of the interval, and a real timer comes later and later: it is watched for by what one
-        write makes of one list. No other list is told otherwise for it once the tick is over.
+        Ticks begin at a multiple of the interval, and a real timer comes later and later: it is
+        watched for by what one write makes of one list. No other list is told otherwise for it once
+        the tick is over.
         """
         if not self.is_real:
             now = self.now()
@@ -106,7 +114,9 @@ class EurekaSubject:
         assert self.post(app, instance_body(app, "tick")).status_code == 204
         assert self.get(f"/apps/{app}").status_code == 200
         self.delete(f"/apps/{app}/tick")
-        wait_until(lambda: self.get(f"/apps/{app}").status_code == 404, "the response cache has no ticks")
+        wait_until(
+            lambda: self.get(f"/apps/{app}").status_code == 404, "the response cache has no ticks"
+        )
         time.sleep(_TICK_SECONDS)
 
     def forget(self) -> None:
@@ -117,8 +127,9 @@ class EurekaSubject:
 
 
 def timed(story: Callable[_P, None]) -> Callable[_P, None]:
-    """A test of what is so for a second or two of a real server, which it cannot see on a machine that stands still
-    meanwhile: when it fails it is told anew, under another app name. One that fails always fails."""
+    """A test of what is so for a second or two of a real server, which it cannot see on a machine
+    that stands still meanwhile: when it fails it is told anew, under another app name. One that
+    fails always fails."""
 
     @functools.wraps(story)
     def told(*arguments: _P.args, **fixtures: _P.kwargs) -> None:
@@ -129,7 +140,9 @@ def timed(story: Callable[_P, None]) -> Callable[_P, None]:
             try:
                 story(*arguments, **(fixtures | {"app": f"{app}T{number}"}))  # type: ignore[arg-type]
             except AssertionError:
-                if not subject.is_real or (number >= _TRIES and time.monotonic() - begun > _TRY_SECONDS):
+                if not subject.is_real or (
+                    number >= _TRIES and time.monotonic() - begun > _TRY_SECONDS
+                ):
                     raise
                 subject.forget()
             else:
@@ -140,7 +153,8 @@ def timed(story: Callable[_P, None]) -> Callable[_P, None]:
 
 @contextmanager
 def embedded_guarded(user: str, password: str) -> Iterator[str]:
-    """The URL of an embedded server that asks for a login, and has just started and found no peer to copy from."""
+    """The URL of an embedded server that asks for a login, and has just started and found no peer
+    to copy from."""
     server = FullEureka(SetClock().now, credentials=(user, password), warming_up=True)
     with LoopbackServer(server.handle) as loopback:
         yield f"{loopback.url}/eureka"
@@ -148,15 +162,22 @@ def embedded_guarded(user: str, password: str) -> Iterator[str]:
 
 @contextmanager
 def real_guarded(user: str, password: str) -> Iterator[str]:
-    """The same of Spring: with Spring Security, and waiting 5 minutes for peers as Netflix's own does after a start."""
+    """The same of Spring: with Spring Security, and waiting 5 minutes for peers as Netflix's own
+    does after a start."""
     from tests.servers.eureka import EurekaServer
 
     class WarmingServer(EurekaServer):
         def _is_ready(self) -> bool:
-            return requests.get(f"{self.url}/apps", auth=self.basic_auth, timeout=60).status_code == 403
+            return (
+                requests.get(f"{self.url}/apps", auth=self.basic_auth, timeout=60).status_code
+                == 403
+            )
 
     prefix = "eureka.instance.registry"
-    none = {f"{prefix}.default-open-for-traffic-count": "0", f"{prefix}.expected-number-of-clients-sending-renews": "0"}
+    none = {
+        f"{prefix}.default-open-for-traffic-count": "0",
+        f"{prefix}.expected-number-of-clients-sending-renews": "0",
+    }
     with WarmingServer(basic_auth=(user, password), extra_properties=none) as server:
         yield server.url
 
@@ -168,7 +189,9 @@ def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
     if stock:
         server = FullEureka(clock.now)
     else:
-        server = FullEureka(clock.now, response_cache_seconds=1, eviction_seconds=1, self_preservation=False)
+        server = FullEureka(
+            clock.now, response_cache_seconds=1, eviction_seconds=1, self_preservation=False
+        )
     with LoopbackServer(server.handle) as loopback:
         yield EurekaSubject(
             root=loopback.url,
@@ -180,7 +203,8 @@ def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
 
 
 def real(url: str, *, stock: bool) -> EurekaSubject:
-    """A running Spring Eureka server on this machine, so that both clocks agree; `url` ends in `/eureka`."""
+    """A running Spring Eureka server on this machine, so that both clocks agree; `url` ends in
+    `/eureka`."""
     return EurekaSubject(
         root=url.removesuffix("/eureka"),
         now=time.time,
@@ -203,7 +227,10 @@ def instance_body(app: str, instance_id: str, /, **changes: object) -> Document:
         "overriddenstatus": "UNKNOWN",
         "port": {"$": 8080, "@enabled": "true"},
         "securePort": {"$": 443, "@enabled": "false"},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300},
         "metadata": {"eurekube.owner": "prod"},
         "lastDirtyTimestamp": "1795248000785",

@@ -44,7 +44,9 @@ def issued(request: pytest.FixtureRequest, tmp_path: Path) -> Issued:
 def eureka_of(kind: str, issued: Issued) -> Iterator[str]:
     """Run a Eureka with this certificate, and give its URL."""
     if kind == "embedded":
-        with serving_tls(FullEureka(SetClock().now).handle, server_context(issued.certificate, issued.key)) as url:
+        with serving_tls(
+            FullEureka(SetClock().now).handle, server_context(issued.certificate, issued.key)
+        ) as url:
             yield f"{url}/eureka"
     else:
         from tests.servers.eureka import EurekaServer, ServerTls
@@ -76,7 +78,9 @@ def kubernetes_of(kind: str, issued: Issued) -> Iterator[tuple[str, str]]:
 
 def cluster(folder: Path, url: str, token: str, ca_file: Path) -> KubernetesCluster:
     content = {
-        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": str(ca_file)}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": url, "certificate-authority": str(ca_file)}}
+        ],
         "users": [{"name": "u", "user": {"token": token}}],
         "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "one",
@@ -88,7 +92,9 @@ def cluster(folder: Path, url: str, token: str, ca_file: Path) -> KubernetesClus
 
 def eureka(url: str, ca_file: Path, **more: str) -> EurekaClient:
     options = ConnectionOptions(
-        address=EurekaAddress.parse(url), ca_file=str(ca_file), proxies={"https": more["proxy"]} if more else {}
+        address=EurekaAddress.parse(url),
+        ca_file=str(ca_file),
+        proxies={"https": more["proxy"]} if more else {},
     )
     return EurekaClient(options, clock=SystemClock(), random=random.Random(0))
 
@@ -104,7 +110,9 @@ def test_eureka_with_such_a_certificate_is_called(kind: str, issued: Issued) -> 
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_kubernetes_with_such_a_certificate_is_called(kind: str, issued: Issued, tmp_path: Path) -> None:
+def test_kubernetes_with_such_a_certificate_is_called(
+    kind: str, issued: Issued, tmp_path: Path
+) -> None:
     """The default of urllib3 refuses it, and ours does not."""
     with kubernetes_of(kind, issued) as (url, token):
         with pytest.raises(requests.exceptions.SSLError):
@@ -118,7 +126,9 @@ def test_chain_name_and_time_are_verified(fault: str, tmp_path: Path) -> None:
     given."""
     trusted, stranger = Authority(folder=tmp_path), Authority(folder=tmp_path, name="stranger")
     ca_file = stranger.ca_file if fault == "authority" else trusted.ca_file
-    certificate, key = trusted.issue("elsewhere.test" if fault == "name" else HOST, expired=fault == "time")
+    certificate, key = trusted.issue(
+        "elsewhere.test" if fault == "name" else HOST, expired=fault == "time"
+    )
     with serving_tls(FullEureka(SetClock().now).handle, server_context(certificate, key)) as url:
         with eureka(f"{url}/eureka", ca_file) as client:
             found = client.list_instances()
@@ -130,11 +140,18 @@ def test_chain_name_and_time_are_verified(fault: str, tmp_path: Path) -> None:
         assert ("has expired" in source.message) is (fault == "time")
 
 
-def test_a_certificate_that_is_refused_for_another_reason_asks_for_no_authority(tmp_path: Path) -> None:
+def test_a_certificate_that_is_refused_for_another_reason_asks_for_no_authority(
+    tmp_path: Path,
+) -> None:
     """Its authority is known; the sentence has OpenSSL's reason."""
     issued = issue(FOR_CLIENTS, tmp_path, HOST)
-    begin, end = "the server's certificate is refused (", " certificate purpose): get another one for it"
-    with serving_tls(FullEureka(SetClock().now).handle, server_context(issued.certificate, issued.key)) as url:
+    begin, end = (
+        "the server's certificate is refused (",
+        " certificate purpose): get another one for it",
+    )
+    with serving_tls(
+        FullEureka(SetClock().now).handle, server_context(issued.certificate, issued.key)
+    ) as url:
         with eureka(f"{url}/eureka", issued.ca_file) as client:
             found = client.list_instances()
         other = cluster(tmp_path, url, "t", issued.ca_file).identity()

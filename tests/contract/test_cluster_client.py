@@ -1,4 +1,5 @@
-"""The Kubernetes adapter over HTTP, as the official client is configured: on the embedded server and the real one."""
+"""The Kubernetes adapter over HTTP, as the official client is configured: on the embedded server
+and the real one."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
-from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    EventRecord,
+    Pod,
+    PodReadiness,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+)
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from tests.embedded.kubernetes import FullKubernetes
 
@@ -45,7 +53,9 @@ class Subject:
 
     def kubeconfig(self, *, token: str = "", user: dict[str, Any] | None = None) -> str:
         """A kubeconfig of one context, `test`."""
-        cluster = {"server": self.url} | ({"certificate-authority": self.ca_file} if self.ca_file else {})
+        cluster = {"server": self.url} | (
+            {"certificate-authority": self.ca_file} if self.ca_file else {}
+        )
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -61,7 +71,9 @@ class Subject:
     def cluster(self, kubeconfig: str = "", **options: Any) -> KubernetesCluster:
         """Our client."""
         settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig(), **options)
-        return KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2)
+        return KubernetesCluster(
+            ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2
+        )
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """A call as the administrator."""
@@ -74,11 +86,15 @@ class Subject:
             verify=self.ca_file or True,
             timeout=30,
         )
-        return answer.status_code, answer.json() if "json" in answer.headers["Content-Type"] else answer.text
+        return answer.status_code, answer.json() if "json" in answer.headers[
+            "Content-Type"
+        ] else answer.text
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+def subject(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Subject]:
     directory = tmp_path_factory.mktemp("kubeconfigs")
     definition = yaml.safe_load(DEFINITION.read_text())
     if request.param == "embedded":
@@ -87,7 +103,9 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
     else:
         real = request.getfixturevalue("kubernetes_servers")
-        found = Subject(url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory)
+        found = Subject(
+            url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory
+        )
         assert found.call("POST", CRDS, definition)[0] in (201, 409)
         deadline = time.monotonic() + 180
         while found.call("GET", "/apis/eurekube.io/v1/eurekasyncers")[0] != 200:
@@ -104,10 +122,16 @@ def namespace(subject: Subject) -> str:
 
 
 def make_syncer(subject: Subject, namespace: str, name: str = "rating", **metadata: Any) -> None:
-    head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name, **metadata}}
+    head = {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": name, **metadata},
+    }
     path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers"
     deadline = time.monotonic() + 180
-    while (answer := subject.call("POST", path, {**head, "spec": {"selector": {"app": name}}}))[0] != 201:
+    while (answer := subject.call("POST", path, {**head, "spec": {"selector": {"app": name}}}))[
+        0
+    ] != 201:
         assert time.monotonic() < deadline, answer
         time.sleep(0.1)
 
@@ -137,7 +161,12 @@ def test_a_changed_crd_keeps_its_creation_time(subject: Subject) -> None:
     assert isinstance(created, Complete)
     while time.time() < created.data.by_server + 1:  # the API tells whole seconds
         time.sleep(0.05)
-    body = {"metadata": {"annotations": {"changed": str(time.time())}, "creationTimestamp": "2020-01-01T00:00:00Z"}}
+    body = {
+        "metadata": {
+            "annotations": {"changed": str(time.time())},
+            "creationTimestamp": "2020-01-01T00:00:00Z",
+        }
+    }
     assert subject.call("PATCH", f"{CRDS}/eurekasyncers.eurekube.io", body)[0] == 200
     assert subject.cluster().crd_live() == created
 
@@ -146,7 +175,12 @@ def test_services_and_slices_are_listed(subject: Subject, namespace: str) -> Non
     """Cluster-wide and by namespace; a slice without endpoints is an empty one."""
     spec = {"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}
     path = f"/api/v1/namespaces/{namespace}/services"
-    assert subject.call("POST", path, {"metadata": {"name": "a", "labels": {"app": "a"}}, "spec": spec})[0] == 201
+    assert (
+        subject.call(
+            "POST", path, {"metadata": {"name": "a", "labels": {"app": "a"}}, "spec": spec}
+        )[0]
+        == 201
+    )
     cluster = subject.cluster()
     for namespaces in (None, [namespace]):
         (service,) = data(cluster.list_services(namespaces).of(namespace))
@@ -164,10 +198,15 @@ def test_pods_are_listed_by_name_and_uid(subject: Subject, namespace: str) -> No
     cluster = subject.cluster()
     assert data(cluster.list_pods([namespace]).of(namespace)) == ()
     path = f"/api/v1/namespaces/{namespace}/pods"
-    subject.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    subject.call(
+        "POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}}
+    )
     expected = []
     for name in ("a", "b"):
-        body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "example.com/c"}]}}
+        body = {
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "example.com/c"}]},
+        }
         deadline = time.monotonic() + 180
         while (made := subject.call("POST", path, body))[0] != 201:
             assert time.monotonic() < deadline, made
@@ -178,16 +217,24 @@ def test_pods_are_listed_by_name_and_uid(subject: Subject, namespace: str) -> No
         assert sorted(found, key=lambda pod: pod.name) == expected
 
 
-def test_drained_pods_and_nodes_are_listed_by_their_annotation(subject: Subject, namespace: str) -> None:
-    """Pods by UID, cluster-wide and by namespace, and Nodes by name; only "true" drains, and the others are listed."""
+def test_drained_pods_and_nodes_are_listed_by_their_annotation(
+    subject: Subject, namespace: str
+) -> None:
+    """Pods by UID, cluster-wide and by namespace, and Nodes by name; only "true" drains, and the
+    others are listed."""
     cluster = subject.cluster()
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    subject.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    subject.call(
+        "POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}}
+    )
     uids: dict[str, str] = {}
     nodes: list[str] = []
     for name, value in (("a", "true"), ("b", "false"), ("c", None)):
         annotations = {"eurekube.io/drain": value} if value else None
-        pod = {"metadata": {"name": name, "annotations": annotations}, "spec": {"containers": [_CONTAINER]}}
+        pod = {
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"containers": [_CONTAINER]},
+        }
         deadline = time.monotonic() + 180
         while (made := subject.call("POST", pods, pod))[0] != 201:
             assert time.monotonic() < deadline, made
@@ -199,8 +246,14 @@ def test_drained_pods_and_nodes_are_listed_by_their_annotation(subject: Subject,
     try:
         for namespaces in (None, [namespace]):
             found = data(cluster.list_pod_drains(namespaces).of(namespace))
-            assert {one.id: one.drained for one in found} == {uids["a"]: True, uids["b"]: False, uids["c"]: False}
-        drained = {one.id: one.drained for one in data(cluster.list_node_drains()) if one.id in nodes}
+            assert {one.id: one.drained for one in found} == {
+                uids["a"]: True,
+                uids["b"]: False,
+                uids["c"]: False,
+            }
+        drained = {
+            one.id: one.drained for one in data(cluster.list_node_drains()) if one.id in nodes
+        }
         assert drained == dict(zip(nodes, (True, False, False), strict=True))
     finally:
         for name in nodes:
@@ -210,11 +263,16 @@ def test_drained_pods_and_nodes_are_listed_by_their_annotation(subject: Subject,
 _CONTAINER = {"name": "c", "image": "example.com/c"}
 
 
-def test_a_gate_is_opened_beside_the_pods_other_conditions(subject: Subject, namespace: str) -> None:
-    """A pod is as ready as its containers and its other gates; another pod of that name, or none, is left alone."""
+def test_a_gate_is_opened_beside_the_pods_other_conditions(
+    subject: Subject, namespace: str
+) -> None:
+    """A pod is as ready as its containers and its other gates; another pod of that name, or none,
+    is left alone."""
     cluster = subject.cluster()
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    subject.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    subject.call(
+        "POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}}
+    )
     gates = [{"conditionType": "eurekube.io/registered"}, {"conditionType": "example.com/other"}]
     spec = {"containers": [{"name": "c", "image": "example.com/c"}], "readinessGates": gates}
     deadline = time.monotonic() + 180
@@ -223,7 +281,9 @@ def test_a_gate_is_opened_beside_the_pods_other_conditions(subject: Subject, nam
         time.sleep(0.1)
     (pod,) = data(cluster.list_readiness([namespace]).of(namespace))
     uid = made[1]["metadata"]["uid"]
-    assert pod == PodReadiness(namespace=namespace, name="a", uid=uid, ready=False, registered=False)
+    assert pod == PodReadiness(
+        namespace=namespace, name="a", uid=uid, ready=False, registered=False
+    )
     ready = [{"type": name, "status": "True"} for name in ("ContainersReady", "example.com/other")]
     subject.call("PATCH", f"{pods}/a/status", {"status": {"conditions": ready}})
     (pod,) = data(cluster.list_readiness([namespace]).of(namespace))
@@ -232,15 +292,23 @@ def test_a_gate_is_opened_beside_the_pods_other_conditions(subject: Subject, nam
         cluster.open_gate(other, reason="Registered", message="x", at=START)
     assert data(cluster.list_readiness([namespace]).of(namespace)) == (pod,)
     cluster.open_gate(pod, reason="Registered", message="it is UP", at=START)
-    assert data(cluster.list_readiness([namespace]).of(namespace)) == (replace(pod, registered=True),)
+    assert data(cluster.list_readiness([namespace]).of(namespace)) == (
+        replace(pod, registered=True),
+    )
     conditions = subject.call("GET", f"{pods}/a")[1]["status"]["conditions"]
-    assert [c["type"] for c in conditions if c["status"] == "True"].count("eurekube.io/registered") == 1
+    assert [c["type"] for c in conditions if c["status"] == "True"].count(
+        "eurekube.io/registered"
+    ) == 1
     assert {"ContainersReady", "example.com/other"} <= {c["type"] for c in conditions}
 
 
 def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> None:
     """501 objects are two pages, the answers above 128 KiB compressed."""
-    head = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 80}]}
+    head = {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.1"]}],
+        "ports": [{"port": 80}],
+    }
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     with requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {subject.token}"
@@ -248,7 +316,10 @@ def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> N
             labels = {"kubernetes.io/service-name": "a", "filler": "x" * 60}
             body = {"metadata": {"name": f"s-{number}", "labels": labels}, **head}
             url = f"{subject.url}{path}"
-            assert session.post(url, json=body, verify=subject.ca_file or True, timeout=60).status_code == 201
+            assert (
+                session.post(url, json=body, verify=subject.ca_file or True, timeout=60).status_code
+                == 201
+            )
     assert len(data(subject.cluster().list_slices([namespace]).of(namespace))) == 501
 
 
@@ -260,7 +331,9 @@ def test_a_finalizer_is_put_on_and_taken_off(subject: Subject, namespace: str) -
     path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
     subject.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
     with pytest.raises(ClusterConflict):
-        cluster.add_finalizer(replace(one(cluster.list_syncers([namespace]), namespace), uid="another"))
+        cluster.add_finalizer(
+            replace(one(cluster.list_syncers([namespace]), namespace), uid="another")
+        )
     assert cluster.add_finalizer(seen).finalizers == ("x.io/a", FINALIZER)
     subject.call("DELETE", path)
     deleting = one(cluster.list_syncers(None), namespace)
@@ -299,7 +372,10 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
     written = one(cluster.list_syncers([namespace]), namespace)
     assert written.status == status
     cluster.write_status(written, status)
-    assert one(cluster.list_syncers([namespace]), namespace).resource_version == written.resource_version
+    assert (
+        one(cluster.list_syncers([namespace]), namespace).resource_version
+        == written.resource_version
+    )
     subject.call("PATCH", path, {"spec": {"mode": "service"}})
     with pytest.raises(ClusterConflict):
         cluster.write_status(written, SyncerStatus(observed_generation=1, ready="2/2"))
@@ -309,16 +385,25 @@ def test_an_event_is_counted_and_not_repeated(subject: Subject, namespace: str) 
     """Two processes, six minutes apart: one Event, counted twice, read by an empty patch."""
     make_syncer(subject, namespace)
     event = EventRecord(
-        syncer=SyncerRef(namespace, "rating"), uid="u", warning=True, reason="Held", message="12 held", key="held"
+        syncer=SyncerRef(namespace, "rating"),
+        uid="u",
+        warning=True,
+        reason="Held",
+        message="12 held",
+        key="held",
     )
     now = time.time()
     for seconds in (0, 120, 360):
         subject.cluster().record_event(event, at=now + seconds)
     items = subject.call("GET", f"/api/v1/namespaces/{namespace}/events")[1]["items"]
-    assert [(item["reason"], item["type"], item["count"]) for item in items] == [("Held", "Warning", 2)]
+    assert [(item["reason"], item["type"], item["count"]) for item in items] == [
+        ("Held", "Warning", 2)
+    ]
 
 
-def test_a_terminating_namespace_takes_no_event_and_says_so_to_nobody(subject: Subject, namespace: str) -> None:
+def test_a_terminating_namespace_takes_no_event_and_says_so_to_nobody(
+    subject: Subject, namespace: str
+) -> None:
     """The event is dropped; the status is still written, the finalizer still comes off."""
     make_syncer(subject, namespace, finalizers=[FINALIZER])
     cluster = subject.cluster()
@@ -328,7 +413,12 @@ def test_a_terminating_namespace_takes_no_event_and_says_so_to_nobody(subject: S
         assert time.monotonic() < deadline
         time.sleep(0.1)
     event = EventRecord(
-        syncer=seen.ref, uid=seen.uid, warning=False, reason="Deleted", message="deleted", key="deleted"
+        syncer=seen.ref,
+        uid=seen.uid,
+        warning=False,
+        reason="Deleted",
+        message="deleted",
+        key="deleted",
     )
     cluster.record_event(event, at=time.time())
     cluster.write_status(seen, SyncerStatus(observed_generation=seen.generation, ready="0/0"))
@@ -346,7 +436,9 @@ def test_a_wrong_token_is_denied(subject: Subject) -> None:
     listed = cluster.list_syncers(None).elsewhere
     assert isinstance(listed, Unknown)
     assert listed.cause is Cause.DENIED
-    event = EventRecord(syncer=SyncerRef("a", "b"), uid="u", warning=True, reason="Held", message="m", key="k")
+    event = EventRecord(
+        syncer=SyncerRef("a", "b"), uid="u", warning=True, reason="Held", message="m", key="k"
+    )
     with pytest.raises(ClusterDenied):
         cluster.record_event(event, at=0)
 
@@ -372,13 +464,17 @@ def test_an_exec_plugin_gives_the_token(subject: Subject) -> None:
         "args": ["-c", f"echo '{json.dumps(credential)}'"],
         "interactiveMode": "Never",
     }
-    assert isinstance(subject.cluster(subject.kubeconfig(user={"exec": plugin})).identity(), Complete)
+    assert isinstance(
+        subject.cluster(subject.kubeconfig(user={"exec": plugin})).identity(), Complete
+    )
 
 
 class TestConfiguration:
     """No server is needed: what is wrong with the configuration is one sentence."""
 
-    def refused(self, kubeconfig: str = "", context: str = "", environ: dict[str, str] | None = None) -> str:
+    def refused(
+        self, kubeconfig: str = "", context: str = "", environ: dict[str, str] | None = None
+    ) -> str:
         settings = ConnectionSettings(kubeconfig=kubeconfig, context=context)
         with pytest.raises(ConfigurationError) as caught:
             ClientConnection(settings, environ or {})
@@ -401,14 +497,19 @@ class TestConfiguration:
     def test_a_missing_file(self, tmp_path: Path) -> None:
         """It is named, and the option that helps."""
         path = str(tmp_path / "absent")
-        expected = f"there is no kubeconfig {path}, and this does not run in a cluster: give --kubeconfig FILE"
+        expected = (
+            f"there is no kubeconfig {path}, and this does not run in a cluster: give "
+            "--kubeconfig FILE"
+        )
         assert self.refused(path) == expected
         assert self.refused(environ={"KUBECONFIG": path}) == expected
 
     def test_an_unknown_context(self, tmp_path: Path) -> None:
         """The contexts there are."""
         path = self.kubeconfig(tmp_path)
-        assert self.refused(path, "two") == f"the kubeconfig {path} has no context 'two'; it has: one"
+        assert (
+            self.refused(path, "two") == f"the kubeconfig {path} has no context 'two'; it has: one"
+        )
 
     def test_no_current_context(self, tmp_path: Path) -> None:
         """None is set, or one that does not exist."""
@@ -438,13 +539,16 @@ class TestConfiguration:
         assert "its service account cannot be used" in self.refused(environ=environ)
 
     def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
-        """Connecting is no matter of configuration: the source is Unknown, and the address is named."""
+        """Connecting is no matter of configuration: the source is Unknown, and the address is
+        named."""
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{bound.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
             connection = ClientConnection(ConnectionSettings(kubeconfig=path), {})
-            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
+            cluster = KubernetesCluster(
+                connection, clock=SystemClock(), random=random.Random(1), tries=1
+            )
             found = cluster.identity()
         assert isinstance(found, Unknown)
         assert found.cause is Cause.UNAVAILABLE
@@ -458,5 +562,7 @@ class TestConfiguration:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
             connection = ClientConnection(ConnectionSettings(kubeconfig=path, read_seconds=0.2), {})
-            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
+            cluster = KubernetesCluster(
+                connection, clock=SystemClock(), random=random.Random(1), tries=1
+            )
             assert isinstance(cluster.identity(), Unknown)

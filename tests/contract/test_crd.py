@@ -85,14 +85,20 @@ def api(server: KubernetesServers | ApiServer) -> Iterator[Api]:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         assert api.call("POST", "/api/v1/namespaces", namespace).status_code in (201, 409)
         wait_until(
-            lambda: api.call("GET", SYNCERS).status_code == 200 and conditions(api).get("Established") == "True",
+            lambda: (
+                api.call("GET", SYNCERS).status_code == 200
+                and conditions(api).get("Established") == "True"
+            ),
             "the CRD is not established",
         )
         # The handler that validates is in place a moment after the first list.
         plain: dict[str, Any] = {"selector": {"app": "rating"}}
         verdicts = [(plain, 201), ({**plain, "surprise": 1}, 400), ({**plain, "mode": "podd"}, 422)]
         wait_until(
-            lambda: all(api.call("POST", SYNCERS, manifest_of(s), **STRICT).status_code == v for s, v in verdicts),
+            lambda: all(
+                api.call("POST", SYNCERS, manifest_of(s), **STRICT).status_code == v
+                for s, v in verdicts
+            ),
             "the API server does not judge syncers",
         )
         yield api
@@ -114,19 +120,27 @@ def conditions(api: Api) -> dict[str, str]:
 
 def errors(manifest: Any) -> list[str]:
     """What `validate` refuses in a manifest."""
-    return [str(finding) for finding in validate_object(manifest) if finding.severity is Severity.ERROR]
+    return [
+        str(finding) for finding in validate_object(manifest) if finding.severity is Severity.ERROR
+    ]
 
 
 def fields_of(status: Any) -> set[str]:
-    """The fields that a refusal names, without indexes: the API server leaves out some of them, and says `<nil>` for
-    no field."""
+    """The fields that a refusal names, without indexes: the API server leaves out some of them, and
+    says `<nil>` for no field."""
     causes = status.get("details", {}).get("causes", ())
     return {re.sub(r"\[[0-9]+\]", "", cause["field"]) for cause in causes} - {"<nil>"}
 
 
 def test_the_crd_is_accepted_as_it_is(api: Api) -> None:
-    """The API server finds no unknown field, no costly rule and no unstructural schema in the CRD."""
-    again = api.call("PUT", f"{DEFINITIONS}/{NAME}", api.call("GET", f"{DEFINITIONS}/{NAME}").json(), dryRun="All")
+    """The API server finds no unknown field, no costly rule and no unstructural schema in the
+    CRD."""
+    again = api.call(
+        "PUT",
+        f"{DEFINITIONS}/{NAME}",
+        api.call("GET", f"{DEFINITIONS}/{NAME}").json(),
+        dryRun="All",
+    )
     assert again.status_code == 200, again.text
     assert "Warning" not in again.headers
     assert conditions(api)["Established"] == "True"
@@ -142,7 +156,9 @@ def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case
     causes = answer.json().get("details", {}).get("causes", ()) if answer.status_code == 422 else ()
     named = [cause["field"] for cause in causes if cause["field"].startswith("spec.")]
     paths = [finding.path.removeprefix("$.") for finding in validate_object(case.manifest)]
-    assert not named or any(path.startswith(field) or field.startswith(path) for field in named for path in paths), (
+    assert not named or any(
+        path.startswith(field) or field.startswith(path) for field in named for path in paths
+    ), (
         named,
         paths,
     )
@@ -151,13 +167,17 @@ def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case
 ANSWERED_ALIKE = [
     case
     for case in syncer_cases()
-    if case.name not in ("another version", "port beyond 64 bits", "generated name with a dot at its end")
+    if case.name
+    not in ("another version", "port beyond 64 bits", "generated name with a dot at its end")
 ]
-"""Both refuse the others: the embedded server names another field, or writes a number in another way than Go."""
+"""Both refuse the others: the embedded server names another field, or writes a number in another
+way than Go."""
 
 
 @pytest.mark.parametrize("case", ANSWERED_ALIKE, ids=lambda case: case.name)
-def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: FullKubernetes, case: Case) -> None:
+def test_the_embedded_server_answers_as_the_real_one(
+    api: Api, embedded: FullKubernetes, case: Case
+) -> None:
     """Status code; of a refusal the fields; of what is taken, the spec. The words are our own."""
     real = api.call("POST", SYNCERS, case.manifest, dryRun="All")
     request = Request(
@@ -173,7 +193,10 @@ def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: FullKub
     assert ours.get("spec") == theirs.get("spec")
     named, told = (fields_of(body) for body in (theirs, ours))
     for field in told if named else ():
-        assert any(field.startswith(other) or other.startswith(field) for other in named), (field, named)
+        assert any(field.startswith(other) or other.startswith(field) for other in named), (
+            field,
+            named,
+        )
 
 
 def test_a_full_status_is_stored_and_printed(api: Api) -> None:
@@ -190,7 +213,9 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     }
     status = {
         "observedGeneration": 1,
-        "conditions": [{**condition, "type": kind} for kind in ("Ready", "Synced", "Conflict", "RemovalHeld")],
+        "conditions": [
+            {**condition, "type": kind} for kind in ("Ready", "Synced", "Conflict", "RemovalHeld")
+        ],
         "ready": "2/2",
         "desired": 2,
         "registered": 2,
@@ -203,13 +228,17 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     }
     path = f"{SYNCERS}/{manifest['metadata']['name']}"
     stored = api.call("GET", path).json()
-    answer = api.call("PUT", f"{path}/status", {**stored, "status": status}, fieldValidation="Strict")
+    answer = api.call(
+        "PUT", f"{path}/status", {**stored, "status": status}, fieldValidation="Strict"
+    )
     assert answer.status_code == 200, answer.text
     assert answer.json()["status"] == status
     table = api.session.get(api.url + path, headers={"Accept": TABLE}, timeout=30).json()
     names = [column["name"] for column in table["columnDefinitions"]]
     row = dict(zip(names, table["rows"][0]["cells"], strict=True))
-    assert {name: row[name] for name in ("App", "Mode", "VIP", "Ready", "Up", "Down", "Reason")} == {
+    assert {
+        name: row[name] for name in ("App", "Mode", "VIP", "Ready", "Up", "Down", "Reason")
+    } == {
         "App": "RATING",
         "Mode": "pod",
         "VIP": "rating",
@@ -230,7 +259,13 @@ def test_example(api: Api, file: Path) -> None:
         assert api.verdict(document.value).status_code == 201
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=250,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(spec=specs())
 def test_random_specs(api: Api, spec: Any) -> None:
     """A random spec, valid or mutated, gets the same verdict offline and from the API server."""
@@ -243,7 +278,8 @@ def test_random_specs(api: Api, spec: Any) -> None:
 def test_shipped_files_pass_through_kubectl_and_kustomize(
     api: Api, kubernetes_servers: KubernetesServers, tmp_path: Path, file: Path
 ) -> None:
-    """`kubectl create --dry-run=client -o yaml` and `kubectl kustomize` write each file out with all that it holds."""
+    """`kubectl create --dry-run=client -o yaml` and `kubectl kustomize` write each file out with
+    all that it holds."""
     kubectl = kubernetes_servers.kubectl
     written = kubectl("create", "--dry-run=client", "-o", "yaml", "-f", str(file)).stdout
     (tmp_path / "kustomization.yaml").write_text("resources: [resource.yaml]\n")
@@ -251,13 +287,21 @@ def test_shipped_files_pass_through_kubectl_and_kustomize(
     rendered = kubectl("kustomize", str(tmp_path)).stdout
     shipped = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     created = [item for one in yaml.safe_load_all(written) for item in one.get("items", [one])]
-    assert [one["metadata"]["name"] for one in created] == [one["metadata"]["name"] for one in shipped]
+    assert [one["metadata"]["name"] for one in created] == [
+        one["metadata"]["name"] for one in shipped
+    ]
     by_name = sorted(shipped, key=lambda one: (one["kind"], one["metadata"]["name"]))
-    assert sorted(yaml.safe_load_all(rendered), key=lambda one: (one["kind"], one["metadata"]["name"])) == by_name
+    assert (
+        sorted(yaml.safe_load_all(rendered), key=lambda one: (one["kind"], one["metadata"]["name"]))
+        == by_name
+    )
 
 
-def test_the_crd_is_applied_by_the_server_and_printed_as_yaml(api: Api, kubernetes_servers: KubernetesServers) -> None:
-    """`kubectl apply --server-side` takes the CRD, and `kubectl get -o yaml` gives its schema back as it was."""
+def test_the_crd_is_applied_by_the_server_and_printed_as_yaml(
+    api: Api, kubernetes_servers: KubernetesServers
+) -> None:
+    """`kubectl apply --server-side` takes the CRD, and `kubectl get -o yaml` gives its schema back
+    as it was."""
     applied = ("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
     assert (
         kubernetes_servers.kubectl(*applied).stdout
@@ -269,19 +313,29 @@ def test_the_crd_is_applied_by_the_server_and_printed_as_yaml(api: Api, kubernet
 
 @pytest.mark.parametrize("text", ["\ufffe", "\uffff", "\x07", "\x7f", "\x9f"], ids=ascii)
 def test_a_metadata_value_that_would_break_the_registry_is_refused(api: Api, text: str) -> None:
-    """The API server refuses control characters, U+FFFE and U+FFFF, at the end of a value and within it."""
+    """The API server refuses control characters, U+FFFE and U+FFFF, at the end of a value and
+    within it."""
     for value in (text, f"a{text}b"):
-        answer = api.verdict(manifest_of({"selector": {"app": "rating"}, "metadata": {"note": value}}))
-        assert (answer.status_code, [cause["field"] for cause in answer.json()["details"]["causes"]]) == (
+        answer = api.verdict(
+            manifest_of({"selector": {"app": "rating"}, "metadata": {"note": value}})
+        )
+        assert (
+            answer.status_code,
+            [cause["field"] for cause in answer.json()["details"]["causes"]],
+        ) == (
             422,
             ["spec.metadata.note"],
         )
 
 
-@pytest.mark.parametrize("text", ["\u00fc", "\u00a0", "\ud7ff", "\ufffd", "\U0001f600", "\U0010ffff"], ids=ascii)
+@pytest.mark.parametrize(
+    "text", ["\u00fc", "\u00a0", "\ud7ff", "\ufffd", "\U0001f600", "\U0010ffff"], ids=ascii
+)
 def test_a_metadata_value_beyond_ascii_is_taken(api: Api, text: str) -> None:
     """Letters, signs and emoji of any alphabet are plain text."""
-    answer = api.verdict(manifest_of({"selector": {"app": "rating"}, "metadata": {"note": f"a{text}b"}}))
+    answer = api.verdict(
+        manifest_of({"selector": {"app": "rating"}, "metadata": {"note": f"a{text}b"}})
+    )
     assert answer.json()["spec"]["metadata"] == {"note": f"a{text}b"}
 
 

@@ -26,7 +26,13 @@ PROGRAM = f"{START}the kubeconfig's program for them (exec), sh, "
 
 def program(script: str, **fields: Any) -> dict[str, Any]:
     """A user whose credentials a shell script prints."""
-    plugin = {"apiVersion": VERSION, "command": "sh", "args": ["-c", script], "interactiveMode": "Never", **fields}
+    plugin = {
+        "apiVersion": VERSION,
+        "command": "sh",
+        "args": ["-c", script],
+        "interactiveMode": "Never",
+        **fields,
+    }
     return {"exec": plugin}
 
 
@@ -42,11 +48,15 @@ def credential(version: str = VERSION, **status: Any) -> dict[str, Any]:
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "missing program": (
         program("", command="no-such-program", installHint="Install it by\n  get it.sh"),
-        f"{START}the kubeconfig's program for them (exec), no-such-program, cannot be run: No such file or directory: "
+        f"{START}the kubeconfig's program for them (exec), no-such-program, cannot be run: No "
+        "such file or directory: "
         "Install it by get it.sh",
     ),
     "exit code": (
-        program("echo 'E1128 16:40:11.123456 7 get.go:12] you are' >&2; echo logged out >&2; echo secret; exit 255"),
+        program(
+            "echo 'E1128 16:40:11.123456 7 get.go:12] you are' >&2; echo logged out >&2; echo "
+            "secret; exit 255"
+        ),
         f"{PROGRAM}ended with exit code 255: you are logged out",
     ),
     "signal": (program("kill -9 $$"), f"{PROGRAM}was ended by signal 9"),
@@ -57,15 +67,22 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
         printing({"apiVersion": VERSION, "kind": "ExecCredential"}),
         f"{PROGRAM}printed neither a token nor a client certificate",
     ),
-    "no credentials": (printing(credential()), f"{PROGRAM}printed neither a token nor a client certificate"),
-    "empty token": (printing(credential(token="")), f"{PROGRAM}printed neither a token nor a client certificate"),
+    "no credentials": (
+        printing(credential()),
+        f"{PROGRAM}printed neither a token nor a client certificate",
+    ),
+    "empty token": (
+        printing(credential(token="")),
+        f"{PROGRAM}printed neither a token nor a client certificate",
+    ),
     "no key": (
         printing(credential(clientCertificateData="x")),
         f"{PROGRAM}printed only one of a client certificate and its key",
     ),
     "another version": (
         printing(credential("client.authentication.k8s.io/v1beta1", token="secret")),
-        f"{PROGRAM}printed apiVersion client.authentication.k8s.io/v1beta1, but the kubeconfig asks for {VERSION}",
+        f"{PROGRAM}printed apiVersion client.authentication.k8s.io/v1beta1, but the kubeconfig "
+        f"asks for {VERSION}",
     ),
     "no time": (
         printing(credential(token="secret", expirationTimestamp="soon")),
@@ -75,7 +92,10 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
         printing(credential(token="secret"), interactiveMode="Always"),
         f"{PROGRAM}needs a terminal (interactiveMode: Always)",
     ),
-    "no command": (program("", command=""), f"{START}the kubeconfig's exec lacks its command or its apiVersion"),
+    "no command": (
+        program("", command=""),
+        f"{START}the kubeconfig's exec lacks its command or its apiVersion",
+    ),
     "exec without a value": ({"exec": None}, f"{START}the kubeconfig's exec is empty"),
     "missing token file": (
         {"tokenFile": "/absent"},
@@ -97,7 +117,8 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "auth-provider": (
         {"auth-provider": {"name": "azure"}},
-        f"{START}the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its place",
+        f"{START}the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its "
+        "place",
     ),
 }
 
@@ -146,7 +167,9 @@ def test_a_user_that_does_not_exist_is_no_anonymous_one(subject: Subject) -> Non
     config = json.loads(path.read_text())
     config["contexts"][0]["context"]["user"] = "gone"
     path.write_text(json.dumps(config))
-    with pytest.raises(ConfigurationError, match="the context 'test' names the user 'gone', and there is none"):
+    with pytest.raises(
+        ConfigurationError, match="the context 'test' names the user 'gone', and there is none"
+    ):
         subject.cluster(str(path))
     del config["contexts"][0]["context"]["user"]
     path.write_text(json.dumps(config))

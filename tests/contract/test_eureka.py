@@ -1,6 +1,8 @@
-"""What a Eureka server does, as far as this program relies on it: one suite, on the embedded and on the real server.
+"""What a Eureka server does, as far as this program relies on it: one suite, on the embedded and on
+the real server.
 
-Each docstring is a fact of the real server; a test that fails on `embedded` only is a bug of the embedded one.
+Each docstring is a fact of the real server; a test that fails on `embedded` only is a bug of the
+embedded one.
 """
 
 from __future__ import annotations
@@ -56,8 +58,11 @@ def app() -> str:
 
 @pytest.fixture(scope="module", params=SERVERS)
 def guarded_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A server that asks for user `sync` and password `secret`, and is warming up: it found no peer to copy from."""
-    with (embedded_guarded if request.param == "embedded" else real_guarded)("sync", "secret") as url:
+    """A server that asks for user `sync` and password `secret`, and is warming up: it found no peer
+    to copy from."""
+    with (embedded_guarded if request.param == "embedded" else real_guarded)(
+        "sync", "secret"
+    ) as url:
         yield url
 
 
@@ -91,7 +96,9 @@ def register(subject: EurekaSubject, app: str, number: int = 0, **changes: objec
 
 
 class TestRegister:
-    def test_an_instance_that_was_posted_can_be_read_at_once(self, eureka: EurekaSubject, app: str) -> None:
+    def test_an_instance_that_was_posted_can_be_read_at_once(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """A POST answers 204 with no body, and the uncached read shows the instance at once."""
         instance_id = register(eureka, app)
         assert eureka.instance(app, instance_id)["status"] == "UP"
@@ -104,7 +111,10 @@ class TestRegister:
         assert seen["securePort"] == {"$": 7002, "@enabled": "false"}
         assert seen["status"] == "UP"
         assert "vipAddress" not in seen
-        assert (seen["leaseInfo"]["renewalIntervalInSecs"], seen["leaseInfo"]["durationInSecs"]) == (30, 90)
+        assert (
+            seen["leaseInfo"]["renewalIntervalInSecs"],
+            seen["leaseInfo"]["durationInSecs"],
+        ) == (30, 90)
 
     @pytest.mark.parametrize(
         "changes",
@@ -118,7 +128,11 @@ class TestRegister:
             pytest.param({"dataCenterInfo": None}, id="no dataCenterInfo"),
             pytest.param({"dataCenterInfo": {"name": "MyOwn"}}, id="no @class"),
             pytest.param(
-                {"dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"}},
+                {
+                    "dataCenterInfo": {
+                        "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+                    }
+                },
                 id="no data center name",
             ),
             pytest.param(
@@ -132,21 +146,29 @@ class TestRegister:
                 id="another key in dataCenterInfo",
             ),
             pytest.param({"port": 8080}, id="scalar port"),
-            pytest.param({"port": {"$": 8080, "@enabled": "true", "name": "http"}}, id="another key in port"),
+            pytest.param(
+                {"port": {"$": 8080, "@enabled": "true", "name": "http"}}, id="another key in port"
+            ),
             pytest.param({"metadata": {"a": {"b": "c"}}}, id="nested metadata"),
         ],
     )
     def test_a_body_with_a_missing_or_malformed_field_is_refused(
         self, eureka: EurekaSubject, app: str, changes: Document
     ) -> None:
-        """A body without a required field, or with a structure that Jackson does not expect, is a 400."""
+        """A body without a required field, or with a structure that Jackson does not expect, is a
+        400."""
         answer = eureka.post(app, instance_body(app, f"{app.lower()}-0", **changes))
         assert answer.status_code == 400
         assert eureka.get(f"/apps/{app}/{app.lower()}-0").status_code == 404
 
-    @pytest.mark.parametrize("body", ["", "{", "{}", "[]", '{"application":{}}', '{"instance":{}}', "<html></html>"])
-    def test_a_body_that_is_no_instance_is_refused(self, eureka: EurekaSubject, app: str, body: str) -> None:
-        """A body that cannot be parsed, or has another root, is a 400. (`{"instance":[]}` would hang the server.)"""
+    @pytest.mark.parametrize(
+        "body", ["", "{", "{}", "[]", '{"application":{}}', '{"instance":{}}', "<html></html>"]
+    )
+    def test_a_body_that_is_no_instance_is_refused(
+        self, eureka: EurekaSubject, app: str, body: str
+    ) -> None:
+        """A body that cannot be parsed, or has another root, is a 400. (`{"instance":[]}` would
+        hang the server.)"""
         assert eureka.post(app, body).status_code == 400
 
     def test_the_refusal_names_the_missing_field(self, eureka: EurekaSubject, app: str) -> None:
@@ -163,17 +185,24 @@ class TestRegister:
 
     def test_a_blank_id_falls_back_to_the_host_name(self, eureka: EurekaSubject, app: str) -> None:
         """An instance without an id is known by its host name."""
-        assert eureka.post(app, instance_body(app, "", hostName=f"{app.lower()}-1")).status_code == 204
+        assert (
+            eureka.post(app, instance_body(app, "", hostName=f"{app.lower()}-1")).status_code == 204
+        )
         assert eureka.get(f"/apps/{app}/{app.lower()}-1").status_code == 200
 
     def test_a_host_name_is_accepted_as_an_address(self, eureka: EurekaSubject, app: str) -> None:
         """`ipAddr` is not checked to be an address."""
-        seen = eureka.instance(app, register(eureka, app, ipAddr="lb.example.com", hostName="lb.example.com"))
+        seen = eureka.instance(
+            app, register(eureka, app, ipAddr="lb.example.com", hostName="lb.example.com")
+        )
         assert seen["ipAddr"] == "lb.example.com"
 
     @pytest.mark.parametrize("status", ["up", "Up", "READY", ""])
-    def test_an_unknown_status_is_unknown(self, eureka: EurekaSubject, app: str, status: str) -> None:
-        """A status that is not one of the five, upper case, becomes UNKNOWN; renew answers 404 until a good POST."""
+    def test_an_unknown_status_is_unknown(
+        self, eureka: EurekaSubject, app: str, status: str
+    ) -> None:
+        """A status that is not one of the five, upper case, becomes UNKNOWN; renew answers 404
+        until a good POST."""
         instance_id = register(eureka, app, status=status)
         assert eureka.instance(app, instance_id)["status"] == "UNKNOWN"
         assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 404
@@ -182,7 +211,11 @@ class TestRegister:
 
     def test_null_fields_are_skipped(self, eureka: EurekaSubject, app: str) -> None:
         """A field that is null is as good as left out."""
-        body = instance_body(app, f"{app.lower()}-0") | {"port": None, "metadata": None, "vipAddress": None}
+        body = instance_body(app, f"{app.lower()}-0") | {
+            "port": None,
+            "metadata": None,
+            "vipAddress": None,
+        }
         assert eureka.post(app, body).status_code == 204
         assert eureka.instance(app, f"{app.lower()}-0")["port"]["$"] == 7001
 
@@ -193,7 +226,10 @@ class TestRegister:
         """A renewal interval or duration of 0 or less becomes 30 and 90."""
         lease = {"renewalIntervalInSecs": number, "durationInSecs": number}
         seen = eureka.instance(app, register(eureka, app, leaseInfo=lease))
-        assert (seen["leaseInfo"]["renewalIntervalInSecs"], seen["leaseInfo"]["durationInSecs"]) == (30, 90)
+        assert (
+            seen["leaseInfo"]["renewalIntervalInSecs"],
+            seen["leaseInfo"]["durationInSecs"],
+        ) == (30, 90)
 
     def test_ports_may_be_text_or_native(self, eureka: EurekaSubject, app: str) -> None:
         """`$` and `@enabled` are taken as text or native, and told as number and text."""
@@ -203,37 +239,55 @@ class TestRegister:
         assert seen["securePort"] == {"$": 8443, "@enabled": "true"}
 
     def test_metadata_values_become_text(self, eureka: EurekaSubject, app: str) -> None:
-        """Metadata numbers and booleans become text, null becomes "null", and the key `@class` is dropped."""
+        """Metadata numbers and booleans become text, null becomes "null", and the key `@class` is
+        dropped."""
         metadata = {"n": 7, "b": True, "none": None, "@class": "x", "a/b": "c", "unicode": "ü"}
         seen = eureka.instance(app, register(eureka, app, metadata=metadata))
-        assert seen["metadata"] == {"n": "7", "b": "true", "none": "null", "a/b": "c", "unicode": "ü"}
+        assert seen["metadata"] == {
+            "n": "7",
+            "b": "true",
+            "none": "null",
+            "a/b": "c",
+            "unicode": "ü",
+        }
 
     def test_an_older_post_is_ignored_with_a_204(self, eureka: EurekaSubject, app: str) -> None:
         """A POST with an older `lastDirtyTimestamp` answers 204 and changes nothing."""
         instance_id = register(eureka, app, lastDirtyTimestamp="2000000000000")
-        register(eureka, app, lastDirtyTimestamp="1999999999999", status="DOWN", metadata={"new": "1"})
+        register(
+            eureka, app, lastDirtyTimestamp="1999999999999", status="DOWN", metadata={"new": "1"}
+        )
         seen = eureka.instance(app, instance_id)
         assert (seen["status"], seen["metadata"]) == ("UP", {"eurekube.owner": "prod"})
         assert seen["lastDirtyTimestamp"] == "2000000000000"
 
-    def test_a_post_with_an_equal_timestamp_replaces_the_instance(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_with_an_equal_timestamp_replaces_the_instance(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """A POST with the stored `lastDirtyTimestamp` replaces the instance."""
         instance_id = register(eureka, app)
         register(eureka, app, status="DOWN", metadata={"new": "1"})
         seen = eureka.instance(app, instance_id)
         assert (seen["status"], seen["metadata"]) == ("DOWN", {"new": "1"})
 
-    def test_a_post_without_timestamp_is_dated_by_the_server(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_without_timestamp_is_dated_by_the_server(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """Without `lastDirtyTimestamp` the server takes its own time, in milliseconds."""
         seen = eureka.instance(app, register(eureka, app, lastDirtyTimestamp=None))
         assert int(seen["lastDirtyTimestamp"]) == pytest.approx(eureka.now() * 1000, abs=60_000)
 
-    def test_an_echoed_overridden_status_becomes_an_override(self, eureka: EurekaSubject, app: str) -> None:
-        """A POST that carries an `overriddenstatus` other than UNKNOWN sets the override: never echo it."""
+    def test_an_echoed_overridden_status_becomes_an_override(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
+        """A POST that carries an `overriddenstatus` other than UNKNOWN sets the override: never
+        echo it."""
         instance_id = register(eureka, app, overriddenstatus="OUT_OF_SERVICE")
         assert eureka.instance(app, instance_id)["status"] == "OUT_OF_SERVICE"
 
-    def test_a_post_needs_a_content_type_of_json_or_xml(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_needs_a_content_type_of_json_or_xml(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """A POST with another content type than JSON or XML is a 415."""
         headers = {"Accept": "application/json", "Content-Type": "text/plain"}
         answer = requests.post(eureka.url(f"/apps/{app}"), data="{}", headers=headers, timeout=60)
@@ -257,21 +311,30 @@ class TestRenew:
     def test_without_a_lease_renew_is_a_404(self, eureka: EurekaSubject, app: str) -> None:
         """PUT on an unknown id, a known id in another app, or an id in other case, answers 404."""
         instance_id = register(eureka, app)
-        for path in (f"/apps/{app}/nobody", f"/apps/{app}B/{instance_id}", f"/apps/{app}/{instance_id.upper()}"):
+        for path in (
+            f"/apps/{app}/nobody",
+            f"/apps/{app}B/{instance_id}",
+            f"/apps/{app}/{instance_id.upper()}",
+        ):
             assert eureka.put(path).status_code == 404
 
     def test_a_newer_timestamp_is_a_404_that_renews(self, eureka: EurekaSubject, app: str) -> None:
         """PUT with a newer `lastDirtyTimestamp` answers 404, and renews the lease all the same."""
         instance_id = register(eureka, app)
         before = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
-        assert eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp="1795248000786").status_code == 404
+        assert (
+            eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp="1795248000786").status_code
+            == 404
+        )
         assert eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"] > before
 
     def test_an_older_or_equal_timestamp_is_a_200(self, eureka: EurekaSubject, app: str) -> None:
         """PUT with an older or equal `lastDirtyTimestamp` answers 200."""
         instance_id = register(eureka, app)
         for sent in ("1795248000785", "1"):
-            assert eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp=sent).status_code == 200
+            assert (
+                eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp=sent).status_code == 200
+            )
 
     def test_the_status_of_a_renew_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
         """PUT with `status=DOWN` leaves the status as it is."""
@@ -279,7 +342,9 @@ class TestRenew:
         assert eureka.put(f"/apps/{app}/{instance_id}", status="DOWN").status_code == 200
         assert eureka.instance(app, instance_id)["status"] == "UP"
 
-    def test_a_renew_does_not_change_the_time_of_the_last_update(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_renew_does_not_change_the_time_of_the_last_update(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """A renew leaves `lastUpdatedTimestamp` alone, a POST of the same instance does not."""
         instance_id = register(eureka, app)
         registered = eureka.instance(app, instance_id)["lastUpdatedTimestamp"]
@@ -318,7 +383,9 @@ class TestCancel:
 
 
 class TestStatus:
-    def test_a_post_changes_the_status_without_an_override(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_post_changes_the_status_without_an_override(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """Without an override a POST of DOWN, then UP, is taken as it is."""
         instance_id = register(eureka, app)
         for status in ("DOWN", "UP", "STARTING", "UP"):
@@ -331,7 +398,9 @@ class TestStatus:
         register(eureka, app, status="OUT_OF_SERVICE")
         assert eureka.instance(app, instance_id)["status"] == "UP"
 
-    def test_up_by_post_over_out_of_service_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
+    def test_up_by_post_over_out_of_service_is_ignored(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """A POST of UP over an instance that registered as OUT_OF_SERVICE stays OUT_OF_SERVICE."""
         instance_id = register(eureka, app, status="OUT_OF_SERVICE")
         register(eureka, app)
@@ -347,11 +416,18 @@ class TestStatus:
         seen = eureka.instance(app, instance_id)
         assert (seen["status"], seen["overriddenStatus"]) == ("DOWN", "DOWN")
 
-    def test_a_persons_out_of_service_survives_our_writes(self, eureka: EurekaSubject, app: str) -> None:
-        """After `PUT status?value=OUT_OF_SERVICE` a POST of DOWN is DOWN, and one of UP is OUT_OF_SERVICE again."""
+    def test_a_persons_out_of_service_survives_our_writes(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
+        """After `PUT status?value=OUT_OF_SERVICE` a POST of DOWN is DOWN, and one of UP is
+        OUT_OF_SERVICE again."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
-        for sent, effective in (("UP", "OUT_OF_SERVICE"), ("DOWN", "DOWN"), ("UP", "OUT_OF_SERVICE")):
+        for sent, effective in (
+            ("UP", "OUT_OF_SERVICE"),
+            ("DOWN", "DOWN"),
+            ("UP", "OUT_OF_SERVICE"),
+        ):
             register(eureka, app, status=sent)
             seen = eureka.instance(app, instance_id)
             assert (seen["status"], seen["overriddenStatus"]) == (effective, "OUT_OF_SERVICE")
@@ -365,8 +441,11 @@ class TestStatus:
         seen = eureka.instance(app, instance_id)
         assert (seen["status"], seen["overriddenStatus"]) == ("UP", "UNKNOWN")
 
-    def test_a_cancel_in_another_app_forgets_the_override_too(self, eureka: EurekaSubject, app: str) -> None:
-        """Overrides are kept by id alone: a DELETE of that id in an app without it is a 404 and forgets it."""
+    def test_a_cancel_in_another_app_forgets_the_override_too(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
+        """Overrides are kept by id alone: a DELETE of that id in an app without it is a 404 and
+        forgets it."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
         assert eureka.delete(f"/apps/{app}B/{instance_id}").status_code == 404
@@ -383,7 +462,9 @@ class TestStatus:
         eureka.put(f"/apps/{app}B/{instance_id}")
         assert eureka.instance(f"{app}B", instance_id)["status"] == "OUT_OF_SERVICE"
 
-    def test_deleting_an_override_makes_the_status_unknown(self, eureka: EurekaSubject, app: str) -> None:
+    def test_deleting_an_override_makes_the_status_unknown(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """`DELETE status` without a value gives UNKNOWN and a 404 to renew, until a POST."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
@@ -394,7 +475,9 @@ class TestStatus:
         register(eureka, app)
         assert eureka.instance(app, instance_id)["status"] == "UP"
 
-    def test_deleting_an_override_with_a_value_sets_it(self, eureka: EurekaSubject, app: str) -> None:
+    def test_deleting_an_override_with_a_value_sets_it(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """`DELETE status?value=UP` gives UP, and renew goes on."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
@@ -408,7 +491,9 @@ class TestStatus:
         assert eureka.delete(f"/apps/{app}/{instance_id}/status").status_code == 200
         assert eureka.instance(app, instance_id)["status"] == "UP"
 
-    def test_an_override_needs_an_instance_and_a_status(self, eureka: EurekaSubject, app: str) -> None:
+    def test_an_override_needs_an_instance_and_a_status(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """An override on nothing is a 404; a value that is no status, or none, is a 500."""
         assert eureka.put(f"/apps/{app}/nobody/status", value="DOWN").status_code == 404
         assert eureka.delete(f"/apps/{app}/nobody/status").status_code == 404
@@ -419,8 +504,11 @@ class TestStatus:
 
 class TestMetadata:
     @pytest.mark.servers
-    def test_a_post_drops_metadata_that_was_added(self, real_eureka: EurekaSubject, app: str) -> None:
-        """A renew leaves it alone; a POST is the whole instance, and keeps nothing of what stood."""
+    def test_a_post_drops_metadata_that_was_added(
+        self, real_eureka: EurekaSubject, app: str
+    ) -> None:
+        """A renew leaves it alone; a POST is the whole instance, and keeps nothing of what
+        stood."""
         instance_id = register(real_eureka, app, metadata={"ours": "1"})
         real_eureka.put(f"/apps/{app}/{instance_id}/metadata", added="2", ours="3")
         assert real_eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
@@ -430,9 +518,15 @@ class TestMetadata:
 
 
 class TestReads:
-    def test_the_json_of_an_instance_has_a_fixed_form(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_json_of_an_instance_has_a_fixed_form(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """The JSON of an instance has these fields, in these types."""
-        urls = {"homePageUrl": "http://a/", "statusPageUrl": "http://a/s", "healthCheckUrl": "http://a/h"}
+        urls = {
+            "homePageUrl": "http://a/",
+            "statusPageUrl": "http://a/s",
+            "healthCheckUrl": "http://a/h",
+        }
         seen = eureka.instance(app, register(eureka, app, 0, **urls))
         updated, lease = seen.pop("lastUpdatedTimestamp"), seen.pop("leaseInfo")
         assert isinstance(updated, str)
@@ -446,7 +540,10 @@ class TestReads:
             "port": {"$": 8080, "@enabled": "true"},
             "securePort": {"$": 443, "@enabled": "false"},
             "countryId": 1,
-            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
             "metadata": {"eurekube.owner": "prod"},
             **urls,
             "vipAddress": app.lower(),
@@ -463,7 +560,11 @@ class TestReads:
             "evictionTimestamp",
             "serviceUpTimestamp",
         ]
-        assert (lease["renewalIntervalInSecs"], lease["durationInSecs"], lease["evictionTimestamp"]) == (30, 300, 0)
+        assert (
+            lease["renewalIntervalInSecs"],
+            lease["durationInSecs"],
+            lease["evictionTimestamp"],
+        ) == (30, 300, 0)
         at = [lease[f"{what}Timestamp"] for what in ("registration", "lastRenewal", "serviceUp")]
         assert max(at) - min(at) < 50, "the server asks its clock once for each"
 
@@ -473,7 +574,8 @@ class TestReads:
         assert seen["metadata"] == {"@class": "java.util.Collections$EmptyMap"}
 
     def test_last_renewal_lies_in_the_future(self, eureka: EurekaSubject, app: str) -> None:
-        """After a renew `lastRenewalTimestamp` is now **plus** the duration: of no use to a reader."""
+        """After a renew `lastRenewalTimestamp` is now **plus** the duration: of no use to a
+        reader."""
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}")
         told = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
@@ -485,7 +587,9 @@ class TestReads:
         document = eureka.get(f"/apps/{app.lower()}").json()
         assert list(document) == ["application"]
         assert document["application"]["name"] == app
-        assert [one["instanceId"] for one in document["application"]["instance"]] == [f"{app.lower()}-0"]
+        assert [one["instanceId"] for one in document["application"]["instance"]] == [
+            f"{app.lower()}-0"
+        ]
 
     @timed
     def test_the_json_of_the_list_has_a_fixed_form(self, eureka: EurekaSubject, app: str) -> None:
@@ -514,7 +618,9 @@ class TestReads:
     def test_an_empty_registry_is_an_empty_array(self, eureka: EurekaSubject, app: str) -> None:
         """A registry without instances is told as `application: []`, with an empty hash code."""
         eureka.to_next_tick()
-        for each in eureka.get("/apps").json()["applications"]["application"]:  # others' tests use the server, too
+        for each in eureka.get("/apps").json()["applications"][
+            "application"
+        ]:  # others' tests use the server, too
             for instance in each["instance"]:
                 eureka.delete(f"/apps/{each['name']}/{instance['instanceId']}")
         eureka.to_next_tick()
@@ -522,7 +628,8 @@ class TestReads:
         assert applications == {"versions__delta": "1", "apps__hashcode": "", "application": []}
 
     def test_an_instance_is_found_by_id_alone(self, eureka: EurekaSubject, app: str) -> None:
-        """`GET /instances/{id}` reads past the cache, in the form of an instance; unknown is a 404."""
+        """`GET /instances/{id}` reads past the cache, in the form of an instance; unknown is a
+        404."""
         instance_id = f"{app.lower()}-0"
         assert eureka.get(f"/instances/{instance_id}").status_code == 404
         register(eureka, app)
@@ -539,7 +646,9 @@ class TestReads:
 
     @pytest.mark.servers
     @pytest.mark.parametrize("accept", ["*/*", "application/xml"])
-    def test_without_json_in_accept_the_answer_is_xml(self, real_eureka: EurekaSubject, app: str, accept: str) -> None:
+    def test_without_json_in_accept_the_answer_is_xml(
+        self, real_eureka: EurekaSubject, app: str, accept: str
+    ) -> None:
         """Unless `Accept` says JSON the list is XML."""
         register(real_eureka, app)
         answer = real_eureka.get("/apps", Accept=accept)
@@ -548,7 +657,8 @@ class TestReads:
 
     @timed
     def test_lists_are_gzipped_when_asked(self, eureka: EurekaSubject, app: str) -> None:
-        """`GET /apps` is gzipped when the caller takes it, and plain when not; one application never is."""
+        """`GET /apps` is gzipped when the caller takes it, and plain when not; one application
+        never is."""
         register(eureka, app)
         zipped = eureka.get("/apps", **{"Accept-Encoding": "gzip"})
         plain = eureka.get("/apps", **{"Accept-Encoding": "identity"})
@@ -559,7 +669,9 @@ class TestReads:
         one = eureka.get(f"/apps/{app}", **{"Accept-Encoding": "gzip"})
         assert "Content-Encoding" not in one.headers
 
-    def test_a_trailing_slash_in_a_path_makes_no_difference(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_trailing_slash_in_a_path_makes_no_difference(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """`/apps/` is `/apps`."""
         assert eureka.get("/apps/").status_code == 200
 
@@ -576,7 +688,9 @@ class TestResponseCache:
         assert len(eureka.listed(app)) == 1
 
     @timed
-    def test_a_cancelled_instance_stays_listed_until_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_cancelled_instance_stays_listed_until_the_next_tick(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """What was cancelled after a list was read is in it, as UP, until the next tick."""
         instance_id = register(eureka, app)
         eureka.to_next_tick()
@@ -600,7 +714,8 @@ class TestResponseCache:
 
     @timed
     def test_a_404_is_cached(self, eureka: EurekaSubject, app: str) -> None:
-        """`GET /apps/{APP}` of an absent app is a 404, which outlives a register until the next tick."""
+        """`GET /apps/{APP}` of an absent app is a 404, which outlives a register until the next
+        tick."""
         eureka.to_next_tick()
         assert eureka.get(f"/apps/{app}").status_code == 404
         register(eureka, app)
@@ -610,8 +725,11 @@ class TestResponseCache:
 
     @pytest.mark.servers
     @timed
-    def test_each_form_of_a_list_is_cached_by_itself(self, real_eureka: EurekaSubject, app: str) -> None:
-        """The JSON and the XML form of a list are two cache entries: one may be stale while the other is not."""
+    def test_each_form_of_a_list_is_cached_by_itself(
+        self, real_eureka: EurekaSubject, app: str
+    ) -> None:
+        """The JSON and the XML form of a list are two cache entries: one may be stale while the
+        other is not."""
         real_eureka.to_next_tick()
         assert real_eureka.get(f"/apps/{app}").status_code == 404
         register(real_eureka, app)
@@ -620,8 +738,11 @@ class TestResponseCache:
 
     @pytest.mark.servers
     @timed
-    def test_a_part_of_a_vip_list_is_not_invalidated(self, real_eureka: EurekaSubject, app: str) -> None:
-        """`/vips/a` that was read before stays empty over a tick when `"a,b"` registers: only that is invalidated."""
+    def test_a_part_of_a_vip_list_is_not_invalidated(
+        self, real_eureka: EurekaSubject, app: str
+    ) -> None:
+        """`/vips/a` that was read before stays empty over a tick when `"a,b"` registers: only that
+        is invalidated."""
         name = app.lower()
         real_eureka.get(f"/vips/{name}-a")
         register(real_eureka, app, vipAddress=f"{name}-a,{name}-b")
@@ -629,8 +750,11 @@ class TestResponseCache:
         assert real_eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
 
     @timed
-    def test_a_status_that_a_renew_changed_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
-        """A renew invalidates nothing: a status that it turned by an override of another app is not in the list."""
+    def test_a_status_that_a_renew_changed_stays_hidden_in_lists(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
+        """A renew invalidates nothing: a status that it turned by an override of another app is not
+        in the list."""
         instance_id = register(eureka, app)
         eureka.post(f"{app}B", instance_body(f"{app}B", instance_id))
         eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
@@ -642,7 +766,9 @@ class TestResponseCache:
         assert eureka.instance(f"{app}B", instance_id)["status"] == "OUT_OF_SERVICE"
 
     @timed
-    def test_by_default_ticks_come_each_30_s_of_the_wall_clock(self, stock_eureka: EurekaSubject, app: str) -> None:
+    def test_by_default_ticks_come_each_30_s_of_the_wall_clock(
+        self, stock_eureka: EurekaSubject, app: str
+    ) -> None:
         """By default a list is stale until the next multiple of 30 s, however young it is."""
         if stock_eureka.now() % 30 > 27:
             stock_eureka.wait(5)
@@ -658,7 +784,8 @@ class TestResponseCache:
 class TestLeases:
     @timed
     def test_a_registered_lease_lasts_its_duration(self, eureka: EurekaSubject, app: str) -> None:
-        """After a register the lease lasts D; expired, it is a 404 to reads and, once evicted, to renew."""
+        """After a register the lease lasts D; expired, it is a 404 to reads and, once evicted, to
+        renew."""
         instance_id = register(eureka, app, leaseInfo={"durationInSecs": 1})
         eureka.wait(0.5)
         assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 200
@@ -669,7 +796,9 @@ class TestLeases:
         assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 404
 
     @timed
-    def test_a_renewed_lease_lasts_twice_its_duration(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_renewed_lease_lasts_twice_its_duration(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """After a renew the lease lasts 2D."""
         instance_id = register(eureka, app, leaseInfo={"durationInSecs": 1})
         eureka.put(f"/apps/{app}/{instance_id}")
@@ -688,7 +817,9 @@ class TestLeases:
         assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
 
     @timed
-    def test_an_evicted_instance_leaves_the_list_at_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+    def test_an_evicted_instance_leaves_the_list_at_the_next_tick(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
         """An evicted instance leaves the list like a cancelled one."""
         register(eureka, app, leaseInfo={"durationInSecs": 1})
         eureka.to_next_tick()
@@ -699,16 +830,22 @@ class TestLeases:
 
     @timed
     def test_a_run_evicts_at_most_15_percent(self, eureka: EurekaSubject, app: str) -> None:
-        """Of 20 expired leases a run evicts 3; expired ones that are left stay in the list and can be renewed."""
+        """Of 20 expired leases a run evicts 3; expired ones that are left stay in the list and can
+        be renewed."""
         for number in range(20):
             register(eureka, app, number, leaseInfo={"durationInSecs": 1})
         eureka.wait(2.5)
-        alive = [n for n in range(20) if eureka.put(f"/apps/{app}/{app.lower()}-{n}").status_code == 200]
+        alive = [
+            n for n in range(20) if eureka.put(f"/apps/{app}/{app.lower()}-{n}").status_code == 200
+        ]
         assert 11 <= len(alive) <= 17
 
     @timed
-    def test_self_preservation_keeps_expired_leases(self, stock_eureka: EurekaSubject, app: str) -> None:
-        """While self-preservation holds, an expired lease is read and renewed as if it were alive."""
+    def test_self_preservation_keeps_expired_leases(
+        self, stock_eureka: EurekaSubject, app: str
+    ) -> None:
+        """While self-preservation holds, an expired lease is read and renewed as if it were
+        alive."""
         instance_id = register(stock_eureka, app, leaseInfo={"durationInSecs": 1})
         stock_eureka.wait(1.5)
         assert stock_eureka.get(f"/apps/{app}/{instance_id}").status_code == 200
@@ -725,13 +862,16 @@ class TestOtherPaths:
     @pytest.mark.parametrize("path", ["/apps", "/eureka/nonsense", "/nonsense/eureka/apps"])
     def test_an_unknown_path_is_a_404(self, eureka: EurekaSubject, path: str) -> None:
         """Without `/eureka`, or past it, a path is a 404 whose JSON names status and path."""
-        answer = requests.get(eureka.root + path, headers={"Accept": "application/json"}, timeout=60)
+        answer = requests.get(
+            eureka.root + path, headers={"Accept": "application/json"}, timeout=60
+        )
         assert answer.status_code == 404
         error = answer.json()
         assert (error["status"], error["error"], error["path"]) == (404, "Not Found", path)
 
     def test_a_404_of_eureka_has_the_same_form(self, eureka: EurekaSubject, app: str) -> None:
-        """The 404 for an instance is JSON with `status`, `error`, `path` and `timestamp`: it tells nothing apart."""
+        """The 404 for an instance is JSON with `status`, `error`, `path` and `timestamp`: it tells
+        nothing apart."""
         answer = eureka.get(f"/apps/{app}/nobody")
         assert answer.status_code == 404
         assert set(answer.json()) == {"timestamp", "status", "error", "path"}
@@ -739,10 +879,20 @@ class TestOtherPaths:
 
 class TestGuards:
     @pytest.mark.parametrize("auth", [None, ("sync", "wrong")], ids=["no login", "wrong login"])
-    def test_without_the_right_login_everything_is_a_401(self, guarded_url: str, auth: tuple[str, str] | None) -> None:
-        """With basic authentication every call without the right login is a 401 with an empty body."""
-        for method, path in (("GET", "/apps"), ("PUT", "/apps/A/b"), ("POST", "/apps/A"), ("DELETE", "/apps/A/b")):
-            answer = requests.request(method, guarded_url + path, headers=JSON, auth=auth, timeout=60)
+    def test_without_the_right_login_everything_is_a_401(
+        self, guarded_url: str, auth: tuple[str, str] | None
+    ) -> None:
+        """With basic authentication every call without the right login is a 401 with an empty
+        body."""
+        for method, path in (
+            ("GET", "/apps"),
+            ("PUT", "/apps/A/b"),
+            ("POST", "/apps/A"),
+            ("DELETE", "/apps/A/b"),
+        ):
+            answer = requests.request(
+                method, guarded_url + path, headers=JSON, auth=auth, timeout=60
+            )
             assert (answer.status_code, answer.content) == (401, b"")
             assert answer.headers["WWW-Authenticate"] == 'Basic realm="Realm"'
 
@@ -755,7 +905,9 @@ class TestGuards:
             one = f"{guarded_url}/apps/WARM/w-0"
             body = {"instance": instance_body("WARM", "w-0")}
             assert session.get(one, timeout=60).status_code == 404
-            assert session.post(f"{guarded_url}/apps/WARM", json=body, timeout=60).status_code == 204
+            assert (
+                session.post(f"{guarded_url}/apps/WARM", json=body, timeout=60).status_code == 204
+            )
             assert session.get(one, timeout=60).status_code == 200
             assert session.put(one, timeout=60).status_code == 200
             assert session.delete(one, timeout=60).status_code == 200

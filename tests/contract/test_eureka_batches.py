@@ -1,4 +1,5 @@
-"""The calls that Eureka servers make to each other, made by a client: batches of writes, and the status page."""
+"""The calls that Eureka servers make to each other, made by a client: batches of writes, and the
+status page."""
 
 from __future__ import annotations
 
@@ -66,12 +67,18 @@ def item(action: str, app: str, id_: str, **more: Any) -> Document:
 
 def registration(app: str, id_: str, **changes: object) -> Document:
     body = instance_body(app, id_, **changes)
-    return item("Register", app, id_, lastDirtyTimestamp=int(body["lastDirtyTimestamp"]), instanceInfo=body)
+    return item(
+        "Register", app, id_, lastDirtyTimestamp=int(body["lastDirtyTimestamp"]), instanceInfo=body
+    )
 
 
 def send(eureka: EurekaSubject, *items: Document) -> requests.Response:
-    eureka.posted.update((one["appName"], one["id"]) for one in items if one.get("action") == "Register")
-    return requests.post(eureka.url(PATH), json={"replicationList": list(items)}, headers=JSON, timeout=60)
+    eureka.posted.update(
+        (one["appName"], one["id"]) for one in items if one.get("action") == "Register"
+    )
+    return requests.post(
+        eureka.url(PATH), json={"replicationList": list(items)}, headers=JSON, timeout=60
+    )
 
 
 def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
@@ -86,7 +93,10 @@ def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
 
 def told(eureka: EurekaSubject, *items: Document) -> list[tuple[int, Document | None]]:
     """The code of each item, and the instance that it shows."""
-    return [(one["statusCode"], one.get("responseEntity")) for one in send(eureka, *items).json()["responseList"]]
+    return [
+        (one["statusCode"], one.get("responseEntity"))
+        for one in send(eureka, *items).json()["responseList"]
+    ]
 
 
 def test_the_answers_have_the_order_of_the_items(eureka: EurekaSubject, app: str) -> None:
@@ -113,25 +123,40 @@ def test_a_heartbeat_of_an_unknown_status_is_a_404(eureka: EurekaSubject, app: s
     assert eureka.get(f"/apps/{app}/a").status_code == 200
 
 
-def test_a_heartbeat_with_an_older_timestamp_tells_the_instance(stock: EurekaSubject, app: str) -> None:
-    """Exactly as an uncached read does, also right after a write that no list shows yet; and it renews the lease. What
-    is not registered, or has the status UNKNOWN, is a 404."""
+def test_a_heartbeat_with_an_older_timestamp_tells_the_instance(
+    stock: EurekaSubject, app: str
+) -> None:
+    """Exactly as an uncached read does, also right after a write that no list shows yet; and it
+    renews the lease. What is not registered, or has the status UNKNOWN, is a 404."""
     eureka = stock
     items = [registration(app, "up", metadata={"a": "1"}), registration(app, "down", status="DOWN")]
-    items += [registration(app, "epoch", lastDirtyTimestamp="0"), registration(app, "unknown", status="UNKNOWN")]
+    items += [
+        registration(app, "epoch", lastDirtyTimestamp="0"),
+        registration(app, "unknown", status="UNKNOWN"),
+    ]
     assert codes(eureka, *items) == [200] * 4
     listed = sorted(eureka.listed(app), key=lambda instance: str(instance["instanceId"]))
     there = ("up", "down", "epoch")
-    asked = [item("Heartbeat", app, id_, lastDirtyTimestamp=-1) for id_ in (*there, "unknown", "nothing")]
-    assert told(eureka, *asked) == [(409, eureka.instance(app, id_)) for id_ in there] + [(404, None)] * 2
+    asked = [
+        item("Heartbeat", app, id_, lastDirtyTimestamp=-1) for id_ in (*there, "unknown", "nothing")
+    ]
+    assert (
+        told(eureka, *asked)
+        == [(409, eureka.instance(app, id_)) for id_ in there] + [(404, None)] * 2
+    )
     eureka.put(f"/apps/{app}/up/status", value="OUT_OF_SERVICE")
-    changes = [registration(app, "down", status="UP"), registration(app, "epoch", vipAddress="other")]
+    changes = [
+        registration(app, "down", status="UP"),
+        registration(app, "epoch", vipAddress="other"),
+    ]
     assert codes(eureka, *changes, item("Cancel", app, "unknown")) == [200] * 3
     before = eureka.instance(app, "up")
     eureka.wait(0.1)
     answers = told(eureka, *asked)
     assert answers == [(409, eureka.instance(app, id_)) for id_ in there] + [(404, None)] * 2
-    assert sorted(eureka.listed(app), key=lambda instance: str(instance["instanceId"])) == listed  # it is cached
+    assert (
+        sorted(eureka.listed(app), key=lambda instance: str(instance["instanceId"])) == listed
+    )  # it is cached
     up, down, epoch = (instance for _, instance in answers[:3] if instance)
     assert (up["status"], down["status"], epoch["vipAddress"]) == ("OUT_OF_SERVICE", "UP", "other")
     assert up["leaseInfo"]["lastRenewalTimestamp"] > before["leaseInfo"]["lastRenewalTimestamp"]
@@ -140,7 +165,9 @@ def test_a_heartbeat_with_an_older_timestamp_tells_the_instance(stock: EurekaSub
 def test_a_heartbeat_with_another_timestamp_tells_nothing(eureka: EurekaSubject, app: str) -> None:
     """An equal one is a 200. A newer one is a 404, though the instance is registered."""
     assert codes(eureka, registration(app, "a", lastDirtyTimestamp="1795248000785")) == [200]
-    asked = [item("Heartbeat", app, "a", lastDirtyTimestamp=1795248000785 + more) for more in (0, 1)]
+    asked = [
+        item("Heartbeat", app, "a", lastDirtyTimestamp=1795248000785 + more) for more in (0, 1)
+    ]
     assert told(eureka, *asked) == [(200, None), (404, None)]
 
 
@@ -148,11 +175,14 @@ def test_a_heartbeat_with_another_timestamp_tells_nothing(eureka: EurekaSubject,
 def test_a_status_update_without_a_status_says_whether_an_instance_is_registered(
     eureka: EurekaSubject, app: str
 ) -> None:
-    """Exactly as an uncached read does: a 404 where nothing is, or what is has expired; else a 500. It changes
-    nothing, also not the lease."""
+    """Exactly as an uncached read does: a 404 where nothing is, or what is has expired; else a 500.
+    It changes nothing, also not the lease."""
     lease = {"renewalIntervalInSecs": 1, "durationInSecs": 2}
     items = [registration(app, "up"), registration(app, "short", leaseInfo=lease)]
-    items += [registration(app, status, status=status) for status in ("UNKNOWN", "DOWN", "OUT_OF_SERVICE", "STARTING")]
+    items += [
+        registration(app, status, status=status)
+        for status in ("UNKNOWN", "DOWN", "OUT_OF_SERVICE", "STARTING")
+    ]
     assert codes(eureka, *items) == [200] * 6
     eureka.put(f"/apps/{app}/up/status", value="OUT_OF_SERVICE")
     there = ["up", "UNKNOWN", "DOWN", "OUT_OF_SERVICE", "STARTING"]
@@ -176,22 +206,34 @@ def test_a_registration_that_is_refused_is_a_200(eureka: EurekaSubject, app: str
     assert codes(eureka, *items, *beats) == [200, 200, 200, 404, 200, 404]
 
 
-def test_one_instance_that_cannot_be_parsed_makes_the_whole_batch_a_400(eureka: EurekaSubject, app: str) -> None:
+def test_one_instance_that_cannot_be_parsed_makes_the_whole_batch_a_400(
+    eureka: EurekaSubject, app: str
+) -> None:
     """Nothing of the batch is carried out."""
-    assert send(eureka, registration(app, "a"), registration(app, "b", port=8080)).status_code == 400
+    assert (
+        send(eureka, registration(app, "a"), registration(app, "b", port=8080)).status_code == 400
+    )
     assert codes(eureka, item("Heartbeat", app, "a")) == [404]
     assert send(eureka, item("Rename", app, "a")).status_code == 400
 
 
-def test_an_incomplete_item_gets_a_500_and_the_others_are_done(eureka: EurekaSubject, app: str) -> None:
+def test_an_incomplete_item_gets_a_500_and_the_others_are_done(
+    eureka: EurekaSubject, app: str
+) -> None:
     """The others are carried out."""
-    assert codes(eureka, registration(app, "a"), {"appName": app, "action": "Heartbeat"}) == [200, 500]
+    assert codes(eureka, registration(app, "a"), {"appName": app, "action": "Heartbeat"}) == [
+        200,
+        500,
+    ]
     assert codes(eureka, {"appName": app, "id": "a"}, item("Heartbeat", app, "a")) == [500, 200]
 
 
 def test_an_older_registration_is_ignored_with_a_200(eureka: EurekaSubject, app: str) -> None:
     """As by POST; and a heartbeat tells no difference."""
-    newer, older = registration(app, "a", vipAddress="new"), registration(app, "a", vipAddress="old")
+    newer, older = (
+        registration(app, "a", vipAddress="new"),
+        registration(app, "a", vipAddress="old"),
+    )
     older["instanceInfo"]["lastDirtyTimestamp"] = "1"
     assert codes(eureka, newer, older, item("Heartbeat", app, "a")) == [200, 200, 200]
     assert eureka.instance(app, "a")["vipAddress"] == "new"
@@ -209,7 +251,9 @@ def test_a_heartbeat_makes_a_lease_last_twice_its_duration(eureka: EurekaSubject
     assert eureka.get(f"/apps/{app}/b").status_code == 404
 
 
-def test_a_heartbeat_does_not_change_the_time_of_the_last_update(eureka: EurekaSubject, app: str) -> None:
+def test_a_heartbeat_does_not_change_the_time_of_the_last_update(
+    eureka: EurekaSubject, app: str
+) -> None:
     """As a PUT does not."""
     assert codes(eureka, registration(app, "a")) == [200]
     before = eureka.instance(app, "a")
@@ -219,17 +263,25 @@ def test_a_heartbeat_does_not_change_the_time_of_the_last_update(eureka: EurekaS
 
 
 def test_a_body_has_to_be_json_and_the_method_post(eureka: EurekaSubject) -> None:
-    """What is no batch is a 400, 405 or 415; with or without a slash at the end it is the same call."""
+    """What is no batch is a 400, 405 or 415; with or without a slash at the end it is the same
+    call."""
     url = eureka.url(PATH)
     typed = JSON | {"Content-Type": "application/json"}
     assert requests.post(url, data="xx", headers=typed, timeout=60).status_code == 400
-    assert requests.post(url, data="{}", headers=JSON | {"Content-Type": "text/plain"}, timeout=60).status_code == 415
+    assert (
+        requests.post(
+            url, data="{}", headers=JSON | {"Content-Type": "text/plain"}, timeout=60
+        ).status_code
+        == 415
+    )
     assert requests.get(url, headers=JSON, timeout=60).status_code == 405
     bare = requests.post(url.rstrip("/"), json={"replicationList": []}, headers=JSON, timeout=60)
     assert (bare.status_code, bare.json()) == (200, {"responseList": []})
 
 
-def test_the_status_page_is_only_xml_and_a_single_server_names_no_replica(eureka: EurekaSubject) -> None:
+def test_the_status_page_is_only_xml_and_a_single_server_names_no_replica(
+    eureka: EurekaSubject,
+) -> None:
     """As JSON it is a 500."""
     answer = requests.get(eureka.url("/status"), headers={"Accept": "application/xml"}, timeout=60)
     assert answer.status_code == 200
@@ -274,22 +326,31 @@ def sent(client: EurekaClient, items: list[bytes]) -> list[int]:
 
 def test_250_of_ours_are_registered_renewed_and_cancelled(client: EurekaClient, app: str) -> None:
     """Each of them in one call, with every field that a POST writes."""
-    instances = [wanted(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)]
-    assert sent(client, [ours.register(Dated(one, 1_795_248_000_785)) for one in instances]) == [200] * 250
+    instances = [
+        wanted(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)
+    ]
+    assert (
+        sent(client, [ours.register(Dated(one, 1_795_248_000_785)) for one in instances])
+        == [200] * 250
+    )
     assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [200] * 250
     batched = client.read_instance(instances[7].key)
     client.register(instances[7], dirty_timestamp=1_795_248_000_785)
     posted = client.read_instance(instances[7].key)
     assert batched is not None
     assert posted is not None
-    assert replace(posted, last_renewal=0, registered=0) == replace(batched, last_renewal=0, registered=0)
+    assert replace(posted, last_renewal=0, registered=0) == replace(
+        batched, last_renewal=0, registered=0
+    )
     assert sent(client, [ours.cancel(one.key) for one in instances]) == [200] * 250
     assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [404] * 250
 
 
 def test_250_of_ours_are_read_in_one_call(client: EurekaClient, app: str) -> None:
     """As an uncached read of each shows them. One that is absent shows nothing."""
-    keys = [InstanceKey(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)]
+    keys = [
+        InstanceKey(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)
+    ]
     items = [ours.register(Dated(wanted(*key), 1_795_248_000_785)) for key in keys[:249]]
     assert sent(client, items) == [200] * 249
     readings = client.read_instances([ours.reading(key) for key in keys])
@@ -312,18 +373,30 @@ def test_batches_need_a_login_and_work_during_warm_up(kind: str) -> None:
         body = {"replicationList": [item("Heartbeat", "APP", "nothing")]}
         for login, expected in ((None, 401), (("ann", "s3cret"), 200)):
             batch = requests.post(f"{url}{PATH}", json=body, headers=JSON, auth=login, timeout=60)
-            status = requests.get(f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=60)
+            status = requests.get(
+                f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=60
+            )
             assert (batch.status_code, status.status_code) == (expected, expected)
-        assert requests.get(f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=60).status_code == 403
+        assert (
+            requests.get(
+                f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=60
+            ).status_code
+            == 403
+        )
 
 
 @pytest.mark.servers
 def test_a_server_that_replicates_to_itself_gets_batches() -> None:
-    """Its host name is not the one in its `defaultZone`, which is `localhost`. It names itself as a replica."""
+    """Its host name is not the one in its `defaultZone`, which is `localhost`. It names itself as a
+    replica."""
     with EurekaServer(extra_properties={"eureka.instance.hostname": "elsewhere"}) as server:
-        page = requests.get(f"{server.url}/status", headers={"Accept": "application/xml"}, timeout=60).text
+        page = requests.get(
+            f"{server.url}/status", headers={"Accept": "application/xml"}, timeout=60
+        ).text
         assert f"<registered-replicas>{server.url}/" in page
-        with connect_registry(Installation(eureka_url=server.url, eureka_batch="auto"), SystemClock()) as world:
+        with connect_registry(
+            Installation(eureka_url=server.url, eureka_batch="auto"), SystemClock()
+        ) as world:
             world.registry.list_instances()
             batching = world.registry.batching()
             assert batching is not None

@@ -18,7 +18,14 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.model.errors import RegistryRejected
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real
 from tests.waiting import wait_until
@@ -75,8 +82,11 @@ def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Ins
 
 
 class TestCalls:
-    def test_a_registered_instance_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
-        """Every field of a register comes back by the uncached read, and when the server took it."""
+    def test_a_registered_instance_is_read_back(
+        self, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """Every field of a register comes back by the uncached read, and when the server took
+        it."""
         client.register(wanted, dirty_timestamp=1_795_248_000_785)
         stands = client.read_instance(wanted.key)
         assert stands is not None
@@ -99,7 +109,9 @@ class TestCalls:
 
         wait_until(listed, "the list lacks it, or tells of it otherwise")
 
-    def test_each_call_says_whether_an_instance_is_absent(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_each_call_says_whether_an_instance_is_absent(
+        self, client: EurekaClient, wanted: Instance
+    ) -> None:
         """Renew, cancel and read of nothing are False, False and None; after a register True."""
         assert client.renew(wanted.key) is False
         assert client.cancel(wanted.key) is False
@@ -108,35 +120,49 @@ class TestCalls:
         assert client.renew(wanted.key) is True
         assert client.cancel(wanted.key) is True
 
-    def test_a_newer_register_changes_the_status(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_a_newer_register_changes_the_status(
+        self, client: EurekaClient, wanted: Instance
+    ) -> None:
         """DOWN and UP again, each with a higher timestamp, are what the server then says."""
-        for timestamp, status in enumerate((InstanceStatus.UP, InstanceStatus.DOWN, InstanceStatus.UP), start=1):
+        for timestamp, status in enumerate(
+            (InstanceStatus.UP, InstanceStatus.DOWN, InstanceStatus.UP), start=1
+        ):
             client.register(replace(wanted, status=status), dirty_timestamp=timestamp)
             seen = client.read_instance(wanted.key)
             assert seen is not None
             assert (seen.status, seen.last_dirty_timestamp) == (status, timestamp)
 
-    def test_an_older_registration_is_ignored_without_an_error(self, client: EurekaClient, wanted: Instance) -> None:
-        """The server answers 204 to an older registration and ignores it: only a read shows that."""
+    def test_an_older_registration_is_ignored_without_an_error(
+        self, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """The server answers 204 to an older registration and ignores it: only a read shows
+        that."""
         client.register(wanted, dirty_timestamp=5)
         client.register(replace(wanted, status=InstanceStatus.DOWN), dirty_timestamp=4)
         seen = client.read_instance(wanted.key)
         assert seen is not None
         assert seen.status is InstanceStatus.UP
 
-    def test_an_operators_override_is_seen(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
-        """What a person set by `PUT status` is in `overridden_status`, and outlives our register."""
+    def test_an_operators_override_is_seen(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """What a person set by `PUT status` is in `overridden_status`, and outlives our
+        register."""
         client.register(wanted, dirty_timestamp=1)
         eureka.put(f"/apps/{wanted.key.app}/{wanted.key.id}/status", value="OUT_OF_SERVICE")
         client.register(wanted, dirty_timestamp=2)
         seen = client.read_instance(wanted.key)
         assert seen is not None
-        assert (seen.status, seen.instance.override) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
+        assert (seen.status, seen.instance.override) == (
+            InstanceStatus.OUT_OF_SERVICE,
+            InstanceStatus.OUT_OF_SERVICE,
+        )
 
     def test_two_reads_show_whether_somebody_renewed(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
     ) -> None:
-        """`last_renewal` stays as it is while nobody renews, and moves with a renewal and a register."""
+        """`last_renewal` stays as it is while nobody renews, and moves with a renewal and a
+        register."""
 
         def stamp() -> int:
             seen = client.read_instance(wanted.key)
@@ -160,7 +186,8 @@ class TestCalls:
     def test_an_instance_shows_when_it_was_last_registered_or_renewed(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
     ) -> None:
-        """By the server's clock. Right after a registration the time of the renewal is that of the registration."""
+        """By the server's clock. Right after a registration the time of the renewal is that of the
+        registration."""
 
         def ago() -> float:
             seen = client.read_instance(wanted.key)
@@ -175,24 +202,35 @@ class TestCalls:
     def test_an_override_moves_along_to_another_id(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
     ) -> None:
-        """A person's OUT_OF_SERVICE stands under the new id when the old one is gone, and can be taken off there."""
+        """A person's OUT_OF_SERVICE stands under the new id when the old one is gone, and can be
+        taken off there."""
         out = InstanceStatus.OUT_OF_SERVICE
         client.register(wanted, dirty_timestamp=1)
         eureka.put(f"/apps/{wanted.key.app}/{wanted.key.id}/status", value="OUT_OF_SERVICE")
-        moved = replace(wanted, key=InstanceKey(wanted.key.app, f"{wanted.key.id}0"), status=out, override=out)
+        moved = replace(
+            wanted, key=InstanceKey(wanted.key.app, f"{wanted.key.id}0"), status=out, override=out
+        )
         client.register(moved, dirty_timestamp=2)
         assert client.cancel(wanted.key)
         assert client.renew(moved.key)
-        client.register(replace(moved, status=InstanceStatus.UP, override=InstanceStatus.UNKNOWN), dirty_timestamp=3)
+        client.register(
+            replace(moved, status=InstanceStatus.UP, override=InstanceStatus.UNKNOWN),
+            dirty_timestamp=3,
+        )
         seen = client.read_instance(moved.key)
         assert seen is not None
         assert (seen.status, seen.instance.override) == (out, out)
-        assert eureka.delete(f"/apps/{moved.key.app}/{moved.key.id}/status", value="UP").status_code == 200
+        assert (
+            eureka.delete(f"/apps/{moved.key.app}/{moved.key.id}/status", value="UP").status_code
+            == 200
+        )
         seen = client.read_instance(moved.key)
         assert seen is not None
         assert (seen.status, seen.instance.override) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
 
-    def test_a_bad_instance_is_rejected_with_the_reason(self, client: EurekaClient, wanted: Instance) -> None:
+    def test_a_bad_instance_is_rejected_with_the_reason(
+        self, client: EurekaClient, wanted: Instance
+    ) -> None:
         """A 400 is about this one instance and says why."""
         with pytest.raises(RegistryRejected, match="Missing ip address"):
             client.register(replace(wanted, ip_addr=""), dirty_timestamp=1)
@@ -269,7 +307,10 @@ class TestNetwork:
         body = b'{"applications":{"application":[]}}'
 
         def cut(connection: socket.socket) -> None:
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (len(body) + 9)
+            head = (
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                % (len(body) + 9)
+            )
             connection.sendall(head + body)
 
         with answering(cut) as url, connect(url, retries=0) as client:
@@ -302,7 +343,8 @@ class TestNetwork:
 
         def trickle(connection: socket.socket) -> None:
             connection.sendall(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+                b"chunked\r\n\r\n"
             )
             while True:  # until the other end hangs up
                 connection.sendall(b"1\r\n \r\n")
@@ -334,7 +376,9 @@ class TestNetwork:
         assert "this port does not speak TLS; begin the URL with http://" in source.message
 
 
-def test_a_200_to_a_write_has_no_body(client: EurekaClient, wanted: Instance, eureka: EurekaSubject) -> None:
+def test_a_200_to_a_write_has_no_body(
+    client: EurekaClient, wanted: Instance, eureka: EurekaSubject
+) -> None:
     """So a 200 with a body is another program's."""
     client.register(wanted, dirty_timestamp=int(time.time() * 1000))
     path = f"{eureka.root}/eureka/apps/{wanted.key.app}/{wanted.key.id}"
@@ -343,8 +387,8 @@ def test_a_200_to_a_write_has_no_body(client: EurekaClient, wanted: Instance, eu
 
 
 def test_without_a_list_a_renewal_is_believed(client: EurekaClient, wanted: Instance) -> None:
-    """The client asks the server to renew an instance that cannot exist, which is a 404. Eureka registers nothing for
-    that, nor for the registration that `check` tries."""
+    """The client asks the server to renew an instance that cannot exist, which is a 404. Eureka
+    registers nothing for that, nor for the registration that `check` tries."""
     client.register(wanted, dirty_timestamp=int(time.time() * 1000))
     assert client.renew(wanted.key)
     client.try_registration()

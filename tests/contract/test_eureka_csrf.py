@@ -1,4 +1,5 @@
-"""Spring Security's CSRF protection, which refuses every write of a Eureka client, and what our client makes of it."""
+"""Spring Security's CSRF protection, which refuses every write of a Eureka client, and what our
+client makes of it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ LOGIN = ("sync", "secret")
 KEY = InstanceKey("SHOP", "prod:shop:shop:10.0.0.1:8080")
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.servers)])
+@pytest.fixture(
+    scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.servers)]
+)
 def protected_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server with a login whose CSRF protection was left on."""
     if request.param == "embedded":
@@ -32,17 +35,24 @@ def protected_url(request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         from tests.servers.eureka import EurekaServer
 
-        with EurekaServer(basic_auth=LOGIN, extra_properties={"eureka-under-test.csrf": "on"}) as running:
+        with EurekaServer(
+            basic_auth=LOGIN, extra_properties={"eureka-under-test.csrf": "on"}
+        ) as running:
             yield running.url
 
 
 @pytest.mark.parametrize("auth", [LOGIN, ("sync", "wrong"), None], ids=["right", "wrong", "none"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_a_write_is_a_401_whatever_the_login(protected_url: str, method: str, auth: tuple[str, str] | None) -> None:
-    """`CsrfFilter` comes before the login, and its 403 becomes a 401 on the way to the error page."""
+def test_a_write_is_a_401_whatever_the_login(
+    protected_url: str, method: str, auth: tuple[str, str] | None
+) -> None:
+    """`CsrfFilter` comes before the login, and its 403 becomes a 401 on the way to the error
+    page."""
     path = f"/apps/{KEY.app}" if method == "POST" else f"/apps/{KEY.app}/{KEY.id}"
     body = {"instance": instance_body(KEY.app, KEY.id)} if method == "POST" else None
-    answer = requests.request(method, protected_url + path, json=body, auth=auth, headers=JSON, timeout=60)
+    answer = requests.request(
+        method, protected_url + path, json=body, auth=auth, headers=JSON, timeout=60
+    )
     assert (answer.status_code, answer.content) == (401, b"")
 
 
@@ -50,13 +60,20 @@ def test_reads_work_with_the_right_login(protected_url: str) -> None:
     """The list is a 200, an absent instance a 404; without the right login both are a 401."""
     for auth, expected in ((LOGIN, [200, 404]), (("sync", "wrong"), [401, 401])):
         paths = ("/apps", f"/apps/{KEY.app}/{KEY.id}")
-        answers = [requests.get(protected_url + path, auth=auth, headers=JSON, timeout=60) for path in paths]
+        answers = [
+            requests.get(protected_url + path, auth=auth, headers=JSON, timeout=60)
+            for path in paths
+        ]
         assert [answer.status_code for answer in answers] == expected
 
 
 def test_our_client_distinguishes_csrf_protection_from_a_wrong_password(protected_url: str) -> None:
-    """With the right login it speaks of CSRF protection and its fix, with a wrong one of the login."""
-    for password, words in ((LOGIN[1], "CSRF protection refuses writes"), ("wrong", "refuses this user or password")):
+    """With the right login it speaks of CSRF protection and its fix, with a wrong one of the
+    login."""
+    for password, words in (
+        (LOGIN[1], "CSRF protection refuses writes"),
+        ("wrong", "refuses this user or password"),
+    ):
         address = EurekaAddress.parse(protected_url.replace("://", f"://{LOGIN[0]}:{password}@"))
         options = ConnectionOptions(address=address)
         with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as client:

@@ -1,4 +1,5 @@
-"""A real nginx between our client and a real Eureka: its own error pages, its refusals, its cache."""
+"""A real nginx between our client and a real Eureka: its own error pages, its refusals, its
+cache."""
 
 from __future__ import annotations
 
@@ -30,9 +31,7 @@ from tests.unit.worlds.fakes import FakeWorld
 pytestmark = pytest.mark.servers
 PAGE = "proxy_intercept_errors on; error_page 404 /page.html;"
 PAGES = "proxy_intercept_errors on; error_page 400 404 /page.html;"
-WITHOUT_BATCHES = (
-    'proxy_intercept_errors on; error_page 404 /page.html; if ($uri ~ "/peerreplication/") { return 404; }'
-)
+WITHOUT_BATCHES = 'proxy_intercept_errors on; error_page 404 /page.html; if ($uri ~ "/peerreplication/") { return 404; }'
 CACHED = "proxy_cache lists; proxy_cache_valid any 1h;"
 LISTS_CACHED = """
     set $skip 1; if ($uri = /eureka/apps) { set $skip 0; }
@@ -93,29 +92,44 @@ def test_behind_a_proxys_own_404_page_an_instance_comes_and_goes(
     assert [one for one in found if one.grade is Grade.FAILED] == []
 
 
-def test_a_page_is_no_absence_where_no_batch_gets_through(eureka_fast: EurekaServer, wanted: Instance) -> None:
+def test_a_page_is_no_absence_where_no_batch_gets_through(
+    eureka_fast: EurekaServer, wanted: Instance
+) -> None:
     """Nothing shows that the id is free. The sentence names nginx and its setting."""
     with behind(eureka_fast, WITHOUT_BATCHES) as client:
         for call in (client.read_instance, client.renew, client.cancel):
-            with pytest.raises(RegistryUnusable, match=r"404 by a proxy \(nginx.*proxy_intercept_errors"):
+            with pytest.raises(
+                RegistryUnusable, match=r"404 by a proxy \(nginx.*proxy_intercept_errors"
+            ):
                 call(wanted.key)
 
 
-def test_a_proxy_that_lets_only_reads_pass_is_named(eureka_fast: EurekaServer, wanted: Instance) -> None:
+def test_a_proxy_that_lets_only_reads_pass_is_named(
+    eureka_fast: EurekaServer, wanted: Instance
+) -> None:
     """Its 403 is a page. It says nothing about CSRF protection."""
     with behind(eureka_fast, ONLY_READS) as client:
         assert isinstance(client.list_instances(), Complete)
-        with pytest.raises(RegistryDenied, match=r"403 by a proxy \(nginx.*\), not by Eureka: let it pass PUT, POST"):
+        with pytest.raises(
+            RegistryDenied,
+            match=r"403 by a proxy \(nginx.*\), not by Eureka: let it pass PUT, POST",
+        ):
             client.renew(wanted.key)
-        found = [one for one in servers({"eureka": client}, time.time()) if one.grade is Grade.FAILED]
+        found = [
+            one for one in servers({"eureka": client}, time.time()) if one.grade is Grade.FAILED
+        ]
     assert [one.check for one in found] == [Check.EUREKA_WRITE]
     assert "CSRF" not in found[0].text + found[0].fix
 
 
-@pytest.mark.parametrize(("rules", "old"), [(CACHED, False), (LISTS_CACHED, True)], ids=["by-address", "by-path"])
-def test_behind_a_cache_a_pod_that_is_not_ready_goes_down(eureka_fast: EurekaServer, rules: str, old: bool) -> None:
-    """nginx keeps each answer for an hour. Each of our reads has an address of its own. Where the cache leaves out the
-    query, the list is old, and the report says so."""
+@pytest.mark.parametrize(
+    ("rules", "old"), [(CACHED, False), (LISTS_CACHED, True)], ids=["by-address", "by-path"]
+)
+def test_behind_a_cache_a_pod_that_is_not_ready_goes_down(
+    eureka_fast: EurekaServer, rules: str, old: bool
+) -> None:
+    """nginx keeps each answer for an hour. Each of our reads has an address of its own. Where the
+    cache leaves out the query, the list is old, and the report says so."""
     with behind(eureka_fast, rules) as client:
         world = FakeWorld()
         world.clock.time = time.time()
@@ -137,6 +151,12 @@ def test_behind_a_cache_a_pod_that_is_not_ready_goes_down(eureka_fast: EurekaSer
         with connected(eureka_fast.url) as direct:
             found = [direct.read_instance(key(number)) for number in (1, 2)]
             assert [one and one.status for one in found] == [InstanceStatus.UP, InstanceStatus.DOWN]
-            assert any("Eureka's list does not show what was registered before" in text for text in said) is old
+            assert (
+                any(
+                    "Eureka's list does not show what was registered before" in text
+                    for text in said
+                )
+                is old
+            )
             for number in (1, 2):
                 direct.cancel(key(number))

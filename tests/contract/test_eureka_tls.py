@@ -1,4 +1,5 @@
-"""Client certificates, and plain HTTP at a TLS port: how a server refuses, and what our client makes of it."""
+"""Client certificates, and plain HTTP at a TLS port: how a server refuses, and what our client
+makes of it."""
 
 from __future__ import annotations
 
@@ -29,13 +30,17 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(folder=tmp_path_factory.mktemp("tls"))
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.servers)])
+@pytest.fixture(
+    scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.servers)]
+)
 def url(request: pytest.FixtureRequest, authority: Authority) -> Iterator[str]:
     """A server that takes only callers with a certificate of the authority."""
     certificate, key = authority.issue("localhost")
     if request.param == "embedded":
         server = FullEureka(SetClock().now)
-        with serving_tls(server.handle, server_context(certificate, key, clients=authority.ca_file)) as served:
+        with serving_tls(
+            server.handle, server_context(certificate, key, clients=authority.ca_file)
+        ) as served:
             yield f"{served}/eureka"
     else:
         from tests.servers.eureka import EurekaServer, ServerTls
@@ -51,8 +56,11 @@ def url(request: pytest.FixtureRequest, authority: Authority) -> Iterator[str]:
             yield running.url
 
 
-def listed(url: str, authority: Authority, client: Authority | None = None) -> Source[tuple[ObservedInstance, ...]]:
-    """What a list says to a caller that trusts the authority, with a certificate of another one or none."""
+def listed(
+    url: str, authority: Authority, client: Authority | None = None
+) -> Source[tuple[ObservedInstance, ...]]:
+    """What a list says to a caller that trusts the authority, with a certificate of another one or
+    none."""
     certificate, key = client.issue("sync@example.test") if client else (None, None)
     options = ConnectionOptions(
         address=EurekaAddress.parse(url),
@@ -73,7 +81,10 @@ def test_without_a_certificate_the_refusal_asks_for_one(url: str, authority: Aut
     """The end of the handshake becomes a sentence that speaks of a client certificate."""
     source = listed(url, authority)
     assert isinstance(source, Unknown)
-    assert source.cause in (Cause.DENIED, Cause.UNAVAILABLE)  # the end of the connection may overtake the alert
+    assert source.cause in (
+        Cause.DENIED,
+        Cause.UNAVAILABLE,
+    )  # the end of the connection may overtake the alert
     assert "client certificate" in source.message
 
 
@@ -86,7 +97,9 @@ def test_a_certificate_of_another_authority_is_refused_the_same_way(
     assert "client certificate" in source.message
 
 
-def test_a_certificate_for_another_host_name_is_refused_by_us(url: str, authority: Authority) -> None:
+def test_a_certificate_for_another_host_name_is_refused_by_us(
+    url: str, authority: Authority
+) -> None:
     """The certificate is for `localhost`; its address will not do."""
     source = listed(url.replace("localhost", "127.0.0.1"), authority, authority)
     assert isinstance(source, Unknown)
@@ -94,7 +107,11 @@ def test_a_certificate_for_another_host_name_is_refused_by_us(url: str, authorit
 
 
 def test_plain_http_to_a_tls_port_is_reported(url: str, authority: Authority) -> None:
-    """Tomcat says so in a 400; a server that hangs up is at least not taken for an empty registry."""
+    """Tomcat says so in a 400; a server that hangs up is at least not taken for an empty
+    registry."""
     source = listed(url.replace("https:", "http:"), authority)
     assert isinstance(source, Unknown)
-    assert "begin the URL with https://" in source.message or "check that Eureka runs" in source.message
+    assert (
+        "begin the URL with https://" in source.message
+        or "check that Eureka runs" in source.message
+    )

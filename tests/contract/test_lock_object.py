@@ -1,4 +1,5 @@
-"""The lock on the API server, embedded and real: who comes second is refused, and what others wrote stays."""
+"""The lock on the API server, embedded and real: who comes second is refused, and what others wrote
+stays."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from tests.contract.test_cluster_client import SERVERS, Subject
 from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)
-GOOD = GoodPass(at=1_800_000_000, holder="a", owner="shop", scope="-n shop", result="in sync, 2 renewed")
+GOOD = GoodPass(
+    at=1_800_000_000, holder="a", owner="shop", scope="-n shop", result="in sync, 2 renewed"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,9 @@ class Place:
         """Our adapter."""
         settings = ConnectionSettings(kubeconfig=self.subject.kubeconfig(token=token))
         lock = LockName(namespace=self.namespace, name=name)
-        return LeaseObject(ClientConnection(settings, {}), lock, clock=SystemClock(), random=random.Random(1))
+        return LeaseObject(
+            ClientConnection(settings, {}), lock, clock=SystemClock(), random=random.Random(1)
+        )
 
     @property
     def path(self) -> str:
@@ -44,7 +49,9 @@ class Place:
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+def subject(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Subject]:
     directory = tmp_path_factory.mktemp("kubeconfigs")
     if request.param == "embedded":
         server = FullKubernetes(time.time, tokens={"secret": "admin"})
@@ -52,7 +59,9 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
     else:
         real = request.getfixturevalue("kubernetes_servers")
-        yield Subject(url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory)
+        yield Subject(
+            url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory
+        )
 
 
 @pytest.fixture
@@ -64,7 +73,9 @@ def place(subject: Subject) -> Place:
 
 def record(holder: str = "a", **fields: object) -> LockRecord:
     """One that a holder writes."""
-    return replace(LockRecord(holder=holder, acquired=1_800_000_000.25, renewed=1_800_000_001.5), **fields)  # type: ignore[arg-type]
+    return replace(
+        LockRecord(holder=holder, acquired=1_800_000_000.25, renewed=1_800_000_001.5), **fields
+    )  # type: ignore[arg-type]
 
 
 def test_it_is_made_read_and_written(place: Place) -> None:
@@ -171,13 +182,18 @@ def test_without_a_namespace_it_says_so(subject: Subject) -> None:
     """A typo in --lock."""
     store = Place(subject=subject, namespace="nowhere").store()
     assert store.read() is None
-    with pytest.raises(ClusterRejected, match=r"404 to POST .*/nowhere/leases: namespaces \"nowhere\" not found"):
+    with pytest.raises(
+        ClusterRejected, match=r"404 to POST .*/nowhere/leases: namespaces \"nowhere\" not found"
+    ):
         store.create(record())
 
 
 def test_a_missing_right_names_the_role(place: Place) -> None:
     """The one thing that an upgrade may forget."""
-    role = "The lock needs a Role in the namespace lock-[0-9]+ with the verbs create, get and patch for leases"
+    role = (
+        "The lock needs a Role in the namespace lock-[0-9]+ with the verbs create, get and "
+        "patch for leases"
+    )
     if place.subject.ca_file:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bare"}}
         accounts = f"/api/v1/namespaces/{place.namespace}/serviceaccounts"

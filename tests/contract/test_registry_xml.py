@@ -1,7 +1,9 @@
-"""No accepted spec breaks the XML of the registry: Prometheus and older clients read `/apps` in no other form.
+"""No accepted spec breaks the XML of the registry: Prometheus and older clients read `/apps` in no
+other form.
 
-Random specs, hostile ones among them, go through the program's own parsing and claims; what these accept is registered,
-and a namespace-aware parser (`xml.etree`, which is expat) reads it back from the real server.
+Random specs, hostile ones among them, go through the program's own parsing and claims; what these
+accept is registered, and a namespace-aware parser (`xml.etree`, which is expat) reads it back from
+the real server.
 """
 
 from __future__ import annotations
@@ -31,9 +33,26 @@ DIRTY_TIMESTAMP = 1_795_248_000_785
 Registered: TypeAlias = dict[InstanceKey, dict[str, str]]
 Reader: TypeAlias = Callable[[bytes], Registered]
 
-_SEPARATORS = st.sampled_from(("", ".", "-", "_", "__", ":", "/", " ", "$", "@", "\u00e9", "\u0301", "\x00"))
+_SEPARATORS = st.sampled_from(
+    ("", ".", "-", "_", "__", ":", "/", " ", "$", "@", "\u00e9", "\u0301", "\x00")
+)
 _WORDS = st.sampled_from(
-    ("a", "Z", "0", "zone", "class", "@class", "xml", "XML", "xmlns", "instance", "metadata", "entry", "null", "id")
+    (
+        "a",
+        "Z",
+        "0",
+        "zone",
+        "class",
+        "@class",
+        "xml",
+        "XML",
+        "xmlns",
+        "instance",
+        "metadata",
+        "entry",
+        "null",
+        "id",
+    )
 )
 KEYS = st.one_of(
     st.lists(st.one_of(_WORDS, _SEPARATORS), min_size=1, max_size=5).map("".join),
@@ -76,19 +95,25 @@ _numbers = itertools.count()
 
 
 def accepted(spec: Mapping[str, Any]) -> Instance | None:
-    """The instance that the program makes of it, at an address of its own; None when it refuses the spec."""
+    """The instance that the program makes of it, at an address of its own; None when it refuses the
+    spec."""
     high, low = divmod(next(_numbers), 250)
     endpoint = build.endpoint(1, address=f"10.1.{high}.{low + 1}", ready=True)
-    claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(endpoint)]).claims
+    claims = build.desired(
+        [build.syncer(**spec)], [build.service()], [build.piece(endpoint)]
+    ).claims
     (claim,) = claims.values()
     if not isinstance(claim, Serving):
         return None
     (wanted,) = claim.wanted.values()
-    return replace(wanted.instance, lease=LeaseTimes(renewal=30, duration=3600))  # a busy machine takes its time
+    return replace(
+        wanted.instance, lease=LeaseTimes(renewal=30, duration=3600)
+    )  # a busy machine takes its time
 
 
 def read_xml(body: bytes) -> Registered:
-    """The metadata of each instance; every name in the document has to be a plain one, without a namespace."""
+    """The metadata of each instance; every name in the document has to be a plain one, without a
+    namespace."""
     root = ElementTree.fromstring(body)
     found = {}
     for instance in root.iter("instance"):
@@ -110,11 +135,13 @@ def read_json(body: bytes) -> Registered:
     return {InstanceKey(one["app"], one["instanceId"]): one["metadata"] for one in instances}
 
 
-def whole_list(eureka: EurekaSubject, accept: str, read: Reader, keys: Collection[InstanceKey]) -> Registered:
+def whole_list(
+    eureka: EurekaSubject, accept: str, read: Reader, keys: Collection[InstanceKey]
+) -> Registered:
     """`/apps` with all of these, however busy the machine is.
 
-    A tick makes one list after another (ResponseCacheImpl.getCacheUpdateTask), and this one is long: it may lack the
-    last when the tick's own is there already."""
+    A tick makes one list after another (ResponseCacheImpl.getCacheUpdateTask), and this one is
+    long: it may lack the last when the tick's own is there already."""
     found: Registered = {}
 
     def complete() -> bool:
@@ -137,18 +164,38 @@ def eureka(eureka_fast: Any) -> EurekaSubject:
 def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
     """Our own client."""
     address = EurekaAddress.parse(eureka.url(""))
-    with EurekaClient(ConnectionOptions(address=address), clock=SystemClock(), random=random.Random(0)) as connected:
+    with EurekaClient(
+        ConnectionOptions(address=address), clock=SystemClock(), random=random.Random(0)
+    ) as connected:
         yield connected
 
 
 @pytest.mark.servers
-def test_each_accepted_instance_can_be_read_back_as_xml(eureka: EurekaSubject, client: EurekaClient) -> None:
-    """Each accepted instance is read back alone at once, and at the end all of them in `/apps`, metadata and all."""
+def test_each_accepted_instance_can_be_read_back_as_xml(
+    eureka: EurekaSubject, client: EurekaClient
+) -> None:
+    """Each accepted instance is read back alone at once, and at the end all of them in `/apps`,
+    metadata and all."""
     registered: dict[InstanceKey, Instance] = {}
 
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=300,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(specs())
-    @example({"metadata": {"a": " \u00a0 <&\"'>]]> \u4f60 \U0001f642 ", "b.c-D": "", "xml": "&#0;", "xmlns": "x"}})
+    @example(
+        {
+            "metadata": {
+                "a": " \u00a0 <&\"'>]]> \u4f60 \U0001f642 ",
+                "b.c-D": "",
+                "xml": "&#0;",
+                "xmlns": "x",
+            }
+        }
+    )
     @example({"metadata": {"Zone": "\u202e\u2028\ufeff\ufffd\ufdd0\U0010ffff", "zone": "e\u0301"}})
     @example({"appName": "A_b.c-D", "vipAddress": "a_b,c:1", "secureVipAddress": "d"})
     def feed(spec: dict[str, Any]) -> None:
@@ -173,7 +220,20 @@ def test_each_accepted_instance_can_be_read_back_as_xml(eureka: EurekaSubject, c
             client.cancel(key)
 
 
-AS_IT_IS = ("xml", "XML", "xml-a", "xmlns", "xmlns.a", "entry", "metadata", "a..b", "a-", "\u00e9", "\ud55c", "a\u00b7")
+AS_IT_IS = (
+    "xml",
+    "XML",
+    "xml-a",
+    "xmlns",
+    "xmlns.a",
+    "entry",
+    "metadata",
+    "a..b",
+    "a-",
+    "\u00e9",
+    "\ud55c",
+    "a\u00b7",
+)
 MEANT_OTHERWISE = ("class", "instanceId")
 OTHER_NAMES = {
     "a b": "a_.0020b",
@@ -246,7 +306,10 @@ def registered_with(eureka: EurekaSubject, key: str) -> tuple[Any, bytes]:
         "hostName": "keys",
         "ipAddr": "10.9.9.9",
         "status": "UP",
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
         "metadata": {key: "v", "other": "w"},
     }
     assert eureka.post("KEYS", instance).status_code == 204
@@ -285,7 +348,9 @@ def registered_with(eureka: EurekaSubject, key: str) -> tuple[Any, bytes]:
 )
 def test_a_spec_with_values_that_break_or_change_in_xml_is_refused(spec: dict[str, Any]) -> None:
     """Such a syncer is not served, and its sentence names the field; nothing of it is sent."""
-    claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(build.endpoint())]).claims
+    claims = build.desired(
+        [build.syncer(**spec)], [build.service()], [build.piece(build.endpoint())]
+    ).claims
     (claim,) = claims.values()
     assert not isinstance(claim, Serving)
     assert next(iter(spec)) in getattr(claim, "message", "")

@@ -1,4 +1,5 @@
-"""A stored syncer that a stricter CRD refuses: from Kubernetes 1.30 on our writes pass, before none does."""
+"""A stored syncer that a stricter CRD refuses: from Kubernetes 1.30 on our writes pass, before none
+does."""
 
 from __future__ import annotations
 
@@ -53,12 +54,16 @@ class Subject:
     def define(self, stricter: Callable[[dict[str, Any]], None]) -> None:
         """Have a stricter CRD, and wait until new syncers are judged by it."""
         definition = deepcopy(load_crd())
-        stricter(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+        stricter(
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        )
         self._define(definition)
         wait_until(lambda: not self.takes(SPEC), "the CRD is not stricter")
 
     def _define(self, definition: Any) -> None:
-        self.world.request("PATCH", DEFINITION, {"spec": definition["spec"]})  # the list of versions as a whole
+        self.world.request(
+            "PATCH", DEFINITION, {"spec": definition["spec"]}
+        )  # the list of versions as a whole
 
     def takes(self, spec: dict[str, Any]) -> bool:
         """Whether a new syncer may have this spec."""
@@ -91,7 +96,9 @@ def started(programs: Path, directory: Path) -> Iterator[Subject]:
         connection = ClientConnection(ConnectionSettings(kubeconfig=str(kubeconfig)), {})
         subject = Subject(
             world=KubernetesWorld(server.url, token=server.admin_token, ca_file=server.ca_file),
-            cluster=KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=2),
+            cluster=KubernetesCluster(
+                connection, clock=SystemClock(), random=random.Random(1), tries=2
+            ),
         )
         subject.world.request("POST", DEFINITION.rpartition("/")[0], cast(Any, load_crd()))
         yield subject
@@ -147,15 +154,22 @@ STRICTER = pytest.mark.parametrize(
 def test_on_the_oldest_only_a_mended_spec_frees_a_syncer(
     oldest: Subject, stricter: Callable[[dict[str, Any]], None], field: str
 ) -> None:
-    """The error names the field at the first try, for both directions. With another spec the finalizer goes."""
+    """The error names the field at the first try, for both directions. With another spec the
+    finalizer goes."""
     stuck, bare = oldest.make("stuck", CLEANUP_FINALIZER), oldest.make("bare")
     oldest.define(stricter)
     oldest.world.request("DELETE", f"{SYNCERS}/stuck")
     stuck = oldest.listed("stuck")
     assert stuck.deleted is not None
-    with pytest.raises(ClusterRejected, match=f"^the finalizer of syncer default/stuck .* mends its spec.*: {field}: "):
+    with pytest.raises(
+        ClusterRejected,
+        match=f"^the finalizer of syncer default/stuck .* mends its spec.*: {field}: ",
+    ):
         oldest.cluster.remove_finalizer(stuck)
-    with pytest.raises(ClusterRejected, match=f"^the finalizer of syncer default/bare .* mends its spec.*: {field}: "):
+    with pytest.raises(
+        ClusterRejected,
+        match=f"^the finalizer of syncer default/bare .* mends its spec.*: {field}: ",
+    ):
         oldest.cluster.add_finalizer(bare)
     mended = {"spec": {"selector": {"app": "pay"}, "hostName": None, "appName": "rating"}}
     oldest.world.request("PATCH", f"{SYNCERS}/stuck", mended)
@@ -165,7 +179,8 @@ def test_on_the_oldest_only_a_mended_spec_frees_a_syncer(
 
 
 def test_on_the_oldest_a_rule_of_the_whole_spec_refuses_a_status_as_well(oldest: Subject) -> None:
-    """A pattern does not: a write of the status is checked by the rules, and not by the schema of the spec."""
+    """A pattern does not: a write of the status is checked by the rules, and not by the schema of
+    the spec."""
     oldest.make("bare")
     oldest.define(pattern)
     oldest.cluster.write_status(oldest.listed("bare"), STATUS)
@@ -174,16 +189,21 @@ def test_on_the_oldest_a_rule_of_the_whole_spec_refuses_a_status_as_well(oldest:
 
 
 def status_refused(subject: Subject) -> bool:
-    """Whether a write of the status names the spec. The handler for it may be a moment behind that for new syncers."""
+    """Whether a write of the status names the spec. The handler for it may be a moment behind that
+    for new syncers."""
     try:
-        subject.cluster.write_status(subject.listed("bare"), SyncerStatus(observed_generation=1, ready="0/1"))
+        subject.cluster.write_status(
+            subject.listed("bare"), SyncerStatus(observed_generation=1, ready="0/1")
+        )
     except ClusterRejected as error:
         return str(error).startswith("the status of syncer default/bare cannot be written")
     return False
 
 
 @STRICTER
-def test_on_the_newest_our_writes_pass(newest: Subject, stricter: Callable[[dict[str, Any]], None], field: str) -> None:
+def test_on_the_newest_our_writes_pass(
+    newest: Subject, stricter: Callable[[dict[str, Any]], None], field: str
+) -> None:
     """They leave the spec as it was."""
     stuck, bare = newest.make("stuck", CLEANUP_FINALIZER), newest.make("bare")
     newest.define(stricter)

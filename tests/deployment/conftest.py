@@ -42,14 +42,25 @@ class Helm:
     @property
     def variables(self) -> dict[str, str]:
         """What it needs to know."""
-        folders = {f"HELM_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+        folders = {
+            f"HELM_{kind}_HOME": str(self.folder / kind.lower())
+            for kind in ("CACHE", "CONFIG", "DATA")
+        }
         return {**os.environ, **folders, "KUBECONFIG": str(self.servers.kubeconfig)}
 
-    def run(self, *arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str | Path, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """One command; never raises on an exit code."""
         command = [helm(self.major), *arguments]
         return subprocess.run(
-            command, input=stdin, env=self.variables, capture_output=True, text=True, check=False, timeout=300
+            command,
+            input=stdin,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
 
     def __call__(self, *arguments: str | Path, stdin: str | None = None) -> str:
@@ -121,15 +132,16 @@ def helm4(cluster: KubernetesServers, tmp_path: Path) -> Helm:
 
 
 def restricted_namespace(world: KubernetesWorld, name: str) -> None:
-    """A namespace, which may be there, where only pods that Pod Security calls restricted may run. Its default account
-    is there."""
+    """A namespace, which may be there, where only pods that Pod Security calls restricted may run.
+    Its default account is there."""
     make_namespace(world, name)
     world.request("PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"labels": RESTRICTED}})
     wait_until(lambda: _accounts(world, name) != [], "the namespace has no service account")
 
 
 def remove_namespace(world: KubernetesWorld, name: str) -> None:
-    """With all that is in it, also the pods of a node that died, and wait until it is gone; it may be gone already."""
+    """With all that is in it, also the pods of a node that died, and wait until it is gone; it may
+    be gone already."""
     with contextlib.suppress(requests.HTTPError):
         world.request("DELETE", f"/api/v1/namespaces/{name}")
 
@@ -137,11 +149,15 @@ def remove_namespace(world: KubernetesWorld, name: str) -> None:
         for pod in world.request("GET", f"/api/v1/namespaces/{name}/pods")["items"]:
             with contextlib.suppress(requests.HTTPError):
                 world.delete_pod(name, pod["metadata"]["name"])
-        return name not in [each["metadata"]["name"] for each in world.request("GET", "/api/v1/namespaces")["items"]]
+        return name not in [
+            each["metadata"]["name"] for each in world.request("GET", "/api/v1/namespaces")["items"]
+        ]
 
     wait_until(gone, f"the namespace {name} stays")
 
 
 def _accounts(world: KubernetesWorld, namespace: str) -> list[Json]:
-    found: list[Json] = world.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts")["items"]
+    found: list[Json] = world.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts")[
+        "items"
+    ]
     return found

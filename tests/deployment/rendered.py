@@ -40,7 +40,11 @@ class Form:
     @property
     def kustomization(self) -> Json:
         """What an operator writes, but for the paths."""
-        settings = {"EUREKUBE_SYNC_OWNER": self.owner, "EUREKUBE_SYNC_EUREKA_URL": self.eureka_url, **self.settings}
+        settings = {
+            "EUREKUBE_SYNC_OWNER": self.owner,
+            "EUREKUBE_SYNC_EUREKA_URL": self.eureka_url,
+            **self.settings,
+        }
         literals = [f"{name}={value}" for name, value in settings.items()]
         return {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -54,26 +58,49 @@ class Form:
         """The YAML that kustomize makes."""
         with tempfile.TemporaryDirectory() as folder:
             up = Path(os.path.relpath(CRONJOB, Path(folder).resolve()))
-            paths = {"resources": [str(up / self.folder)], "components": [str(up / each) for each in self.components]}
+            paths = {
+                "resources": [str(up / self.folder)],
+                "components": [str(up / each) for each in self.components],
+            }
             (Path(folder) / "kustomization.yaml").write_text(json.dumps(self.kustomization | paths))
             return output(kubernetes() / "kubectl", "kustomize", folder)
 
     @cached_property
     def all_values(self) -> Json:
         """Those of the chart."""
-        settings = {name: value for name, value in self.settings.items() if name != "EUREKUBE_SYNC_NAMESPACE"}
-        return {"owner": self.owner, "eurekaUrl": self.eureka_url, "settings": settings, **self.values}
+        settings = {
+            name: value
+            for name, value in self.settings.items()
+            if name != "EUREKUBE_SYNC_NAMESPACE"
+        }
+        return {
+            "owner": self.owner,
+            "eurekaUrl": self.eureka_url,
+            "settings": settings,
+            **self.values,
+        }
 
     def templated(self, major: int = 4) -> str:
         """The YAML that Helm makes."""
-        options = ("--namespace", self.namespace, "--kube-version", KUBERNETES_VERSION, "--values", "-")
-        return output(helm(major), "template", NAME, CHART, *options, stdin=json.dumps(self.all_values))
+        options = (
+            "--namespace",
+            self.namespace,
+            "--kube-version",
+            KUBERNETES_VERSION,
+            "--values",
+            "-",
+        )
+        return output(
+            helm(major), "template", NAME, CHART, *options, stdin=json.dumps(self.all_values)
+        )
 
 
 FORMS = {
     "cronjob": Form(),
     "daemon": Form(folder="daemon", values={"mode": "daemon"}),
-    "monitoring": Form(folder="daemon", components=("monitoring",), values={"mode": "daemon", "monitoring": True}),
+    "monitoring": Form(
+        folder="daemon", components=("monitoring",), values={"mode": "daemon", "monitoring": True}
+    ),
     "namespaced": Form(
         folder="namespaced",
         namespace="shop",
@@ -90,8 +117,9 @@ FORMS = {
 
 
 def documents(text: str) -> list[Json]:
-    """In an order of their own. A ConfigMap of kustomize has a hash in its name, and a pod of Helm an annotation with
-    the checksum, so that pods are replaced when it changes: both are left out."""
+    """In an order of their own. A ConfigMap of kustomize has a hash in its name, and a pod of Helm
+    an annotation with the checksum, so that pods are replaced when it changes: both are left
+    out."""
     found = [document for document in yaml.safe_load_all(text) if document]
     for document in found:
         name = document["metadata"]["name"]
@@ -104,7 +132,12 @@ def documents(text: str) -> list[Json]:
         if document["kind"] == "Deployment":
             document["spec"]["template"]["metadata"].pop("annotations", None)
     return sorted(
-        found, key=lambda each: (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
+        found,
+        key=lambda each: (
+            each["kind"],
+            each["metadata"].get("namespace", ""),
+            each["metadata"]["name"],
+        ),
     )
 
 
@@ -127,12 +160,16 @@ def workload(found: Sequence[Json]) -> Json:
 def pod_template(document: Json) -> Json:
     """That of a CronJob or Deployment."""
     spec: Json = document["spec"]
-    template: Json = (spec["jobTemplate"]["spec"] if document["kind"] == "CronJob" else spec)["template"]
+    template: Json = (spec["jobTemplate"]["spec"] if document["kind"] == "CronJob" else spec)[
+        "template"
+    ]
     return template
 
 
 def output(command: Path, *arguments: str | Path, stdin: str | None = None) -> str:
     """What it prints; AssertionError, with what it says, when it fails."""
-    done = subprocess.run([command, *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [command, *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -80,7 +80,9 @@ def granted(world: KubernetesWorld, found: Sequence[Json]) -> Iterator[str]:
     account = of_kind(own, "ServiceAccount")[0]["metadata"]
     user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
     make_namespace(world, account["namespace"])
-    paths = [PATHS[document["kind"]].format(document["metadata"].get("namespace")) for document in own]
+    paths = [
+        PATHS[document["kind"]].format(document["metadata"].get("namespace")) for document in own
+    ]
     for path, document in zip(paths, own, strict=True):
         world.request("POST", path, document)
     world.wait_for_rules(user, own)

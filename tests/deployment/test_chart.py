@@ -1,4 +1,5 @@
-"""What Helm does to what is there: an installation over a CRD, upgrades, and the end, in any order."""
+"""What Helm does to what is there: an installation over a CRD, upgrades, and the end, in any
+order."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
 from tests.deployment.rendered import CHART, NAME, NAMESPACE, ROOT
 from tests.integration.conftest import CRD_NAME, CRD_PATH, wait_for_crd
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    syncers_of,
+)
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -41,7 +48,11 @@ def shop(world: KubernetesWorld, without_crd: None) -> Iterator[None]:
 
 @pytest.fixture
 def program(
-    cluster: KubernetesServers, eureka_fast: EurekaServer, registry: Registry, shop: None, tmp_path: Path
+    cluster: KubernetesServers,
+    eureka_fast: EurekaServer,
+    registry: Registry,
+    shop: None,
+    tmp_path: Path,
 ) -> Iterator[Program]:
     """The program beside the installation, whose pods nobody runs here."""
     with (
@@ -68,7 +79,8 @@ def syncer(world: KubernetesWorld) -> tuple[Any, ...]:
 def test_upgrades_leave_syncers_finalizers_and_instances(
     helms: Helm, program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """An upgrade, a rollback, and the uninstallation: the CRD stays, and so does all that is of it."""
+    """An upgrade, a rollback, and the uninstallation: the CRD stays, and so does all that is of
+    it."""
     helms("install", NAME, CHART, *WHERE, *VALUES)
     wait_for_crd(world)
     make_app(world, SHOP, "rating", ["10.35.0.1"])
@@ -101,7 +113,8 @@ def test_it_installs_over_a_crd_that_is_there(
 def test_a_purge_is_undone_while_run_goes_on(
     program: Program, registry: Registry, world: KubernetesWorld, helm4: Helm
 ) -> None:
-    """And says so; after the uninstallation, the deletion of the CRD waits for the finalizers until the purge."""
+    """And says so; after the uninstallation, the deletion of the CRD waits for the finalizers until
+    the purge."""
     helm4("install", NAME, CHART, *WHERE, *VALUES)
     wait_for_crd(world)
     make_app(world, SHOP, "rating", ["10.35.0.1"])
@@ -145,13 +158,18 @@ def purged(program: Program) -> str:
     return done.stdout + done.stderr
 
 
-def test_an_app_brings_its_syncer(helms: Helm, shop: None, cluster: KubernetesServers, world: KubernetesWorld) -> None:
-    """The example's chart: what it renders is valid offline and to the API server, and goes with the release."""
+def test_an_app_brings_its_syncer(
+    helms: Helm, shop: None, cluster: KubernetesServers, world: KubernetesWorld
+) -> None:
+    """The example's chart: what it renders is valid offline and to the API server, and goes with
+    the release."""
     cluster.kubectl(*SERVER_SIDE)
     wait_for_crd(world)
     chart = ROOT / "docs" / "app-chart"
     rendered = helms("template", "payment", chart, "--set", "eureka.limit=0")
-    done = subprocess.run([BINARY, "validate", "-"], input=rendered, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [BINARY, "validate", "-"], input=rendered, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     helms("install", "payment", chart, "--namespace", SHOP, "--set", "eureka.limit=0")
     made = world.request("GET", f"{syncers_of(SHOP)}/payment")

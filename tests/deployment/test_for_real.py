@@ -1,4 +1,5 @@
-"""CronJob and daemon for real: the controllers make the pods, a stand-in kubelet runs them, and Eureka has the app."""
+"""CronJob and daemon for real: the controllers make the pods, a stand-in kubelet runs them, and
+Eureka has the app."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
 from tests.deployment.rendered import CHART, NAME, Json
 from tests.integration.conftest import wait_for_crd
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    syncers_of,
+)
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -33,7 +40,8 @@ GRANTS = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: "10.32.0.0/16"}
 
 @pytest.fixture
 def rating(world: KubernetesWorld, without_crd: None) -> Iterator[None]:
-    """An app of two pods, whose syncer comes with the CRD; and the namespace of the installation."""
+    """An app of two pods, whose syncer comes with the CRD; and the namespace of the
+    installation."""
     make_namespace(world, "rating")
     world.request("PATCH", "/api/v1/namespaces/rating", {"metadata": {"annotations": GRANTS}})
     make_app(world, "rating", "rating", ADDRESSES)
@@ -44,13 +52,17 @@ def rating(world: KubernetesWorld, without_crd: None) -> Iterator[None]:
 
 
 def renewed(registry: Registry) -> float:
-    """When the lease that is the oldest was renewed, in Unix seconds; 0 while an instance is not UP."""
+    """When the lease that is the oldest was renewed, in Unix seconds; 0 while an instance is not
+    UP."""
     found = [registry.instance("RATING", id_) for id_ in IDS]
     if any(instance is None or instance["status"] != "UP" for instance in found):
         return 0
     leases = [instance["leaseInfo"] for instance in found if instance]
     # Eureka adds the duration at each renewal.
-    return min(float(lease["lastRenewalTimestamp"]) / 1000 - float(lease["durationInSecs"]) for lease in leases)
+    return min(
+        float(lease["lastRenewalTimestamp"]) / 1000 - float(lease["durationInSecs"])
+        for lease in leases
+    )
 
 
 def pods(world: KubernetesWorld, *, on: str) -> list[Json]:
@@ -67,8 +79,9 @@ def test_from_the_chart_to_a_synced_app_and_beyond_the_death_of_a_node(
     eureka_fast: EurekaServer,
     world: KubernetesWorld,
 ) -> None:
-    """Helm installs; the CronJob fires; the app is UP. Then the node dies in the midst of a run: its pod stays
-    Terminating for good, the next minute's Job comes all the same, on another node, and no lease expires."""
+    """Helm installs; the CronJob fires; the app is UP. Then the node dies in the midst of a run:
+    its pod stays Terminating for good, the next minute's Job comes all the same, on another node,
+    and no lease expires."""
     values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}")
     helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
     wait_for_crd(world)
@@ -83,10 +96,15 @@ def test_from_the_chart_to_a_synced_app_and_beyond_the_death_of_a_node(
     died = time.time()
     wait_until(lambda: renewed(registry) > died, lambda: logs(second), seconds=MINUTES)
     assert renewed(registry) - died < LEASE_SECONDS / 4
-    (left,) = [pod for pod in pods(world, on="first") if pod["metadata"]["uid"] == running["metadata"]["uid"]]
+    (left,) = [
+        pod
+        for pod in pods(world, on="first")
+        if pod["metadata"]["uid"] == running["metadata"]["uid"]
+    ]
     assert "deletionTimestamp" in left["metadata"]
     wait_until(
-        lambda: any(pod["status"]["phase"] == "Succeeded" for pod in pods(world, on="second")), lambda: logs(second)
+        lambda: any(pod["status"]["phase"] == "Succeeded" for pod in pods(world, on="second")),
+        lambda: logs(second),
     )
     status = world.request("GET", f"{syncers_of('rating')}/rating")["status"]
     assert (status["ready"], status["up"]) == ("2/2", 2)
@@ -94,8 +112,13 @@ def test_from_the_chart_to_a_synced_app_and_beyond_the_death_of_a_node(
 
 def holder(world: KubernetesWorld) -> str:
     """The pod that has the lock; nothing while none has it."""
-    leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")["items"]
-    names = [pod["metadata"]["name"] for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]]
+    leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")[
+        "items"
+    ]
+    names = [
+        pod["metadata"]["name"]
+        for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+    ]
     held = [lease["spec"].get("holderIdentity") or "" for lease in leases]
     return next((name for name in names for identity in held if identity.startswith(name)), "")
 
@@ -109,9 +132,17 @@ def test_of_two_daemons_the_other_goes_on(
     cluster: KubernetesServers,
     world: KubernetesWorld,
 ) -> None:
-    """The one that works is killed: the other renews long before a lease expires. Then that one stands still; when it
-    goes on, it says that it lost the lock, and leaves the work to who has it."""
-    values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}", "--set", "mode=daemon")
+    """The one that works is killed: the other renews long before a lease expires. Then that one
+    stands still; when it goes on, it says that it lost the lock, and leaves the work to who has
+    it."""
+    values = (
+        "--set",
+        "owner=real",
+        "--set",
+        f"eurekaUrl={eureka_fast.url}",
+        "--set",
+        "mode=daemon",
+    )
     helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
     wait_for_crd(world)
     make_syncer(world, "rating", "rating", "rating")
@@ -121,7 +152,9 @@ def test_of_two_daemons_the_other_goes_on(
     first = holder(world)
     assert first
     # The one that waits is ready, too.
-    cluster.kubectl("rollout", "status", f"deployment/{NAME}", "--namespace", NAMESPACE, "--timeout=300s")
+    cluster.kubectl(
+        "rollout", "status", f"deployment/{NAME}", "--namespace", NAMESPACE, "--timeout=300s"
+    )
 
     killed = time.time()
     kubelet.process(first).kill()
@@ -131,7 +164,10 @@ def test_of_two_daemons_the_other_goes_on(
 
     second = holder(world)
     wait_until(
-        lambda: len([p for p in pods(world, on="daemons") if p["status"]["phase"] == "Running"]) == 2, "no third"
+        lambda: (
+            len([p for p in pods(world, on="daemons") if p["status"]["phase"] == "Running"]) == 2
+        ),
+        "no third",
     )
     process = kubelet.process(second)
     process.send_signal(signal.SIGSTOP)
@@ -146,4 +182,6 @@ def test_of_two_daemons_the_other_goes_on(
 
 def logs(kubelet: Kubelet) -> str:
     """What its pods said."""
-    return "\n".join(kubelet.log(running.pod["metadata"]["name"]) for running in kubelet.pods.values())
+    return "\n".join(
+        kubelet.log(running.pod["metadata"]["name"]) for running in kubelet.pods.values()
+    )

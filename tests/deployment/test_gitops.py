@@ -1,4 +1,5 @@
-"""Argo CD's health script, from docs/install.md, in the Lua that Argo CD runs: 5.1, without most of its libraries."""
+"""Argo CD's health script, from docs/install.md, in the Lua that Argo CD runs: 5.1, without most of
+its libraries."""
 
 from __future__ import annotations
 
@@ -25,10 +26,17 @@ def health(document: dict[str, Any]) -> tuple[str, str]:
     return found.status, found.message
 
 
-def syncer(conditions: dict[str, str] | None, *, generation: int = 2, **spec: Any) -> dict[str, Any]:
+def syncer(
+    conditions: dict[str, str] | None, *, generation: int = 2, **spec: Any
+) -> dict[str, Any]:
     """One whose last pass saw generation 2, with the status of each condition."""
-    listed = [{"type": kind, "status": value, "message": f"about {kind}"} for kind, value in (conditions or {}).items()]
-    status = {} if conditions is None else {"status": {"observedGeneration": 2, "conditions": listed}}
+    listed = [
+        {"type": kind, "status": value, "message": f"about {kind}"}
+        for kind, value in (conditions or {}).items()
+    ]
+    status = (
+        {} if conditions is None else {"status": {"observedGeneration": 2, "conditions": listed}}
+    )
     return {"metadata": {"name": "rating", "generation": generation}, "spec": spec, **status}
 
 
@@ -45,10 +53,14 @@ WELL = {"Ready": "True", "Synced": "True", "Conflict": "False", "RemovalHeld": "
         (syncer(WELL, suspend=True), ("Suspended", "about Ready")),
         (syncer({**WELL, "Ready": "False"}), ("Degraded", "about Ready")),
         (syncer({**WELL, "Conflict": "True"}), ("Degraded", "about Conflict")),
-        (syncer({**WELL, "RemovalHeld": "True", "Ready": "False"}), ("Degraded", "about RemovalHeld")),
+        (
+            syncer({**WELL, "RemovalHeld": "True", "Ready": "False"}),
+            ("Degraded", "about RemovalHeld"),
+        ),
         (syncer({**WELL, "RemovalHeld": "True"}, suspend=True), ("Degraded", "about RemovalHeld")),
     ],
 )
 def test_argo_cd_reads_the_conditions(document: dict[str, Any], expected: tuple[str, str]) -> None:
-    """What a person has to see to is Degraded, and an older spec's conditions say nothing of the newest."""
+    """What a person has to see to is Degraded, and an older spec's conditions say nothing of the
+    newest."""
     assert health(document) == expected

@@ -1,4 +1,5 @@
-"""docs/install.md from top to bottom: each command runs as it is written, only the example's Eureka is a real one."""
+"""docs/install.md from top to bottom: each command runs as it is written, only the example's Eureka
+is a real one."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Checkout:
         """Runs the commands of a section, and gives what they print."""
         script = "\n".join(blocks(section(PAGE, title), "sh")).replace(EXAMPLE_URL, self.eureka_url)
         assert script, title
-        # Each section is a shell of its own, in which an earlier one's virtual environment is active.
+        # Each section is a shell of its own, in which an earlier one's virtual environment is
+        # active.
         lines = f"set -euo pipefail\n[ ! -d .venv ] || . .venv/bin/activate\nset -x\n{script}"
         done = subprocess.run(
             ["bash", "-c", lines],
@@ -59,7 +61,11 @@ class Checkout:
 
 @pytest.fixture
 def checkout(
-    helm4: Helm, eureka_fast: EurekaServer, registry: Registry, tmp_path: Path, world: KubernetesWorld
+    helm4: Helm,
+    eureka_fast: EurekaServer,
+    registry: Registry,
+    tmp_path: Path,
+    world: KubernetesWorld,
 ) -> Iterator[Checkout]:
     """With an app of two pods in the cluster."""
     folder = tmp_path / "checkout"
@@ -71,7 +77,11 @@ def checkout(
     programs.mkdir()
     for program in (helm(4), kubernetes() / "kubectl"):
         (programs / program.name).symlink_to(program)
-    variables = {name: value for name, value in helm4.variables.items() if not name.startswith("EUREKUBE_SYNC_")}
+    variables = {
+        name: value
+        for name, value in helm4.variables.items()
+        if not name.startswith("EUREKUBE_SYNC_")
+    }
     variables["PATH"] = f"{programs}{os.pathsep}{variables['PATH']}"
     make_namespace(world, "rating")
     # The slice is made by hand; the page grants the app.
@@ -79,7 +89,9 @@ def checkout(
     world.request("PATCH", "/api/v1/namespaces/rating", hosts)
     make_app(world, "rating", "rating", ["10.34.0.1", "10.34.0.2"])
     yield Checkout(folder=folder, variables=variables, eureka_url=eureka_fast.url)
-    helm4("uninstall", NAME, "--namespace", NAMESPACE, "--ignore-not-found")  # where the page failed before
+    helm4(
+        "uninstall", NAME, "--namespace", NAMESPACE, "--ignore-not-found"
+    )  # where the page failed before
     remove_app(world, "rating", "rating")
     remove_namespace(world, NAMESPACE)
 

@@ -1,5 +1,5 @@
-"""The manifests: kustomize and Helm make the same of them, and the API server takes each, without a warning, where Pod
-Security is `restricted`."""
+"""The manifests: kustomize and Helm make the same of them, and the API server takes each, without a
+warning, where Pod Security is `restricted`."""
 
 from __future__ import annotations
 
@@ -52,17 +52,23 @@ def namespaces(world: KubernetesWorld) -> Iterator[None]:
 @pytest.mark.parametrize("major", [4, 3])
 @EACH_FORM
 def test_helm_and_kustomize_make_the_same_manifests(form: Form, major: int) -> None:
-    """As data; only the hash in a ConfigMap's name is kustomize's own, and a checksum in its place Helm's."""
+    """As data; only the hash in a ConfigMap's name is kustomize's own, and a checksum in its place
+    Helm's."""
     assert documents(form.templated(major)) == documents(form.kustomized)
 
 
-@pytest.mark.parametrize(("changed", "rolls"), [({"settings": {"EUREKUBE_SYNC_INTERVAL": "20s"}}, True), ({}, False)])
+@pytest.mark.parametrize(
+    ("changed", "rolls"), [({"settings": {"EUREKUBE_SYNC_INTERVAL": "20s"}}, True), ({}, False)]
+)
 def test_a_change_of_the_settings_replaces_the_daemons_pods(changed: Json, rolls: bool) -> None:
     """By both tools: a pod reads its variables once."""
     before = FORMS["daemon"]
-    after = replace(before, values={**before.values, **changed}, settings=changed.get("settings", {}))
+    after = replace(
+        before, values={**before.values, **changed}, settings=changed.get("settings", {})
+    )
     pods = [
-        (pod_template(workload(raw(a))), pod_template(workload(raw(b)))) for a, b in rendered_by_both(before, after)
+        (pod_template(workload(raw(a))), pod_template(workload(raw(b))))
+        for a, b in rendered_by_both(before, after)
     ]
     assert [one != other for one, other in pods] == [rolls, rolls]
 
@@ -87,7 +93,10 @@ def test_a_name_that_yaml_takes_for_something_else_stays_one() -> None:
 @EACH_FORM
 def test_every_form_has_the_same_pod(form: Form) -> None:
     """But for what it runs, how often, and where."""
-    pods = [pod_template(workload(documents(each.kustomized)))["spec"] for each in (FORMS["cronjob"], form)]
+    pods = [
+        pod_template(workload(documents(each.kustomized)))["spec"]
+        for each in (FORMS["cronjob"], form)
+    ]
     for pod in pods:
         pod.pop("affinity", None)
         pod.pop("restartPolicy", None)
@@ -100,12 +109,14 @@ def test_every_form_has_the_same_pod(form: Form) -> None:
 def test_the_api_server_accepts_every_manifest(
     form: Form, cluster: KubernetesServers, world: KubernetesWorld, namespaces: None
 ) -> None:
-    """Each field is one that it knows, and Pod Security has nothing to warn of; the pod itself is let in."""
+    """Each field is one that it knows, and Pod Security has nothing to warn of; the pod itself is
+    let in."""
     found = documents(form.kustomized)
     for how in ([], ["--server-side"]):  # the latter as Argo CD and Flux do
         dry = ("apply", "--dry-run=server", "--validate=strict", *how, "-f", "-")
         done = cluster.kubectl(*dry, stdin=form.kustomized)
-        # That of `last-applied-configuration` is about an object that another test applied by the client before.
+        # That of `last-applied-configuration` is about an object that another test applied by the
+        # client before.
         warnings = [line for line in done.stderr.splitlines() if "Warning" in line]
         assert [line for line in warnings if "last-applied-configuration" not in line] == []
         assert len(done.stdout.splitlines()) == len(found)
@@ -113,7 +124,10 @@ def test_the_api_server_accepts_every_manifest(
     account = {"apiVersion": "v1", **of_kind(found, "ServiceAccount")[0]}
     accounts = f"/api/v1/namespaces/{form.namespace}/serviceaccounts"
     world.request("POST", accounts, account)
-    pod = {"metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
+    pod = {
+        "metadata": {"name": "one", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    }
     pods = f"/api/v1/namespaces/{form.namespace}/pods?dryRun=All&fieldValidation=Strict"
     try:
         world.request("POST", pods, pod)
@@ -125,12 +139,19 @@ def test_the_api_server_accepts_every_manifest(
 
 
 def test_the_log_of_a_job_made_by_hand_can_be_read() -> None:
-    """`kubectl create job --from` makes one of the CronJob's own, so the schedule's next one must not remove it."""
-    assert workload(documents(FORMS["cronjob"].kustomized))["spec"].get("successfulJobsHistoryLimit", 3) >= 3
+    """`kubectl create job --from` makes one of the CronJob's own, so the schedule's next one must
+    not remove it."""
+    assert (
+        workload(documents(FORMS["cronjob"].kustomized))["spec"].get(
+            "successfulJobsHistoryLimit", 3
+        )
+        >= 3
+    )
 
 
 def test_the_base_alone_names_no_installation() -> None:
-    """Applied as it is, it asks in its log for the options that are missing, instead of using an example's."""
+    """Applied as it is, it asks in its log for the options that are missing, instead of using an
+    example's."""
     form = Form()
     (settings,) = of_kind(documents(form.kustomized), "ConfigMap")
     assert settings["data"] == {
@@ -159,7 +180,11 @@ def test_the_chart_and_the_program_have_one_version() -> None:
     """The image's tag comes from the chart's."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     image = pod_template(workload(documents(Form().kustomized)))["spec"]["containers"][0]["image"]
-    assert (chart["version"], chart["appVersion"], image) == (__version__, __version__, f"{NAME}:{__version__}")
+    assert (chart["version"], chart["appVersion"], image) == (
+        __version__,
+        __version__,
+        f"{NAME}:{__version__}",
+    )
 
 
 @EACH_FORM
@@ -168,7 +193,10 @@ def test_only_the_daemon_can_be_reached(form: Form) -> None:
     found = documents(form.kustomized)
     (policy,) = of_kind(found, "NetworkPolicy")
     template = pod_template(workload(found))
-    assert policy["spec"]["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert (
+        policy["spec"]["podSelector"]["matchLabels"].items()
+        <= template["metadata"]["labels"].items()
+    )
     ports = [port["name"] for port in template["spec"]["containers"][0].get("ports", ())]
     allowed = [each["port"] for rule in policy["spec"].get("ingress", ()) for each in rule["ports"]]
     assert (policy["spec"]["policyTypes"], allowed) == (["Ingress"], ports)
@@ -182,14 +210,18 @@ def test_without_grants_no_right_to_namespaces_is_asked_for(namespaces: list[str
     (settings,) = of_kind(found, "ConfigMap")
     assert settings["data"]["EUREKUBE_SYNC_REQUIRE_APP_GRANT"] == "false"
     rules = [rule for role in of_kind(found, "Role", "ClusterRole") for rule in role["rules"]]
-    assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["namespaces"]] == [["kube-system"]]
+    assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["namespaces"]] == [
+        ["kube-system"]
+    ]
 
 
 def test_the_policy_of_the_chart_is_the_one_that_is_applied_alone() -> None:
     """kustomize would give it the namespace of the installation."""
     alone = output(kubernetes() / "kubectl", "kustomize", CRONJOB / "admission")
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    assert of_kind(documents(Form(values={"admissionPolicy": True}).templated()), *kinds) == documents(alone)
+    assert of_kind(
+        documents(Form(values={"admissionPolicy": True}).templated()), *kinds
+    ) == documents(alone)
 
 
 def test_the_policy_is_bound_to_the_namespaces_that_are_served() -> None:
@@ -197,7 +229,11 @@ def test_the_policy_is_bound_to_the_namespaces_that_are_served() -> None:
     form = Form(values={"admissionPolicy": True, "namespaces": ["shop"]})
     (binding,) = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
     (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
-    assert expression == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop"]}
+    assert expression == {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "In",
+        "values": ["shop"],
+    }
 
 
 def test_helm_finds_no_fault(helms: Helm) -> None:
@@ -208,8 +244,14 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"owner": ""}, "set owner: the name of this installation, a different one in each cluster"),
-        ({"eurekaUrl": ""}, "set eurekaUrl: where Eureka is, such as http://eureka.example.com:8761/eureka"),
+        (
+            {"owner": ""},
+            "set owner: the name of this installation, a different one in each cluster",
+        ),
+        (
+            {"eurekaUrl": ""},
+            "set eurekaUrl: where Eureka is, such as http://eureka.example.com:8761/eureka",
+        ),
         ({"owner": "My_Cluster"}, "/owner"),
         ({"eurekaUrl": "eureka:8761"}, "/eurekaUrl"),
         ({"mode": "deamon"}, "/mode"),
@@ -219,7 +261,10 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"settings": {"EUREKUBE_SYNC_EUREKA_PASSWORD": "b"}}, "EUREKUBE_SYNC_EUREKA_PASSWORD"),
         ({"namespaces": "shop"}, "/namespaces"),
-        ({"requireAppGrant": None}, "'requireAppGrant'"),  # null takes a default away, and the program's own is false
+        (
+            {"requireAppGrant": None},
+            "'requireAppGrant'",
+        ),  # null takes a default away, and the program's own is false
         ({"image": {"repository": None}}, "'repository'"),
     ],
 )

@@ -1,5 +1,5 @@
-"""The rights of the manifests: what a whole life uses is what they grant, no more; without any one of them the program
-names the one that is missing."""
+"""The rights of the manifests: what a whole life uses is what they grant, no more; without any one
+of them the program names the one that is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from tests.deployment.conftest import hands
 from tests.deployment.rendered import CRONJOB, NAMESPACE, Form, documents, shipped
 from tests.deployment.rights import Right, granted, lacking, right_for, rights_of
 from tests.integration.conftest import remove_syncers
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    slices_of,
+    syncers_of,
+)
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -35,7 +42,9 @@ def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
     """A namespace of apps."""
     make_namespace(world, SHOP)
     world.request(
-        "PATCH", f"/api/v1/namespaces/{SHOP}", {"metadata": {"annotations": {ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}}}
+        "PATCH",
+        f"/api/v1/namespaces/{SHOP}",
+        {"metadata": {"annotations": {ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}}},
     )
     yield
     remove_syncers(world)
@@ -49,9 +58,14 @@ def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
 
 @pytest.fixture
 def program(
-    cluster: KubernetesServers, eureka_fast: EurekaServer, registry: Registry, shop: None, tmp_path: Path
+    cluster: KubernetesServers,
+    eureka_fast: EurekaServer,
+    registry: Registry,
+    shop: None,
+    tmp_path: Path,
 ) -> Iterator[Program]:
-    """The program; somebody else changes a syncer a moment before its status is written for the first time."""
+    """The program; somebody else changes a syncer a moment before its status is written for the
+    first time."""
     other = hands(cluster)
     raced: list[str] = []
 
@@ -59,7 +73,11 @@ def program(
         if call.method == "PATCH" and call.path.endswith("/shop/status") and not raced:
             raced.append(call.path)
             with suppress(requests.HTTPError):
-                other.request("PATCH", call.path.removesuffix("/status"), {"metadata": {"labels": {"raced": "yes"}}})
+                other.request(
+                    "PATCH",
+                    call.path.removesuffix("/status"),
+                    {"metadata": {"labels": {"raced": "yes"}}},
+                )
 
     with (
         CountingProxy(cluster.url, ca_file=cluster.ca_file, before=race) as kubernetes,
@@ -72,7 +90,11 @@ def program(
             folder=tmp_path,
             owner="rights",
             # As in its pod.
-            options=("--registry-cache=3s", f"--lock={NAMESPACE}/eurekube-sync-rights", "--require-app-grant"),
+            options=(
+                "--registry-cache=3s",
+                f"--lock={NAMESPACE}/eurekube-sync-rights",
+                "--require-app-grant",
+            ),
             registry=registry,
         )
 
@@ -101,7 +123,9 @@ def life(program: Program, world: KubernetesWorld) -> Iterator[str]:
     yield said()  # the event of the first pass again
     for number, app in enumerate(("shop", "stall")):
         assert program.registry is not None
-        program.registry.list_follows(app.upper(), [f"{program.owner}:{SHOP}:{app}:10.33.0.{number}:8080"])
+        program.registry.list_follows(
+            app.upper(), [f"{program.owner}:{SHOP}:{app}:10.33.0.{number}:8080"]
+        )
         world.request("PATCH", f"{slices_of(SHOP)}/{app}-1", {"endpoints": []})
     yield said()  # the brake would hold these removals: are the pods dead?
     for name in APPS:
@@ -112,8 +136,8 @@ def life(program: Program, world: KubernetesWorld) -> Iterator[str]:
 def test_a_syncers_whole_life_uses_every_right_and_no_other(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """From the first registration until the syncers are gone, nothing is refused. Pods are listed only where the brake
-    asks whether they are dead, and nodes never."""
+    """From the first registration until the syncers are gone, nothing is refused. Pods are listed
+    only where the brake asks whether they are dead, and nodes never."""
     passes: list[set[Right]] = []
     found = shipped()
     with granted(world, found) as token:
@@ -128,7 +152,9 @@ def test_a_syncers_whole_life_uses_every_right_and_no_other(
 
 
 @pytest.mark.parametrize("right", sorted(RIGHTS), ids=str)
-def test_a_right_that_is_missing_is_named(right: Right, program: Program, world: KubernetesWorld) -> None:
+def test_a_right_that_is_missing_is_named(
+    right: Right, program: Program, world: KubernetesWorld
+) -> None:
     """In a report or a log, in the API server's own words, in the first pass that needs it."""
     with granted(world, lacking(shipped(), right)) as token:
         program.token = token
@@ -145,15 +171,21 @@ GATE = "eurekube.io/registered"
 
 
 @pytest.mark.parametrize("component", [(), ("rights/readiness-gate",)], ids=["without", "with"])
-def test_the_right_of_a_readiness_gate(component: tuple[str, ...], program: Program, world: KubernetesWorld) -> None:
+def test_the_right_of_a_readiness_gate(
+    component: tuple[str, ...], program: Program, world: KubernetesWorld
+) -> None:
     """With its component the condition is written; without it the pass names the right."""
     with suppress(requests.HTTPError):
         world.create_node("gates")
     world.create_service(SHOP, "gated", ports={"http": 8080})
     gates = [{"conditionType": GATE}]
     ips, labels = ["10.36.0.1"], {"app": "gated"}
-    world.create_pod(SHOP, "gated-1", labels=labels, node="gates", ips=ips, ready=False, readinessGates=gates)
-    world.patch_pod_status(SHOP, "gated-1", {"conditions": [{"type": "ContainersReady", "status": "True"}]})
+    world.create_pod(
+        SHOP, "gated-1", labels=labels, node="gates", ips=ips, ready=False, readinessGates=gates
+    )
+    world.patch_pod_status(
+        SHOP, "gated-1", {"conditions": [{"type": "ContainersReady", "status": "True"}]}
+    )
     world.wait_for_slices(SHOP, "gated", {"10.36.0.1": "NotReady"})
     make_syncer(world, SHOP, "gated", "gated", readinessGate=True)
 

@@ -41,7 +41,15 @@ def test_two_builds_are_the_same(tmp_path: Path) -> None:
     wheels = []
     for name, umask in (("one", 0o022), ("another", 0o027)):
         folder = copied(tmp_path / name, umask)
-        run(tmp_path / "venv" / "bin" / "pip", "wheel", "--quiet", "--no-deps", "-w", folder / "dist", folder)
+        run(
+            tmp_path / "venv" / "bin" / "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "-w",
+            folder / "dist",
+            folder,
+        )
         (wheel,) = (folder / "dist").glob("*.whl")
         wheels.append((wheel.name, hashlib.sha256(wheel.read_bytes()).hexdigest()))
     assert wheels[0] == wheels[1]

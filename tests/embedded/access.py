@@ -22,7 +22,8 @@ class Denial:
     """`services`, or with a subresource `eurekasyncers/status`."""
     verb: str = ""
     namespace: str | None = None
-    """None: everywhere. A cluster-wide call is refused by it too when its own namespace is empty."""
+    """None: everywhere. A cluster-wide call is refused by it too when its own namespace is
+    empty."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,10 +57,14 @@ class Access:
             for denial in self.denials
         )
 
-    def check(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> None:
+    def check(
+        self, user: str, verb: str, group: str, resource: str, namespace: str, name: str
+    ) -> None:
         """Refuse with RBAC's own words."""
         if self.allows(user, verb, resource, namespace):
             return
         where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
         why = f'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
-        raise errors.forbidden(Resource(group=group, plural=resource.partition("/")[0], kind=""), name, why)
+        raise errors.forbidden(
+            Resource(group=group, plural=resource.partition("/")[0], kind=""), name, why
+        )

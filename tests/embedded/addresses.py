@@ -1,4 +1,5 @@
-"""Which addresses the API takes for endpoints and external IPs, in the words of a real kube-apiserver 1.36."""
+"""Which addresses the API takes for endpoints and external IPs, in the words of a real
+kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -21,15 +22,22 @@ _TYPES = ("FQDN", *_FAMILIES)
 
 
 def check_slice(endpoint_slice: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
-    """Refuse an EndpointSlice with an address that no endpoint may have, or that is of another family."""
+    """Refuse an EndpointSlice with an address that no endpoint may have, or that is of another
+    family."""
     if faults := list(_slice_faults(endpoint_slice, old)):
-        raise errors.invalid("EndpointSlice", "discovery.k8s.io", endpoint_slice["metadata"]["name"], faults)
+        raise errors.invalid(
+            "EndpointSlice", "discovery.k8s.io", endpoint_slice["metadata"]["name"], faults
+        )
 
 
 def check_endpoints(endpoints: Mapping[str, Any]) -> None:
     """The same of Endpoints."""
     faults = [
-        (f"subsets[{number}].{kind}[{place}].ip", "FieldValueInvalid", f'Invalid value: "{entry["ip"]}": {text}')
+        (
+            f"subsets[{number}].{kind}[{place}].ip",
+            "FieldValueInvalid",
+            f'Invalid value: "{entry["ip"]}": {text}',
+        )
         for number, subset in enumerate(endpoints.get("subsets") or ())
         for kind in ("addresses", "notReadyAddresses")
         for place, entry in enumerate(subset.get(kind) or ())
@@ -50,13 +58,19 @@ def check_external(service: Mapping[str, Any]) -> None:
         raise errors.invalid("Service", "", service["metadata"]["name"], faults)
 
 
-def _slice_faults(endpoint_slice: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Fault]:
+def _slice_faults(
+    endpoint_slice: Mapping[str, Any], old: Mapping[str, Any] | None
+) -> Iterator[Fault]:
     kind = endpoint_slice.get("addressType") or ""
     if not kind:
         yield "addressType", "FieldValueRequired", "Required value"
     elif kind not in _TYPES:
         listed = ", ".join(f'"{name}"' for name in _TYPES)
-        yield "addressType", "FieldValueNotSupported", f'Unsupported value: "{kind}": supported values: {listed}'
+        yield (
+            "addressType",
+            "FieldValueNotSupported",
+            f'Unsupported value: "{kind}": supported values: {listed}',
+        )
     elif old is not None and old.get("addressType") != kind:
         yield "addressType", "FieldValueInvalid", f'Invalid value: "{kind}": field is immutable'
     for number, endpoint in enumerate(endpoint_slice.get("endpoints") or ()):
@@ -66,9 +80,17 @@ def _slice_faults(endpoint_slice: Mapping[str, Any], old: Mapping[str, Any] | No
             yield field, "FieldValueRequired", "Required value: must contain at least 1 address"
         for place, address in enumerate(addresses if kind in _FAMILIES else ()):
             if not isinstance(_read(address), _FAMILIES[kind] | None):
-                yield field, "FieldValueInvalid", f'Invalid value: "{address}": must be an {kind} address'
+                yield (
+                    field,
+                    "FieldValueInvalid",
+                    f'Invalid value: "{address}": must be an {kind} address',
+                )
             if text := fault_of(address) or _uncanonical(address):
-                yield f"{field}[{place}]", "FieldValueInvalid", f'Invalid value: "{address}": {text}'
+                yield (
+                    f"{field}[{place}]",
+                    "FieldValueInvalid",
+                    f'Invalid value: "{address}": {text}',
+                )
 
 
 def _of_endpoints(address: str) -> tuple[str, ...]:
@@ -107,7 +129,11 @@ def fault_of(address: str) -> str:
 def _uncanonical(address: str) -> str:
     """Only slices refuse it: the other kinds are older than that rule."""
     found = _read(address)
-    return f'must be in canonical form ("{found}")' if found is not None and str(found) != address else ""
+    return (
+        f'must be in canonical form ("{found}")'
+        if found is not None and str(found) != address
+        else ""
+    )
 
 
 def _misspelt(address: str) -> str:

@@ -1,8 +1,9 @@
-"""Two small controllers as pure functions: the Endpoints that a Service should have, and the slices that mirror
-Endpoints written by hand.
+"""Two small controllers as pure functions: the Endpoints that a Service should have, and the slices
+that mirror Endpoints written by hand.
 
-Follows kube-controller-manager's endpoints controller (a terminating pod is in none; a Service's first family only) and
-its endpointslicemirroring controller (Services without a selector only). Knows no store.
+Follows kube-controller-manager's endpoints controller (a terminating pod is in none; a Service's
+first family only) and its endpointslicemirroring controller (Services without a selector only).
+Knows no store.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes.slices import address_of, is_ready, ports_of, selected_pods, slice_of, target_of
+from eurekube_sync.embedded.kubernetes.slices import (
+    address_of,
+    is_ready,
+    ports_of,
+    selected_pods,
+    slice_of,
+    target_of,
+)
 
 MIRRORED_BY = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
@@ -19,7 +27,8 @@ Object = Mapping[str, Any]
 
 
 def endpoints_of(service: Object, pods: Iterable[Object]) -> dict[str, Any] | None:
-    """The Endpoints of one Service, without uid and times; None for a Service without a selector."""
+    """The Endpoints of one Service, without uid and times; None for a Service without a
+    selector."""
     spec, metadata = service["spec"], service["metadata"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return None
@@ -31,11 +40,15 @@ def endpoints_of(service: Object, pods: Iterable[Object]) -> dict[str, Any] | No
         if address is None or ("deletionTimestamp" in pod["metadata"] and not published):
             continue
         ports = ports_of(spec, pod)
-        group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), {"ports": ports})
+        group = groups.setdefault(
+            tuple(tuple(sorted(port.items())) for port in ports), {"ports": ports}
+        )
         entry: dict[str, Any] = {"ip": address, "targetRef": target_of(pod)}
         if (pod.get("spec") or {}).get("nodeName"):
             entry["nodeName"] = pod["spec"]["nodeName"]
-        group.setdefault("addresses" if published or is_ready(pod) else "notReadyAddresses", []).append(entry)
+        group.setdefault(
+            "addresses" if published or is_ready(pod) else "notReadyAddresses", []
+        ).append(entry)
     subsets = [{key: value for key, value in group.items() if value} for group in groups.values()]
     return {
         "apiVersion": "v1",
@@ -65,7 +78,11 @@ def mirror_of(service: Object, endpoints: Object) -> tuple[dict[str, Any], ...]:
                 family = "IPv6" if ":" in address["ip"] else "IPv4"
                 by_family.setdefault(family, []).append(_mirrored(address, ready=ready))
         for family, entries in by_family.items():
-            found.append(slice_of(service, family, subset.get("ports") or [], entries, len(found), by=MIRRORED_BY))
+            found.append(
+                slice_of(
+                    service, family, subset.get("ports") or [], entries, len(found), by=MIRRORED_BY
+                )
+            )
     return tuple(found)
 
 

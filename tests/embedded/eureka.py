@@ -1,4 +1,5 @@
-"""The embedded Eureka with its response cache, evictions, overrides, and Spring Security before it."""
+"""The embedded Eureka with its response cache, evictions, overrides, and Spring Security before
+it."""
 
 from __future__ import annotations
 
@@ -16,18 +17,29 @@ from eurekube_sync.embedded.eureka import Document, EmbeddedEureka, Lease, appli
 from eurekube_sync.embedded.http import Request, Response
 from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
 from tests.embedded.eureka_leases import FullRegistry
-from tests.embedded.instances import InstanceInfo, LeaseTimes, Listed, Status, complaint, described, parse_instance
+from tests.embedded.instances import (
+    InstanceInfo,
+    LeaseTimes,
+    Listed,
+    Status,
+    complaint,
+    described,
+    parse_instance,
+)
 
 _ACTIONS = ("Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride")
-_DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
+_DASHBOARD = (
+    b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System "
+    b"Status</h1></body></html>\n"
+)
 
 
 class FullEureka(EmbeddedEureka):
-    """Time comes from `now` alone: what a real server does on timers is caught up at the next request, in the order in
-    which it was due.
+    """Time comes from `now` alone: what a real server does on timers is caught up at the next
+    request, in the order in which it was due.
 
-    Asks for `credentials` unless they are None. `refuse_writes` is what the CSRF protection does to a client. Both may
-    be changed while it runs, and so may `warming_up` and `replicas`.
+    Asks for `credentials` unless they are None. `refuse_writes` is what the CSRF protection does to
+    a client. Both may be changed while it runs, and so may `warming_up` and `replicas`.
     """
 
     registry: FullRegistry
@@ -62,8 +74,8 @@ class FullEureka(EmbeddedEureka):
         self._cache = ResponseCache(self._load, interval=interval, start=start)
 
     def registered(self) -> tuple[tuple[str, tuple[Listed, ...]], ...]:
-        """All that is registered now, past the cache: for those who build a world, or judge one. An instance that
-        nobody wrote since is the same object."""
+        """All that is registered now, past the cache: for those who build a world, or judge one. An
+        instance that nobody wrote since is the same object."""
         with self.lock:
             self._catch_up(self.milliseconds())
             before, self._told = self._told, {}
@@ -90,7 +102,11 @@ class FullEureka(EmbeddedEureka):
                 return self.error(request, 404)
             case "GET", [""]:
                 return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
-            case "GET", ["eureka", "instances", id_]:  # `getInstancesById`: the first application that has it
+            case "GET", [
+                "eureka",
+                "instances",
+                id_,
+            ]:  # `getInstancesById`: the first application that has it
                 found = (self.registry.find(app, id_, now=now) for app in self.registry.leases)
                 return self.instance(request, next(filter(None, found), None))
             case "GET", ["eureka", "status"] if "xml" not in request.headers.get("accept", "xml"):
@@ -101,7 +117,9 @@ class FullEureka(EmbeddedEureka):
                 return self._renew(request, app.upper(), instance_id, now)
             case "POST", ["eureka", "apps", _] if "content-type" not in request.headers:
                 return self.error(request, 500)
-            case "POST", ["eureka", "apps", _] | ["eureka", "peerreplication", "batch"] if not is_json:
+            case "POST", ["eureka", "apps", _] | ["eureka", "peerreplication", "batch"] if (
+                not is_json
+            ):
                 return self.error(request, 415)
         try:
             return super().route(request, now)
@@ -124,7 +142,8 @@ class FullEureka(EmbeddedEureka):
         return super().replicated(item, now)
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
-        """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
+        """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease
+        renewed all the same."""
         if not self.registry.renew(app, instance_id, now=now):
             return self.error(request, 404)
         sent = request.query.get("lastDirtyTimestamp")
@@ -136,7 +155,10 @@ class FullEureka(EmbeddedEureka):
     def error(self, request: Request, status: int) -> Response:
         """Spring Boot's `BasicErrorController`."""
         error = {
-            "timestamp": datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "timestamp": datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")[
+                :-6
+            ]
+            + "Z",
             "status": status,
             "error": HTTPStatus(status).phrase,
             "path": request.path,
@@ -173,7 +195,8 @@ class FullEureka(EmbeddedEureka):
     def _refusal(self, request: Request) -> Response | None:
         """A 401, or the 403 of a write."""
         if self.refuse_writes and request.method != "GET":
-            # `CsrfFilter` answers 403 before it looks at a login; the error page asks for one again, and that is a 401.
+            # `CsrfFilter` answers 403 before it looks at a login; the error page asks for one
+            # again, and that is a 401.
             return self.error(request, 403) if self.credentials is None else _ask_for_login()
         if self.credentials is not None:
             expected = "Basic " + base64.b64encode(":".join(self.credentials).encode()).decode()
@@ -189,8 +212,18 @@ class FullEureka(EmbeddedEureka):
         value = request.query.get("value", default)
         if value not in tuple(Status):
             return self.error(request, 500)
-        change = self.registry.override_status if request.method == "PUT" else self.registry.delete_override
-        change(app, instance_id, Status(value), dirty=int(request.query.get("lastDirtyTimestamp", "0")), now=now)
+        change = (
+            self.registry.override_status
+            if request.method == "PUT"
+            else self.registry.delete_override
+        )
+        change(
+            app,
+            instance_id,
+            Status(value),
+            dirty=int(request.query.get("lastDirtyTimestamp", "0")),
+            now=now,
+        )
         return Response(status=200)
 
 

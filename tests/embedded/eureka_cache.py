@@ -1,7 +1,9 @@
-"""The two-level response cache of a Eureka server (`ResponseCacheImpl`): what makes list reads stale.
+"""The two-level response cache of a Eureka server (`ResponseCacheImpl`): what makes list reads
+stale.
 
-A read fills both levels. A write empties entries of the read-write level only; readers keep the read-only level until
-its next tick. Ticks come at whole multiples of the interval on the wall clock, not an interval after a read.
+A read fills both levels. A write empties entries of the read-write level only; readers keep the
+read-only level until its next tick. Ticks come at whole multiples of the interval on the wall
+clock, not an interval after a read.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ ALL = ""
 
 
 class Payload:
-    """An answer whose content was fixed when it was loaded; it is written out when it is first read."""
+    """An answer whose content was fixed when it was loaded; it is written out when it is first
+    read."""
 
     def __init__(self, write: Callable[[], bytes] | None) -> None:
         self._write = write
@@ -36,7 +39,8 @@ class Payload:
 
 
 class ResponseCache:
-    """Both levels, by application. `interval` 0 stands for `useReadOnlyResponseCache=false`. Times are milliseconds."""
+    """Both levels, by application. `interval` 0 stands for `useReadOnlyResponseCache=false`. Times
+    are milliseconds."""
 
     def __init__(self, load: Callable[[str], Payload], *, interval: int, start: int) -> None:
         self._load = load
@@ -59,7 +63,8 @@ class ResponseCache:
             self._read_write.pop(app, None)
 
     def catch_up(self, now: int) -> None:
-        """Run the ticks (`getCacheUpdateTask`) that are due at `now`; of several, the last one has the say."""
+        """Run the ticks (`getCacheUpdateTask`) that are due at `now`; of several, the last one has
+        the say."""
         ticks = self._ticks_until(now)
         if ticks > self._ticks:
             self._ticks = ticks

@@ -1,7 +1,8 @@
-"""Overrides, eviction and self-preservation: `AbstractInstanceRegistry` and `PeerAwareInstanceRegistryImpl`.
+"""Overrides, eviction and self-preservation: `AbstractInstanceRegistry` and
+`PeerAwareInstanceRegistryImpl`.
 
-Pure but for its own state: every call is told the time. Knows no HTTP, no JSON and no response cache; it names the
-applications that a change makes stale through `on_change`.
+Pure but for its own state: every call is told the time. Knows no HTTP, no JSON and no response
+cache; it names the applications that a change makes stale through `on_change`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ class FullRegistry(LeaseRegistry):
     """Leases that lapse, and statuses that a person may set. Times are milliseconds."""
 
     def __init__(
-        self, *, start: int, self_preservation: bool, on_change: Callable[[str], None], shuffle: random.Random
+        self,
+        *,
+        start: int,
+        self_preservation: bool,
+        on_change: Callable[[str], None],
+        shuffle: random.Random,
     ) -> None:
         super().__init__()
         self._self_preservation = self_preservation
@@ -66,7 +72,11 @@ class FullRegistry(LeaseRegistry):
         if overridden is not Status.UNKNOWN:
             self._overrides.setdefault(instance_id, overridden)
         override = self._overrides.get(instance_id, overridden)
-        return {**instance, "overriddenStatus": override, "status": self._effective_status(instance, existing)}
+        return {
+            **instance,
+            "overriddenStatus": override,
+            "status": self._effective_status(instance, existing),
+        }
 
     def renew(self, app: str, instance_id: str, *, now: int) -> bool:
         """False also when the effective status is UNKNOWN. Makes no cache entry stale."""
@@ -90,8 +100,11 @@ class FullRegistry(LeaseRegistry):
             self._expected_clients -= 1 if self._expected_clients > 0 else 0
         return found
 
-    def override_status(self, app: str, instance_id: str, status: Status, *, dirty: int, now: int) -> bool:
-        """`statusUpdate`: stores the override, unless the instance already has that status; renews the lease."""
+    def override_status(
+        self, app: str, instance_id: str, status: Status, *, dirty: int, now: int
+    ) -> bool:
+        """`statusUpdate`: stores the override, unless the instance already has that status; renews
+        the lease."""
         lease = self.lease(app, instance_id)
         if lease is None:
             return False
@@ -101,11 +114,19 @@ class FullRegistry(LeaseRegistry):
         if status is Status.UP and lease.service_up == 0:
             lease.service_up = now
         self._overrides[instance_id] = status
-        self._modify(lease, {**lease.instance, "status": status, "overriddenStatus": status}, dirty=dirty, now=now)
+        self._modify(
+            lease,
+            {**lease.instance, "status": status, "overriddenStatus": status},
+            dirty=dirty,
+            now=now,
+        )
         return True
 
-    def delete_override(self, app: str, instance_id: str, status: Status, *, dirty: int, now: int) -> bool:
-        """`deleteStatusOverride`: changes the status only when there was an override; renews the lease."""
+    def delete_override(
+        self, app: str, instance_id: str, status: Status, *, dirty: int, now: int
+    ) -> bool:
+        """`deleteStatusOverride`: changes the status only when there was an override; renews the
+        lease."""
         lease = self.lease(app, instance_id)
         if lease is None:
             return False
@@ -125,7 +146,9 @@ class FullRegistry(LeaseRegistry):
     def expires_leases(self, now: int) -> bool:
         """`isLeaseExpirationEnabled`: the gate of self-preservation."""
         threshold = int(self._expected_clients * 2.0 * RENEWAL_PERCENT_THRESHOLD)
-        return not self._self_preservation or (threshold > 0 and self._renewals.count(now) > threshold)
+        return not self._self_preservation or (
+            threshold > 0 and self._renewals.count(now) > threshold
+        )
 
     def evict(self, now: int) -> None:
         """`evict`: at most 15 % of the registry in one run, in random order."""
@@ -139,7 +162,8 @@ class FullRegistry(LeaseRegistry):
             self.cancel(lease.instance["app"], id_of(lease.instance))
 
     def _effective_status(self, instance: Document, existing: Lease | None) -> Status:
-        """`DownOrStartingRule`, `OverrideExistsRule`, `LeaseExistsRule`, then what the instance says."""
+        """`DownOrStartingRule`, `OverrideExistsRule`, `LeaseExistsRule`, then what the instance
+        says."""
         trusted = (Status.UP, Status.OUT_OF_SERVICE)
         status = Status(instance["status"])
         if status not in trusted:

@@ -1,4 +1,5 @@
-"""How Eureka reads an instance, oddities included: `EurekaJacksonCodec` and Spring's `CloudJacksonJson`."""
+"""How Eureka reads an instance, oddities included: `EurekaJacksonCodec` and Spring's
+`CloudJacksonJson`."""
 
 from __future__ import annotations
 
@@ -40,9 +41,10 @@ class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DataCenter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`DataCenterInfo`, but for Amazon's."""
 
-    kind: Literal["com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "com.netflix.appinfo.MyDataCenterInfo"] = (
-        msgspec.field(name="@class")
-    )
+    kind: Literal[
+        "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+        "com.netflix.appinfo.MyDataCenterInfo",
+    ] = msgspec.field(name="@class")
     name: Literal["Netflix", "Amazon", "MyOwn"] | None = None
 
 
@@ -83,7 +85,9 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     asg_name: str | None = None
     last_updated: int = msgspec.field(name="lastUpdatedTimestamp")
     last_dirty: int = msgspec.field(name="lastDirtyTimestamp")
-    action: Literal["ADDED", "MODIFIED", "DELETED"] | None = msgspec.field(name="actionType", default=None)
+    action: Literal["ADDED", "MODIFIED", "DELETED"] | None = msgspec.field(
+        name="actionType", default=None
+    )
 
     @property
     def id(self) -> str:
@@ -123,8 +127,8 @@ def complaint(instance: Document, app: str) -> str:
 
 
 def parse_instance(given: Any, *, now_ms: int) -> Document:
-    """Read an instance without its root name; a `ValueError` where Jackson throws. Fields that are not known are
-    skipped; the real parser refuses most structures among them."""
+    """Read an instance without its root name; a `ValueError` where Jackson throws. Fields that are
+    not known are skipped; the real parser refuses most structures among them."""
     if not isinstance(given, dict):
         raise ValueError("the instance is no object")
     fields = {name: value for name, value in given.items() if value is not None}
@@ -134,7 +138,10 @@ def parse_instance(given: Any, *, now_ms: int) -> Document:
     if isinstance(metadata := fields.get("metadata"), dict):
         if any(isinstance(value, (dict, list)) for value in metadata.values()):
             raise ValueError("a structure where a text is expected")
-        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in metadata.items()}
+        texts = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in metadata.items()
+        }
         fields["metadata"] = {key: text for key, text in texts.items() if key != "@class"}
     info = msgspec.convert(fields, InstanceInfo, strict=False)
     return instance_document(msgspec.structs.replace(info, app=info.app.upper()))
@@ -142,9 +149,13 @@ def parse_instance(given: Any, *, now_ms: int) -> Document:
 
 def instance_document(info: InstanceInfo) -> Document:
     """One instance in the form of `InstanceInfoSerializer`, without the times of its lease."""
-    document: Document = {name: value for name, value in msgspec.to_builtins(info).items() if value is not None}
+    document: Document = {
+        name: value for name, value in msgspec.to_builtins(info).items() if value is not None
+    }
     if info.data_center:
-        document["dataCenterInfo"]["@class"] = "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+        document["dataCenterInfo"]["@class"] = (
+            "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+        )
     document["metadata"] = info.metadata or {"@class": "java.util.Collections$EmptyMap"}
     document["lastUpdatedTimestamp"] = str(info.last_updated)
     document["lastDirtyTimestamp"] = str(info.last_dirty)

@@ -1,4 +1,5 @@
-"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and the controllers of Endpoints."""
+"""The embedded Kubernetes API with pages, rights, dual stack, checks of addresses, and the
+controllers of Endpoints."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ _IPV6 = ip_network("fd00:10:96::/112")
 
 
 class FullObjects(Objects):
-    """Refuses addresses as the real server does, writes Endpoints beside slices, and mirrors Endpoints."""
+    """Refuses addresses as the real server does, writes Endpoints beside slices, and mirrors
+    Endpoints."""
 
     derive_endpoints = False
     """Whether Services get Endpoints beside their slices."""
@@ -67,15 +69,25 @@ class FullObjects(Objects):
         return obj
 
     def admit(self, resource: Resource, namespace: str, name: str) -> None:
-        """Refuses what comes into a namespace that ends, and a custom resource whose definition does."""
+        """Refuses what comes into a namespace that ends, and a custom resource whose definition
+        does."""
         super().admit(resource, namespace, name)
         if resource.namespaced and self._is_ending(resources.NAMESPACES, namespace):
             text = f"namespace {namespace} is being terminated"
-            cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": text,
+                "field": "metadata.namespace",
+            }
+            why = (
+                f"unable to create new content in namespace {namespace} because it is being "
+                "terminated"
+            )
             raise errors.forbidden(resource, name, why, (cause,))
         if resource.custom and self._is_ending(resources.DEFINITIONS, resource.definition):
-            raise errors.forbidden(resource, name, "create not allowed while custom resource definition is terminating")
+            raise errors.forbidden(
+                resource, name, "create not allowed while custom resource definition is terminating"
+            )
 
     def _is_ending(self, resource: Resource, name: str) -> bool:
         return "deletionTimestamp" in self.get(resource, "", name)["metadata"]
@@ -84,7 +96,11 @@ class FullObjects(Objects):
         """A Pod takes its time, and a definition goes with the last of its objects."""
         grace = _grace_seconds(stored, self.grace) if resource == resources.PODS else 0
         metadata = stored["metadata"]
-        if resource == resources.DEFINITIONS and metadata.get("finalizers") and "deletionTimestamp" not in metadata:
+        if (
+            resource == resources.DEFINITIONS
+            and metadata.get("finalizers")
+            and "deletionTimestamp" not in metadata
+        ):
             deleted = self._begin_to_end(resource, stored)
         else:
             deleted = super().delete(resource, stored, grace=grace)
@@ -97,7 +113,11 @@ class FullObjects(Objects):
         ending = condition("Terminating", "InstanceDeletionInProgress", self.time())
         conditions = [*stored["status"]["conditions"], ending]
         changed = {**metadata, "deletionTimestamp": self.time()}
-        obj = {**stored, "metadata": changed, "status": {**stored["status"], "conditions": conditions}}
+        obj = {
+            **stored,
+            "metadata": changed,
+            "status": {**stored["status"], "conditions": conditions},
+        }
         marked = self.store.put(resource.key, obj)
         for one, held in self._held_by(metadata["name"]):
             self.delete(one, held)
@@ -162,7 +182,9 @@ class FullObjects(Objects):
         """Also those that mirror Endpoints; derives the Endpoints first."""
         if self.derive_endpoints and (derived := endpoints.endpoints_of(service, pods)):
             self.derive(resources.ENDPOINTS, namespace_of(service), derived)
-        written = self.store.get(resources.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"])
+        written = self.store.get(
+            resources.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"]
+        )
         found = slices.slices_of(service, pods, self.node)
         return found + (endpoints.mirror_of(service, written) if written else ())
 
@@ -172,11 +194,15 @@ class FullObjects(Objects):
         current = new or old
         assert current is not None
         if resource == resources.SERVICES and new is None:
-            written = self.store.get(resources.ENDPOINTS.key, namespace_of(current), current["metadata"]["name"])
+            written = self.store.get(
+                resources.ENDPOINTS.key, namespace_of(current), current["metadata"]["name"]
+            )
             if written:
                 self.remove(resources.ENDPOINTS, written)
         if resource == resources.ENDPOINTS:
-            service = self.store.get(resources.SERVICES.key, namespace_of(current), current["metadata"]["name"])
+            service = self.store.get(
+                resources.SERVICES.key, namespace_of(current), current["metadata"]["name"]
+            )
             if service and not service["spec"].get("selector"):
                 self.sync_slices(service)
 
@@ -199,9 +225,9 @@ class FullKubernetes(EmbeddedKubernetes):
         revision: int = 1,
         watch_seconds: float = 1.0,
     ) -> None:
-        """`tokens` are bearer tokens with the name of their user. `derive_endpoints` writes Endpoints beside slices, as
-        old clusters know them. Two servers of one `seed` make the same uids. `revision` is where resourceVersions
-        begin: those of two real clusters do not meet."""
+        """`tokens` are bearer tokens with the name of their user. `derive_endpoints` writes
+        Endpoints beside slices, as old clusters know them. Two servers of one `seed` make the same
+        uids. `revision` is where resourceVersions begin: those of two real clusters do not meet."""
         self.access = Access(tokens=dict(tokens or {}))
         self.pages = Pages()
         objects = FullObjects(now, validate, stored, Store(seed=seed, revision=revision))
@@ -217,7 +243,9 @@ class FullKubernetes(EmbeddedKubernetes):
     def handle(self, request: Request) -> Response:
         """Large answers are compressed."""
         response = super().handle(request)
-        if len(response.body) > _GZIP_ABOVE and "gzip" in request.headers.get("accept-encoding", ""):
+        if len(response.body) > _GZIP_ABOVE and "gzip" in request.headers.get(
+            "accept-encoding", ""
+        ):
             headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
             return replace(response, body=gzip.compress(response.body, 1), headers=headers)
         return response
@@ -250,8 +278,17 @@ class FullKubernetes(EmbeddedKubernetes):
         if gone is None or gone.kind in _RETURNED_WHEN_GONE:
             return response
         metadata = msgspec.json.decode(response.body)["metadata"]
-        found = {**errors.details(gone.plural, gone.group, metadata["name"]), "uid": metadata["uid"]}
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": found}
+        found = {
+            **errors.details(gone.plural, gone.group, metadata["name"]),
+            "uid": metadata["uid"],
+        }
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": found,
+        }
         return replace(response, body=msgspec.json.encode(status) + b"\n")
 
     def page(
@@ -272,22 +309,31 @@ class FullKubernetes(EmbeddedKubernetes):
             watched = request.query.get("watch", "") in ("true", "1")
             verb = {"get": "watch" if watched else "list"}.get(verb, verb)
         resource = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
-        scope = target.name if (group, target.plural) == resources.NAMESPACES.key else target.namespace
+        scope = (
+            target.name if (group, target.plural) == resources.NAMESPACES.key else target.namespace
+        )
         self.access.check(user, verb, group, resource, scope, target.name)
 
     def _review(self, user: str, request: Request) -> Response:
         body = msgspec.json.decode(request.body)
         asked = body["spec"].get("resourceAttributes") or {}
         named = "/".join(filter(None, (asked.get("resource", ""), asked.get("subresource"))))
-        return review(body, allowed=self.access.allows(user, asked.get("verb", ""), named, asked.get("namespace", "")))
+        return review(
+            body,
+            allowed=self.access.allows(
+                user, asked.get("verb", ""), named, asked.get("namespace", "")
+            ),
+        )
 
     def deny(self, resource: str = "", verb: str = "", namespace: str | None = None) -> None:
-        """Take away a permission, e.g. `deny("services", "list")`; undone by `access.denials.clear()`."""
+        """Take away a permission, e.g. `deny("services", "list")`; undone by
+        `access.denials.clear()`."""
         self.access.denials.add(Denial(resource=resource, verb=verb, namespace=namespace))
 
     @contextmanager
     def older_definition(self) -> Iterator[None]:
-        """While it is open, no custom resource is judged, as under an older definition with fewer rules."""
+        """While it is open, no custom resource is judged, as under an older definition with fewer
+        rules."""
         validate, self.objects.validate = self.objects.validate, None
         try:
             yield
@@ -301,13 +347,17 @@ class FullKubernetes(EmbeddedKubernetes):
 
 def _complete_slice(endpoint_slice: Object) -> None:
     """An EndpointSlice without endpoints or ports has null there, not an empty list [real 1.36]."""
-    endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
+    endpoints = [
+        {**each, "conditions": each.get("conditions") or {}}
+        for each in endpoint_slice.get("endpoints") or ()
+    ]
     ports = [{"name": "", "protocol": "TCP", **port} for port in endpoint_slice.get("ports") or ()]
     endpoint_slice["endpoints"], endpoint_slice["ports"] = endpoints or None, ports or None
 
 
 def _grace_seconds(pod: Mapping[str, Any], asked: int | None) -> int:
-    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
+    """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod
+    strategy]."""
     if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Succeeded", "Failed"):
         return 0
     return asked if asked is not None else int(pod["spec"]["terminationGracePeriodSeconds"])

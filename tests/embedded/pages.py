@@ -1,7 +1,7 @@
 """LIST in pages, each consistent with the page before it.
 
-Owns the `continue` tokens. A token names the revision of its first page; when that snapshot is gone the answer is 410,
-as the real server's after compaction.
+Owns the `continue` tokens. A token names the revision of its first page; when that snapshot is gone
+the answer is 410, as the real server's after compaction.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ class Pages:
         """The objects of one page, and the list's metadata."""
         test = selected(query)
         limit = int(query.get("limit") or 0)
-        revision, start, found = self._source(store, resource, namespace, query.get("continue", ""), limit)
-        first = next((i for i, stored in enumerate(found) if _path(stored) >= start), len(found)) if start else 0
+        revision, start, found = self._source(
+            store, resource, namespace, query.get("continue", ""), limit
+        )
+        first = (
+            next((i for i, stored in enumerate(found) if _path(stored) >= start), len(found))
+            if start
+            else 0
+        )
         items: list[Object] = []
         position = first
         for position in range(first, len(found)):
@@ -58,7 +64,10 @@ class Pages:
             revision, start = _parsed(token)
             snapshot = self.snapshots.get((resource.qualified, namespace, revision))
             if snapshot is None:
-                message = "The provided continue parameter is too old to display a consistent list result."
+                message = (
+                    "The provided continue parameter is too old to display a consistent "
+                    "list result."
+                )
                 raise errors.ApiError(410, "Expired", message)
             return revision, start, snapshot
         found = store.list_(resource.key, namespace)

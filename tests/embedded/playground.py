@@ -40,13 +40,17 @@ class TestedPlayground(Playground):
         self.kubeconfig.write_text(yaml.safe_dump(document))
         return self
 
-    def delete(self, kind: str, namespace: str, name: str, *, grace_seconds: int | None = None) -> None:
+    def delete(
+        self, kind: str, namespace: str, name: str, *, grace_seconds: int | None = None
+    ) -> None:
         """A pod with a grace period stays, terminating."""
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         if grace_seconds is None:
             super().delete(kind, namespace, name)
         else:
-            status, answer = self.kubernetes.call("DELETE", path, gracePeriodSeconds=str(grace_seconds))
+            status, answer = self.kubernetes.call(
+                "DELETE", path, gracePeriodSeconds=str(grace_seconds)
+            )
             assert status == 200, answer
 
     def served(self, handler: Handler) -> LoopbackServer:

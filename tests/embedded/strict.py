@@ -1,4 +1,5 @@
-"""What a real kube-apiserver 1.36 refuses that neither the program nor kubectl sends, in its words."""
+"""What a real kube-apiserver 1.36 refuses that neither the program nor kubectl sends, in its
+words."""
 
 from __future__ import annotations
 
@@ -15,14 +16,17 @@ from eurekube_sync.embedded.kubernetes.store import terms
 _UNCHECKED = (
     "<nil>",
     "FieldValueInvalid",
-    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing "
     "errors to complete validation",
 )
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_SUBDOMAIN}')"
 )
 
 _OF_ALL = ("metadata.name", "metadata.namespace")
@@ -44,7 +48,8 @@ class _Metadata(msgspec.Struct):
 
 
 def check_metadata(resource: Resource, body: Any) -> Any:
-    """The body with text for each null in labels and annotations; refuse one whose metadata is of another shape."""
+    """The body with text for each null in labels and annotations; refuse one whose metadata is of
+    another shape."""
     metadata = body.get("metadata") if isinstance(body, dict) else None
     if not metadata:
         return body
@@ -54,11 +59,16 @@ def check_metadata(resource: Resource, body: Any) -> Any:
         raise errors.unreadable(resource, f"json: cannot unmarshal metadata: {error}") from None
     for field in ("labels", "annotations"):
         if metadata.get(field):
-            metadata = {**metadata, field: {key: value or "" for key, value in metadata[field].items()}}
+            metadata = {
+                **metadata,
+                field: {key: value or "" for key, value in metadata[field].items()},
+            }
     return {**body, "metadata": metadata}
 
 
-def check_uid(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool) -> None:
+def check_uid(
+    resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any], *, patch: bool
+) -> None:
     """Refuse another uid. That of a PATCH's outcome is no precondition."""
     uid = new.get("uid")
     if not uid or uid == old["uid"]:
@@ -78,7 +88,11 @@ def check_spec(kind: str, obj: Mapping[str, Any]) -> None:
     if kind == "Pod" and not spec.get("containers"):
         missing = ["spec.containers"]
     if kind == "Service" and spec.get("type") != "ExternalName":
-        missing = [f"spec.ports[{at}].name" for at, port in enumerate(ports) if len(ports) > 1 and not port.get("name")]
+        missing = [
+            f"spec.ports[{at}].name"
+            for at, port in enumerate(ports)
+            if len(ports) > 1 and not port.get("name")
+        ]
         if not ports and spec.get("clusterIP") != "None":
             missing = ["spec.ports"]
     if missing:
@@ -92,16 +106,23 @@ def check_kind(resource: Resource, body: Any) -> None:
         return
     if resource.custom and not body.get("kind"):
         raise errors.bad_request(
-            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
+            f"the object provided is unrecognized (must be of type {resource.kind}): Object "
+            "'Kind' is missing"
         )
-    kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
+    kind, version = (
+        body.get("kind") or resource.kind,
+        body.get("apiVersion") or resource.api_version,
+    )
     if version != resource.api_version:
         raise errors.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
         )
     if kind != resource.kind and resource.custom:
         fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
-        raise errors.invalid(kind, resource.group, (body.get("metadata") or {}).get("name", ""), [fault])
+        raise errors.invalid(
+            kind, resource.group, (body.get("metadata") or {}).get("name", ""), [fault]
+        )
     if kind != resource.kind:
         raise errors.unreadable(resource, f"converting ({kind}): unknown conversion")
 
@@ -109,12 +130,22 @@ def check_kind(resource: Resource, body: Any) -> None:
 def check_named(resource: Resource, metadata: Mapping[str, Any]) -> None:
     """A new object has a name that is a DNS subdomain, or says how one begins."""
     if not metadata.get("name") and not metadata.get("generateName"):
-        faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
+        faults = [
+            (
+                "metadata.name",
+                "FieldValueRequired",
+                "Required value: name or generateName is required",
+            )
+        ]
         faults += [_UNCHECKED] if resource.custom else []
         raise errors.invalid(resource.kind, resource.group, "", faults)
     name = metadata.get("name") or metadata["generateName"].removesuffix("-")
     if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-        fault = ("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}')
+        fault = (
+            "metadata.name",
+            "FieldValueInvalid",
+            f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}',
+        )
         raise errors.invalid(resource.kind, resource.group, name, [fault])
 
 
@@ -124,19 +155,29 @@ def check_identity(resource: Resource, old: Mapping[str, Any], new: Mapping[str,
         was = old.get(what, "")
         if new.get(what, was) != was:
             raise errors.bad_request(
-                f"the {what} of the object ({new[what]}) does not match the {what} on the {called} ({was})"
+                f"the {what} of the object ({new[what]}) does not match the {what} on the "
+                f"{called} ({was})"
             )
     if resource.custom and not new.get("resourceVersion"):
-        fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
+        fault = (
+            "metadata.resourceVersion",
+            "FieldValueInvalid",
+            "Invalid value: 0: must be specified for an update",
+        )
         raise errors.invalid(resource.plural, resource.group, old["name"], [fault])
 
 
 def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """A deleting object takes no new finalizer."""
-    added = [f'"{name}"' for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+    added = [
+        f'"{name}"'
+        for name in new.get("finalizers") or ()
+        if name not in (old.get("finalizers") or ())
+    ]
     if "deletionTimestamp" in old and added:
         text = (
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new "
+            "finalizers "
             f"[]string{{{', '.join(added)}}}"
         )
         times = 2 if resource.custom else 1  # the real server names it twice for a custom resource

@@ -1,7 +1,7 @@
 """Owns buildah and podman with a store of the tests' own, and a base image made of Debian packages.
 
-No image can be pulled where there are only package registries. The base has what the Dockerfile asks of `python:slim`:
-`python3` with `venv`, and certificates.
+No image can be pulled where there are only package registries. The base has what the Dockerfile
+asks of `python:slim`: `python3` with `venv`, and certificates.
 """
 
 from __future__ import annotations
@@ -57,22 +57,33 @@ runroot = "{folder}/run"
 
 
 def install_tools() -> None:
-    """Install what is missing, as root on Debian. Raises BuildError where that cannot be done: nothing is skipped."""
+    """Install what is missing, as root on Debian. Raises BuildError where that cannot be done:
+    nothing is skipped."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if not missing:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise BuildError(f"the image needs {', '.join(missing)}: install them, or run this as root on Debian")
+        raise BuildError(
+            f"the image needs {', '.join(missing)}: install them, or run this as root on Debian"
+        )
     run_logged("apt-update", ["apt-get", "update"])
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    run_logged("apt-install", ["apt-get", "install", "--yes", "--no-install-recommends", *TOOLS], environment=quiet)
+    run_logged(
+        "apt-install",
+        ["apt-get", "install", "--yes", "--no-install-recommends", *TOOLS],
+        environment=quiet,
+    )
 
 
 def base_archive() -> Path:
-    """Return the base as a tar file, made first when the cache lacks it: about a minute. Raises BuildError."""
+    """Return the base as a tar file, made first when the cache lacks it: about a minute. Raises
+    BuildError."""
 
     def build(folder: Path) -> None:
-        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", debian_mirror()])
+        run_logged(
+            "image-base",
+            ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", debian_mirror()],
+        )
 
     return cached(f"image-base-{_SUITE}", [*_DEBOOTSTRAP], build) / "base.tar"
 
@@ -101,11 +112,13 @@ class Containers:
         archive = base_archive()
         dockerfile = self.folder / "Base"
         dockerfile.write_text("FROM scratch\nADD base.tar /\n")
-        self.call("buildah", "bud", "--isolation", "chroot", "-t", BASE, "-f", dockerfile, archive.parent)
+        self.call(
+            "buildah", "bud", "--isolation", "chroot", "-t", BASE, "-f", dockerfile, archive.parent
+        )
 
     def follow(self, script: str) -> None:
-        """Runs a shell script in the checkout. `docker build` and `docker push` in it are buildah, with that base, the
-        machine's certificates and pip's settings, and a folder as registry."""
+        """Runs a shell script in the checkout. `docker build` and `docker push` in it are buildah,
+        with that base, the machine's certificates and pip's settings, and a folder as registry."""
         mounts = [_CERTIFICATES, *([_PIP] if _PIP.is_file() else [])]
         volumes = " ".join(f"-v {path}:{path}:ro" for path in mounts)
         programs = self.folder / "bin"
@@ -123,8 +136,8 @@ class Containers:
     def run(
         self, *arguments: str, options: tuple[str, ...] = ("--network=none",), image: str = IMAGE
     ) -> subprocess.CompletedProcess[str]:
-        """The program in a container as Kubernetes runs it: a read-only root, nobody's user, no right. Never raises on
-        an exit code."""
+        """The program in a container as Kubernetes runs it: a read-only root, nobody's user, no
+        right. Never raises on an exit code."""
         secured = (
             "--read-only",
             "--read-only-tmpfs=false",
@@ -155,5 +168,7 @@ class Containers:
             timeout=600,
             stdin=subprocess.DEVNULL,
         )
-        assert done.returncode == 0, f"{command[0]}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, (
+            f"{command[0]}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        )
         return done.stdout

@@ -63,7 +63,11 @@ def test_the_image_starts_without_a_shell_as_an_unprivileged_user(containers: Co
     """The program itself is the first process, as a user that no file belongs to."""
     (described,) = json.loads(containers.call("podman", "image", "inspect", IMAGE))
     settings = described["Config"]
-    assert (settings["User"], settings["Entrypoint"], settings.get("Cmd")) == ("65532:65532", ["eurekube-sync"], None)
+    assert (settings["User"], settings["Entrypoint"], settings.get("Cmd")) == (
+        "65532:65532",
+        ["eurekube-sync"],
+        None,
+    )
 
 
 def test_the_demo_runs(containers: Containers) -> None:
@@ -77,7 +81,9 @@ def test_the_demo_without_a_folder_names_the_folder(containers: Containers) -> N
     """In one sentence, which speaks of no port."""
     done = containers.run("demo")
     assert done.returncode == ExitCode.CONFIGURATION
-    assert done.stderr.startswith("Error: the demo could not start (No usable temporary directory found in")
+    assert done.stderr.startswith(
+        "Error: the demo could not start (No usable temporary directory found in"
+    )
     assert "port" not in done.stderr
 
 
@@ -88,7 +94,8 @@ def test_a_pass_with_the_token_of_a_pod(
     eureka_fast: EurekaServer,
     tmp_path: Path,
 ) -> None:
-    """Between the real servers, with nothing writable: it finds its account where Kubernetes puts it."""
+    """Between the real servers, with nothing writable: it finds its account where Kubernetes puts
+    it."""
     world, namespace = kubernetes_world, "image"
     install_crd(world)
     make_namespace(world, namespace)
@@ -112,27 +119,39 @@ def test_a_pass_with_the_token_of_a_pod(
     }
     given = [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]
     try:
-        done = containers.run("run", options=("--network=host", "-v", f"{account}:{ACCOUNT}:ro", *given))
+        done = containers.run(
+            "run", options=("--network=host", "-v", f"{account}:{ACCOUNT}:ro", *given)
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert Registry(url=eureka_fast.url).status("BOXED", "image:image:boxed:10.31.0.1:8080") == "UP"
+        assert (
+            Registry(url=eureka_fast.url).status("BOXED", "image:image:boxed:10.31.0.1:8080")
+            == "UP"
+        )
     finally:
         remove_syncers(world)
 
 
-def test_it_is_small_and_starts_at_once(containers: Containers, capsys: pytest.CaptureFixture[str]) -> None:
-    """Prints its size and what a start costs, for the docs. The bounds tell only of what was forgotten: compiled files,
-    or the client's half that is never imported."""
+def test_it_is_small_and_starts_at_once(
+    containers: Containers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prints its size and what a start costs, for the docs. The bounds tell only of what was
+    forgotten: compiled files, or the client's half that is never imported."""
     sizes = {}
     for image in (BASE, IMAGE):
         (described,) = json.loads(containers.call("podman", "image", "inspect", image))
         sizes[image] = described["Size"] / MEGABYTE
     own = sizes[IMAGE] - sizes[BASE]
-    done = containers.run("-v", "-c", START, options=("--entrypoint=/opt/eurekube-sync/bin/python", "--network=none"))
+    done = containers.run(
+        "-v", "-c", START, options=("--entrypoint=/opt/eurekube-sync/bin/python", "--network=none")
+    )
     assert done.returncode == 0, done.stderr
-    compiled = [line for line in done.stderr.splitlines() if line.startswith("# code object from '")]
+    compiled = [
+        line for line in done.stderr.splitlines() if line.startswith("# code object from '")
+    ]
     assert [line for line in compiled if ".pyc'" not in line] == []
     with capsys.disabled():
         sys.stdout.write(
-            f"\nimage: {own:.0f} MB on a base of {sizes[BASE]:.0f} MB; a start takes {done.stdout.strip()} s\n"
+            f"\nimage: {own:.0f} MB on a base of {sizes[BASE]:.0f} MB; a start takes "
+            f"{done.stdout.strip()} s\n"
         )
     assert own < 140

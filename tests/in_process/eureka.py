@@ -1,7 +1,9 @@
-"""Calls of a server's function in place of a socket: an adapter for fast tests, and a lean session for the simulation.
+"""Calls of a server's function in place of a socket: an adapter for fast tests, and a lean session
+for the simulation.
 
-They are here, not in the tests, because no other package may import `requests`, and because the simulation then runs
-the same retrying, error and decoding code as a deployment. Nothing imports this unless it is asked for.
+They are here, not in the tests, because no other package may import `requests`, and because the
+simulation then runs the same retrying, error and decoding code as a deployment. Nothing imports
+this unless it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from eurekube_sync.embedded.http import Handler, Request
 
 
 class InProcessAdapter(HTTPAdapter):
-    """Hands each request to `handler`. A fault may be injected as a `TimeoutError` or `ConnectionError` it raises."""
+    """Hands each request to `handler`. A fault may be injected as a `TimeoutError` or
+    `ConnectionError` it raises."""
 
     def __init__(self, handler: Handler) -> None:
         super().__init__()
@@ -65,15 +68,18 @@ class InProcessAdapter(HTTPAdapter):
 
 
 class InProcessSession(requests.Session):
-    """As `InProcessAdapter`, without what a session does to each call on its way to a socket: half of the time that a
-    simulated pass takes. Cookies, logins, proxies, redirects and compression are none of it.
+    """As `InProcessAdapter`, without what a session does to each call on its way to a socket: half
+    of the time that a simulated pass takes. Cookies, logins, proxies, redirects and compression are
+    none of it.
     """
 
     def __init__(self, handler: Handler) -> None:
         super().__init__()
         self._handler = handler
 
-    def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
+    def request(
+        self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any
+    ) -> requests.Response:
         """Call the handler; its exceptions become those of the network."""
         parts = urlsplit(str(url))
         headers = {**self.headers, **(kwargs.get("headers") or {})}
@@ -83,7 +89,11 @@ class InProcessSession(requests.Session):
                     method=str(method),
                     path=parts.path or "/",
                     query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-                    headers={name.lower(): str(value) for name, value in headers.items() if name != "Accept-Encoding"},
+                    headers={
+                        name.lower(): str(value)
+                        for name, value in headers.items()
+                        if name != "Accept-Encoding"
+                    },
                     body=kwargs.get("data") or b"",
                 )
             )

@@ -1,4 +1,5 @@
-"""A connection without sockets: calls go straight to an embedded server's `handle`, for simulation and tests."""
+"""A connection without sockets: calls go straight to an embedded server's `handle`, for simulation
+and tests."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from eurekube_sync.model.foreign_text import header_secrets
 
 
 class InProcessConnection:
-    """Calls `handle`. An OSError from it (ConnectionError, TimeoutError) is a call that got no answer."""
+    """Calls `handle`. An OSError from it (ConnectionError, TimeoutError) is a call that got no
+    answer."""
 
     def __init__(self, handle: Handler, *, token: str = "") -> None:
         self._handle = handle
@@ -25,13 +27,19 @@ class InProcessConnection:
         if call.body is not None:
             headers["content-type"] = call.content_type
         request = Request(
-            method=call.method, path=call.path, query=dict(call.query), headers=headers, body=call.body or b""
+            method=call.method,
+            path=call.path,
+            query=dict(call.query),
+            headers=headers,
+            body=call.body or b"",
         )
         try:
             response = self._handle(request)
         except OSError as error:
             text = str(error) or type(error).__name__
-            raise ClusterUnavailable(f"no answer from the Kubernetes API to {call}: {text}") from error
+            raise ClusterUnavailable(
+                f"no answer from the Kubernetes API to {call}: {text}"
+            ) from error
         secrets = header_secrets(self._headers["authorization"]) if self._headers else ()
         return Answer(
             status=response.status,

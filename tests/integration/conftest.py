@@ -24,22 +24,27 @@ LONGEST = ("test_short_soak.py", "test_quiet_list.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the longest files, so that no worker waits long for another at the end. Their names on the command
-    line would not do this if their folder is named as well."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """Start with the longest files, so that no worker waits long for another at the end. Their
+    names on the command line would not do this if their folder is named as well."""
+    items.sort(
+        key=lambda item: (
+            LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+        )
+    )
 
 
 @pytest.fixture
 def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """The established CRD without syncers. Afterwards they are removed, with or without finalizers."""
+    """The established CRD without syncers. Afterwards they are removed, with or without
+    finalizers."""
     install_crd(kubernetes_world)
     yield
     remove_syncers(kubernetes_world)
 
 
 def install_crd(world: KubernetesWorld) -> None:
-    """Install the CRD, if it is missing, without a syncer. It stays from test to test, because the API server takes 5 s
-    to delete it."""
+    """Install the CRD, if it is missing, without a syncer. It stays from test to test, because the
+    API server takes 5 s to delete it."""
     with contextlib.suppress(requests.HTTPError):
         world.request("POST", CRD_PATH, dict(load_crd()))
     wait_for_crd(world)
@@ -87,7 +92,9 @@ def remove_syncers(world: KubernetesWorld) -> None:
     def gone() -> bool:
         items = world.request("GET", "/apis/eurekube.io/v1/eurekasyncers")["items"]
         for meta in (item["metadata"] for item in items):
-            path = f"/apis/eurekube.io/v1/namespaces/{meta['namespace']}/eurekasyncers/{meta['name']}"
+            path = (
+                f"/apis/eurekube.io/v1/namespaces/{meta['namespace']}/eurekasyncers/{meta['name']}"
+            )
             with contextlib.suppress(requests.HTTPError):
                 world.request("DELETE", path)
         strip_finalizers(world)
@@ -110,7 +117,8 @@ def strip_finalizers(world: KubernetesWorld) -> None:
 
 @pytest.fixture
 def eureka(request: pytest.FixtureRequest) -> EurekaServer:
-    """A real Eureka server. It is a fast one, unless the test asks for another by indirect parametrisation."""
+    """A real Eureka server. It is a fast one, unless the test asks for another by indirect
+    parametrisation."""
     server = request.getfixturevalue(getattr(request, "param", "eureka_fast"))
     assert isinstance(server, EurekaServer)
     return server
@@ -119,7 +127,11 @@ def eureka(request: pytest.FixtureRequest) -> EurekaServer:
 @pytest.fixture(autouse=True)
 def nothing_of_other_owners(request: pytest.FixtureRequest) -> None:
     """Remove what an earlier test left in the Eureka servers of this one."""
-    servers = [request.getfixturevalue(name) for name in ("eureka", "eureka_peers") if name in request.fixturenames]
+    servers = [
+        request.getfixturevalue(name)
+        for name in ("eureka", "eureka_peers")
+        if name in request.fixturenames
+    ]
     for server in (each for one in servers for each in (one if isinstance(one, tuple) else (one,))):
         Registry(url=server.url).clear(server.session())
 

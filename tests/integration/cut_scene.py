@@ -1,5 +1,5 @@
-"""The scene of the cut tests: two real peers, all connections to and between them, and programs that make many
-passes."""
+"""The scene of the cut tests: two real peers, all connections to and between them, and programs
+that make many passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Ours:
     """A program with an owner name of its own. It serves the syncer of its class."""
 
     batch: str
-    """`--eureka-batch`. Not `auto`, which would notice that the peers use other addresses for each other than we do."""
+    """`--eureka-batch`. Not `auto`, which would notice that the peers use other addresses for each
+    other than we do."""
     owner: str
     lease: int
     """In seconds. After a renewal it is twice as long."""
@@ -109,8 +110,8 @@ class Scene:
         set_endpoints(self.cluster, self.desired)
 
     def run(self, passes: int = 1) -> None:
-        """Make this many passes of all programs at the same time, a second apart. Each has to be good, and the desired
-        instances are watched."""
+        """Make this many passes of all programs at the same time, a second apart. Each has to be
+        good, and the desired instances are watched."""
         for _ in range(passes):
             time.sleep(1)
             with ThreadPoolExecutor(len(self.programs)) as pool:
@@ -125,11 +126,12 @@ class Scene:
             self.run()
 
     def healed(self) -> None:
-        """Two passes after the connections work again, both peers have exactly our instances. Nothing was lost, and no
-        instance of others has changed.
+        """Two passes after the connections work again, both peers have exactly our instances.
+        Nothing was lost, and no instance of others has changed.
 
-        A pass in which a peer of a busy machine answers late does not count, because that peer is left alone for a
-        while. Further passes are made, because such a peer gets what it lacks only when it is asked again.
+        A pass in which a peer of a busy machine answers late does not count, because that peer is
+        left alone for a while. Further passes are made, because such a peer gets what it lacks only
+        when it is asked again.
         """
         quick = 0
         deadline = time.monotonic() + _HEALED_SECONDS
@@ -147,12 +149,17 @@ class Scene:
         wait_until(
             alike,
             lambda: f"two passes after healing: {self.differences()}",
-            seconds=min(ours.lease for ours in self.programs),  # an instance left behind has not expired by then
+            seconds=min(
+                ours.lease for ours in self.programs
+            ),  # an instance left behind has not expired by then
         )
         self.watch.check()
         assert not self.strangers.refused, self.strangers.refused[:3]
         first = Registry(url=self.peers.first.url)
-        wait_until(lambda: all(first.status(*key) for key in self.before), "the strangers did not come back")
+        wait_until(
+            lambda: all(first.status(*key) for key in self.before),
+            "the strangers did not come back",
+        )
         for key, before in self.before.items():
             assert unrenewed(instance_on(self.peers.second, key)) == unrenewed(before)
             assert unmoved(instance_on(self.peers.first, key)) == unmoved(before)
@@ -210,12 +217,18 @@ def instance_on(server: EurekaServer, key: Key) -> dict[str, Any]:
 
 def unrenewed(instance: dict[str, Any]) -> dict[str, Any]:
     """An instance without the fields that its own renewals change."""
-    lease = {name: value for name, value in instance["leaseInfo"].items() if name != "lastRenewalTimestamp"}
+    lease = {
+        name: value
+        for name, value in instance["leaseInfo"].items()
+        if name != "lastRenewalTimestamp"
+    }
     return {**instance, "leaseInfo": lease}
 
 
 def unmoved(instance: dict[str, Any]) -> dict[str, Any]:
     """An instance without the fields that replication adds: when it came, and by which action."""
-    lease = {name: instance["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")}
+    lease = {
+        name: instance["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")
+    }
     moved = {"leaseInfo", "lastUpdatedTimestamp", "actionType"}
     return {name: value for name, value in instance.items() if name not in moved} | lease

@@ -1,4 +1,5 @@
-"""Apps whose endpoints the test writes: a Service without a selector, its only slice, and its syncer."""
+"""Apps whose endpoints the test writes: a Service without a selector, its only slice, and its
+syncer."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def make_namespace(world: KubernetesWorld, name: str) -> None:
 
 
 def make_app(world: KubernetesWorld, namespace: str, name: str, addresses: Sequence[str]) -> None:
-    """Create the Service `name`, labelled `app=name`, and a slice with these addresses at port 8080, all ready."""
+    """Create the Service `name`, labelled `app=name`, and a slice with these addresses at port
+    8080, all ready."""
     service = {
         "metadata": {"name": name, "labels": {"app": name}},
         "spec": {"ports": [{"name": "http", "port": 80}]},
@@ -28,19 +30,26 @@ def make_app(world: KubernetesWorld, namespace: str, name: str, addresses: Seque
         "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
         "ports": [{"name": "http", "port": 8080}],
-        "endpoints": [{"addresses": [address], "conditions": {"ready": True}} for address in addresses],
+        "endpoints": [
+            {"addresses": [address], "conditions": {"ready": True}} for address in addresses
+        ],
     }
     world.request("POST", slices_of(namespace), piece)
 
 
 def remove_app(world: KubernetesWorld, namespace: str, name: str) -> None:
     """Remove the Service and the slice, if they exist."""
-    for path in (f"/api/v1/namespaces/{namespace}/services/{name}", f"{slices_of(namespace)}/{name}-1"):
+    for path in (
+        f"/api/v1/namespaces/{namespace}/services/{name}",
+        f"{slices_of(namespace)}/{name}-1",
+    ):
         with contextlib.suppress(requests.HTTPError):
             world.request("DELETE", path)
 
 
-def make_syncer(world: KubernetesWorld, namespace: str, name: str, app: str, **spec: Any) -> dict[str, Any]:
+def make_syncer(
+    world: KubernetesWorld, namespace: str, name: str, app: str, **spec: Any
+) -> dict[str, Any]:
     """Create a syncer that selects the app's Service."""
     body = {
         "apiVersion": "eurekube.io/v1",

@@ -42,11 +42,15 @@ class Moment(NamedTuple):
 
 
 class CountingProxy:
-    """Forwards calls to one server and remembers each of them. It is a context manager, and hangs up when the server is
-    down."""
+    """Forwards calls to one server and remembers each of them. It is a context manager, and hangs
+    up when the server is down."""
 
     def __init__(
-        self, upstream: str, *, ca_file: Path | None = None, before: Callable[[Request], None] | None = None
+        self,
+        upstream: str,
+        *,
+        ca_file: Path | None = None,
+        before: Callable[[Request], None] | None = None,
     ) -> None:
         """`before` gets each call before it is forwarded, in the call's thread."""
         self._upstream = upstream.rstrip("/")
@@ -86,7 +90,9 @@ class CountingProxy:
                 self._upstream + request.path,
                 params=dict(request.query),
                 data=request.body or None,
-                headers={name: value for name, value in request.headers.items() if name in _PASSED_ON},
+                headers={
+                    name: value for name, value in request.headers.items() if name in _PASSED_ON
+                },
                 timeout=30,
                 allow_redirects=False,
             )
@@ -104,7 +110,10 @@ class CountingProxy:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._server.__exit__(kind, error, trace)
 
@@ -139,13 +148,19 @@ class Program:
 
     def start(self, *options: str, command: str = "run") -> subprocess.Popen[str]:
         """Start a `run` that goes on, or another command. The calls are counted from zero."""
-        kubeconfig = write_kubeconfig(self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token)
+        kubeconfig = write_kubeconfig(
+            self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token
+        )
         self.kubernetes.clear()
         self.eureka.clear()
         return subprocess.Popen(
             [Path(sys.executable).with_name("eurekube-sync"), command, *self.options, *options],
             env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+                **{
+                    name: value
+                    for name, value in os.environ.items()
+                    if not name.startswith("EUREKUBE_SYNC_")
+                },
                 "EUREKUBE_SYNC_OWNER": self.owner,
                 "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(f"{self.eureka.url}/eureka"),
                 **planted.PROXIES,
@@ -167,7 +182,8 @@ class Program:
         return report
 
     def run_until(self, reached: Callable[[], bool]) -> int:
-        """Make runs, each in a process of its own, until the state is reached; returns their number."""
+        """Make runs, each in a process of its own, until the state is reached; returns their
+        number."""
         deadline = time.monotonic() + _STATE_SECONDS
         runs = 0
         while True:
@@ -175,7 +191,9 @@ class Program:
             runs += 1
             if reached():
                 return runs
-            assert time.monotonic() < deadline, f"not reached within {_STATE_SECONDS:g} s:\n{self.seen[-1]}"
+            assert time.monotonic() < deadline, (
+                f"not reached within {_STATE_SECONDS:g} s:\n{self.seen[-1]}"
+            )
             if self.registry is not None and runs > _RUNS_UNTIL_NUDGE:
                 self.registry.nudge()
             time.sleep(0.5)
@@ -194,27 +212,42 @@ class Registry:
 
     def instance(self, app: str, id_: str) -> dict[str, Any] | None:
         """One instance, by an uncached read."""
-        answer = requests.get(f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30)
+        answer = requests.get(
+            f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30
+        )
         return dict(answer.json()["instance"]) if answer.status_code == 200 else None
 
     def listed(self, owner: str) -> dict[str, str]:
-        """Id and status of an owner's instances in the list of all, as old as the server's cache."""
-        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
-        instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
-        return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
+        """Id and status of an owner's instances in the list of all, as old as the server's
+        cache."""
+        answer = requests.get(
+            f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30
+        )
+        instances = [
+            i for app in answer.json()["applications"]["application"] for i in app["instance"]
+        ]
+        return {
+            i["instanceId"]: i["status"]
+            for i in instances
+            if i["metadata"].get("eurekube.owner") == owner
+        }
 
     def clear(self, session: requests.Session) -> None:
-        """Cancel every instance with an owner's mark, and wait until the list shows that. A program beside another
-        owner of the same syncers would be refused.
+        """Cancel every instance with an owner's mark, and wait until the list shows that. A program
+        beside another owner of the same syncers would be refused.
 
-        The list may not yet show what a test registered last. Eureka caches no list for an unknown region, so a list
-        for one shows everything.
+        The list may not yet show what a test registered last. Eureka caches no list for an unknown
+        region, so a list for one shows everything.
         """
 
         def marked(**params: str) -> list[tuple[str, str]]:
             answer = session.get(f"{self.url}/apps", params=params, timeout=30)
-            instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
-            return [(i["app"], i["instanceId"]) for i in instances if "eurekube.owner" in i["metadata"]]
+            instances = [
+                i for app in answer.json()["applications"]["application"] for i in app["instance"]
+            ]
+            return [
+                (i["app"], i["instanceId"]) for i in instances if "eurekube.owner" in i["metadata"]
+            ]
 
         def cleared() -> bool:
             registered = marked(regions=uuid.uuid4().hex)
@@ -225,25 +258,44 @@ class Registry:
         wait_until(cleared, lambda: f"{marked()} did not go")
 
     def listed_hosts(self, app: str) -> list[str]:
-        """The host names of an app's UP instances in the list of all, sorted; as old as the server's cache."""
-        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
-        apps = [listed for listed in answer.json()["applications"]["application"] if listed["name"] == app]
-        return sorted(i["hostName"] for listed in apps for i in listed["instance"] if i["status"] == "UP")
+        """The host names of an app's UP instances in the list of all, sorted; as old as the
+        server's cache."""
+        answer = requests.get(
+            f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30
+        )
+        apps = [
+            listed
+            for listed in answer.json()["applications"]["application"]
+            if listed["name"] == app
+        ]
+        return sorted(
+            i["hostName"] for listed in apps for i in listed["instance"] if i["status"] == "UP"
+        )
 
     def list_follows(self, app: str, ids: Iterable[str]) -> None:
-        """Wait until the list of all agrees with uncached reads about these instances of an app: status, metadata, time
-        of the last change, or absence. A renewal is not visible in it."""
+        """Wait until the list of all agrees with uncached reads about these instances of an app:
+        status, metadata, time of the last change, or absence. A renewal is not visible in it."""
         wanted = tuple(ids)
 
         def differences() -> list[str]:
-            answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
-            apps = [listed for listed in answer.json()["applications"]["application"] if listed["name"] == app]
+            answer = requests.get(
+                f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30
+            )
+            apps = [
+                listed
+                for listed in answer.json()["applications"]["application"]
+                if listed["name"] == app
+            ]
             listed = {i["instanceId"]: _told(i) for found in apps for i in found["instance"]}
             return [id_ for id_ in wanted if listed.get(id_) != _told(self.instance(app, id_))]
 
-        self.wait_for_list(lambda: not differences(), lambda: f"the list differs in {differences()}")
+        self.wait_for_list(
+            lambda: not differences(), lambda: f"the list differs in {differences()}"
+        )
 
-    def wait_for_list(self, reached: Callable[[], bool], tell: str | Callable[[], str], *, app: str = "NUDGE") -> None:
+    def wait_for_list(
+        self, reached: Callable[[], bool], tell: str | Callable[[], str], *, app: str = "NUDGE"
+    ) -> None:
         """Wait until a list, which is as old as the server's cache, shows something.
 
         After a while the server is nudged. `app` is for the list of an app, or of its VIP.
@@ -260,13 +312,16 @@ class Registry:
         wait_until(nudging, tell)
 
     def nudge(self, app: str = "NUDGE") -> None:
-        """Make a write that changes nothing in the end. A list that was loaded while instances changed can be wrong
-        until the next one, or for 180 s (`responseCacheAutoExpirationInSeconds`). Emptying a cache does not reach what
-        is being loaded into it."""
+        """Make a write that changes nothing in the end. A list that was loaded while instances
+        changed can be wrong until the next one, or for 180 s
+        (`responseCacheAutoExpirationInSeconds`). Emptying a cache does not reach what is being
+        loaded into it."""
         self.register(app, "nudge", "192.0.2.9")
         requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
-    def register(self, app: str, id_: str, ip: str, *, metadata: Mapping[str, str] | None = None) -> None:
+    def register(
+        self, app: str, id_: str, ip: str, *, metadata: Mapping[str, str] | None = None
+    ) -> None:
         """Register an instance of others, with a long lease."""
         body = {
             "instance": {

@@ -31,7 +31,9 @@ def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
         world.create_namespace(NAMESPACE)
     for kind in ("services", "pods"):
         for item in world.request("GET", f"{CORE}/{kind}")["items"]:
-            world.request("DELETE", f"{CORE}/{kind}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+            world.request(
+                "DELETE", f"{CORE}/{kind}/{item['metadata']['name']}", {"gracePeriodSeconds": 0}
+            )
     return world
 
 
@@ -57,13 +59,15 @@ def balance(world: KubernetesWorld, *entries: dict[str, str]) -> None:
 def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """A pending address is a condition, with exit code 0. Instances are renewed while the address is away, and follow
-    it when it is back."""
+    """A pending address is a condition, with exit code 0. Instances are renewed while the address
+    is away, and follow it when it is back."""
     world.create_service(NAMESPACE, "shop", ports={"http": 80}, type="LoadBalancer")
     world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop"}, node=NODE, ips=["10.1.0.1"])
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
     create_syncer(world, "shop", mode="service", paths={"health": "/health"})
-    first, second = (f"{program.owner}:{NAMESPACE}:shop:{host}:80" for host in ("203.0.113.7", "lb.example.com"))
+    first, second = (
+        f"{program.owner}:{NAMESPACE}:shop:{host}:80" for host in ("203.0.113.7", "lb.example.com")
+    )
 
     program.good()
     assert ready(world, "shop")[:2] == ("False", "AddressPending")
@@ -73,7 +77,11 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     program.good()
     instance = registry.instance("SHOP", first)
     assert instance is not None
-    assert (instance["status"], instance["hostName"], instance["port"]["$"]) == ("UP", "203.0.113.7", 80)
+    assert (instance["status"], instance["hostName"], instance["port"]["$"]) == (
+        "UP",
+        "203.0.113.7",
+        80,
+    )
     assert instance["healthCheckUrl"] == "http://203.0.113.7:80/health"
     assert ready(world, "shop")[:2] == ("True", "InSync")
 
@@ -88,14 +96,23 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     program.good()
     instance = registry.instance("SHOP", second)
     assert instance is not None
-    assert (instance["hostName"], instance["ipAddr"], instance["status"]) == ("lb.example.com", "lb.example.com", "UP")
+    assert (instance["hostName"], instance["ipAddr"], instance["status"]) == (
+        "lb.example.com",
+        "lb.example.com",
+        "UP",
+    )
 
     registry.list_follows("SHOP", [first, second])
     world.set_ready(NAMESPACE, "shop-1", False)
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "NotReady"})
-    asking = ("--brake-count=0", "--brake-percent=1")  # a person has to approve, and no second pass may
+    asking = (
+        "--brake-count=0",
+        "--brake-percent=1",
+    )  # a person has to approve, and no second pass may
     done = program.run("-o", "json", *asking)
-    assert done.returncode == 31, done.stdout + done.stderr  # all our instances would turn DOWN, so the brake holds
+    assert done.returncode == 31, (
+        done.stdout + done.stderr
+    )  # all our instances would turn DOWN, so the brake holds
     program.good(*asking, "--approve", ready(world, "shop")[2].rpartition(" ")[2])
     assert [registry.status("SHOP", id_) for id_ in (first, second)] == ["DOWN", "DOWN"]
 
@@ -103,9 +120,12 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
 def test_pods_that_may_not_be_read_take_no_metadata_away(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """With the shipped rights labels become metadata. Without the right to list pods the instance stays as it is."""
+    """With the shipped rights labels become metadata. Without the right to list pods the instance
+    stays as it is."""
     world.create_service(NAMESPACE, "shop", ports={"http": 8080})
-    world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop", "version": "2.1"}, node=NODE, ips=["10.1.0.1"])
+    world.create_pod(
+        NAMESPACE, "shop-1", labels={"app": "shop", "version": "2.1"}, node=NODE, ips=["10.1.0.1"]
+    )
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
     create_syncer(world, "shop", metadataFrom=[{"key": "version", "podLabel": "version"}])
     id_ = f"{program.owner}:{NAMESPACE}:shop:10.1.0.1:8080"
@@ -118,7 +138,9 @@ def test_pods_that_may_not_be_read_take_no_metadata_away(
 
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
         rules = world.request("GET", role)["rules"]
-        world.request("PATCH", role, {"rules": [rule for rule in rules if rule.get("resources") != ["pods"]]})
+        world.request(
+            "PATCH", role, {"rules": [rule for rule in rules if rule.get("resources") != ["pods"]]}
+        )
         world.wait_for_right(SERVICE_ACCOUNT, "list", "pods", granted=False)
         for _ in range(2):
             done = program.run()

@@ -1,4 +1,5 @@
-"""The alert rules, checked by Prometheus' own tool: they are well formed, and each fires when it should."""
+"""The alert rules, checked by Prometheus' own tool: they are well formed, and each fires when it
+should."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ RULES = ROOT / "cronjob" / "monitoring" / "rules.yml"
 def tool(*arguments: str | Path, stdin: str = "", folder: Path = ROOT) -> str:
     """The output of promtool, which must report no error."""
     done = subprocess.run(
-        [promtool(), *arguments], input=stdin, capture_output=True, text=True, cwd=folder, timeout=120, check=False
+        [promtool(), *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

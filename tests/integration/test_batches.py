@@ -1,4 +1,5 @@
-"""Batches to two real peers: how many calls they need, and that both peers have the same instances in the end."""
+"""Batches to two real peers: how many calls they need, and that both peers have the same instances
+in the end."""
 
 from __future__ import annotations
 
@@ -81,17 +82,23 @@ def test_300_renewals_are_two_calls_to_each_peer(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """They are registered in batches on both peers, renewed in two calls each, and cancelled without a DELETE."""
+    """They are registered in batches on both peers, renewed in two calls each, and cancelled
+    without a DELETE."""
     addresses = give_endpoints(kubernetes_world, 300)
     create_syncer(kubernetes_world)
     with ExitStack() as stack:
-        proxies = [stack.enter_context(CountingProxy(server.url.removesuffix("/eureka"))) for server in servers]
+        proxies = [
+            stack.enter_context(CountingProxy(server.url.removesuffix("/eureka")))
+            for server in servers
+        ]
         urls = [f"{proxy.url}/eureka" for proxy in proxies]
         # The servers name each other by addresses that are not the proxies'.
         world = stack.enter_context(program(kubernetes_servers, *urls, mode="on"))
         run(world)
         for server in servers:
-            wanted = dict.fromkeys((f"{OWNER}:safety:shop:{address}:8080" for address in addresses), "UP")
+            wanted = dict.fromkeys(
+                (f"{OWNER}:safety:shop:{address}:8080" for address in addresses), "UP"
+            )
             lists_exactly(Registry(url=server.url), OWNER, wanted)
         for proxy in proxies:
             proxy.clear()
@@ -105,7 +112,9 @@ def test_300_renewals_are_two_calls_to_each_peer(
         for proxy in proxies:
             proxy.clear()
         run(world)
-        gone = {f"{OWNER}:safety:shop:{address}:8080" for address in set(addresses) - set(remaining)}
+        gone = {
+            f"{OWNER}:safety:shop:{address}:8080" for address in set(addresses) - set(remaining)
+        }
         for server, proxy in zip(servers, proxies, strict=True):
             assert proxy.methods()["DELETE"] == 0
             assert {Registry(url=server.url).status("SHOP", id_) for id_ in gone} == {None}
@@ -118,7 +127,8 @@ def test_an_id_that_others_have_on_the_second_peer_alone_is_not_registered(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """Its status does not matter. No list of the first peer shows it, and a renewal of an UNKNOWN one is a 404."""
+    """Its status does not matter. No list of the first peer shows it, and a renewal of an UNKNOWN
+    one is a 404."""
     addresses = give_endpoints(kubernetes_world, 3)
     create_syncer(kubernetes_world)
     ids = [f"taken-{mode}:safety:shop:{address}:8080" for address in addresses]
@@ -131,7 +141,9 @@ def test_an_id_that_others_have_on_the_second_peer_alone_is_not_registered(
         batching = world.registry.batching()
         assert (batching is not None and batching.on) is (mode == "auto")
         assert report.outcomes.succeeded == 1
-        wait_until(lambda: second.status("SHOP", ids[2]) == "UP", "the third one was not registered")
+        wait_until(
+            lambda: second.status("SHOP", ids[2]) == "UP", "the third one was not registered"
+        )
     assert [first.status("SHOP", id_) for id_ in ids] == [None, None, "UP"]
     assert [second.instance("SHOP", id_) for id_ in ids[:2]] == theirs
 
@@ -142,7 +154,8 @@ def test_with_auto_a_peer_that_restarts_empty_gets_all_instances_again(
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,
 ) -> None:
-    """It takes two passes, by uncached reads. An instance of others on the other peer does not change."""
+    """It takes two passes, by uncached reads. An instance of others on the other peer does not
+    change."""
     first, second = servers
     addresses = give_endpoints(kubernetes_world, 300)
     create_syncer(kubernetes_world)
@@ -177,8 +190,8 @@ def test_a_change_that_one_peer_missed_reaches_it(
     kubernetes_world: KubernetesWorld,
     younger: int,
 ) -> None:
-    """A batch cannot bring it there. An instance that differs is renewed singly, and the servers exchange the younger
-    copy."""
+    """A batch cannot bring it there. An instance that differs is renewed singly, and the servers
+    exchange the younger copy."""
     addresses = give_endpoints(kubernetes_world, 3)
     create_syncer(kubernetes_world)
     owner = f"younger-{younger}"
@@ -186,9 +199,13 @@ def test_a_change_that_one_peer_missed_reaches_it(
     registries = [Registry(url=server.url) for server in servers]
 
     def ages() -> list[str]:
-        return [str((one.instance("SHOP", id_) or {}).get("lastDirtyTimestamp")) for one in registries]
+        return [
+            str((one.instance("SHOP", id_) or {}).get("lastDirtyTimestamp")) for one in registries
+        ]
 
-    with program(kubernetes_servers, *(server.url for server in servers), mode="auto", sweep_interval=1) as world:
+    with program(
+        kubernetes_servers, *(server.url for server in servers), mode="auto", sweep_interval=1
+    ) as world:
         run(world, owner)
         body = {
             **(registries[0].instance("SHOP", id_) or {}),
@@ -196,7 +213,9 @@ def test_a_change_that_one_peer_missed_reaches_it(
         }
         body["overriddenstatus"] = body.pop("overriddenStatus", "UNKNOWN")
         url = f"{servers[younger].url}/apps/SHOP"
-        requests.post(url, json={"instance": body}, headers=UNREPLICATED, timeout=30).raise_for_status()
+        requests.post(
+            url, json={"instance": body}, headers=UNREPLICATED, timeout=30
+        ).raise_for_status()
         assert len(set(ages())) == 2
         registries[younger].list_follows("SHOP", [id_])
 
@@ -217,16 +236,21 @@ def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """A batch would make it UP. A single renewal is replicated, and the first peer then sends its own copy."""
+    """A batch would make it UP. A single renewal is replicated, and the first peer then sends its
+    own copy."""
     (address,) = give_endpoints(kubernetes_world, 1)
     create_syncer(kubernetes_world)
     first, second = servers
     id_ = f"overridden:safety:shop:{address}:8080"
     with program(kubernetes_servers, first.url, second.url, mode="on") as world:
         run(world, "overridden")
-        requests.delete(f"{second.url}/apps/SHOP/{id_}", headers=UNREPLICATED, timeout=30).raise_for_status()
+        requests.delete(
+            f"{second.url}/apps/SHOP/{id_}", headers=UNREPLICATED, timeout=30
+        ).raise_for_status()
         override = {"value": "OUT_OF_SERVICE"}
-        requests.put(f"{first.url}/apps/SHOP/{id_}/status", params=override, timeout=30).raise_for_status()
+        requests.put(
+            f"{first.url}/apps/SHOP/{id_}/status", params=override, timeout=30
+        ).raise_for_status()
         assert Registry(url=second.url).status("SHOP", id_) is None
 
         def arrived() -> bool:
@@ -243,8 +267,8 @@ def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
 
 
 def test_a_peer_replicates_no_batch(servers: tuple[EurekaServer, EurekaServer]) -> None:
-    """An instance that is registered in a batch is on that server only, even after a renewal. So a batch goes to every
-    server."""
+    """An instance that is registered in a batch is on that server only, even after a renewal. So a
+    batch goes to every server."""
     first, second = servers
     options = ConnectionOptions(address=EurekaAddress.parse(first.url))
     with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as client:
@@ -263,9 +287,13 @@ def test_a_peer_replicates_no_batch(servers: tuple[EurekaServer, EurekaServer]) 
         )
         for item in (replication.register(Dated(wanted, 1)), replication.heartbeat(key)):
             assert client.replicate([item]) == [200]
-        # Peers are told in order. When they have what came later, they also have everything before it.
+        # Peers are told in order. When they have what came later, they also have everything before
+        # it.
         Registry(url=first.url).register("LATER", "later:1", "192.0.2.9")
-        wait_until(lambda: Registry(url=second.url).status("LATER", "later:1") == "UP", "the peer was not told")
+        wait_until(
+            lambda: Registry(url=second.url).status("LATER", "later:1") == "UP",
+            "the peer was not told",
+        )
         held = [Registry(url=server.url).status(*key) for server in servers]
         assert held == ["UP", None]
         assert client.cancel(key)

@@ -1,4 +1,5 @@
-"""`check` on real servers: it finds each planted fault, and nothing in a healthy set-up with the shipped rights."""
+"""`check` on real servers: it finds each planted fault, and nothing in a healthy set-up with the
+shipped rights."""
 
 from __future__ import annotations
 
@@ -40,11 +41,24 @@ class Set:
 
     def check(self, environment: Mapping[str, str]) -> tuple[int, list[dict[str, Any]]]:
         """The exit code, and the findings that are not ok."""
-        kubeconfig = write_kubeconfig(self.program.folder / "check", url=self.program.kubernetes.url, token=self.token)
+        kubeconfig = write_kubeconfig(
+            self.program.folder / "check", url=self.program.kubernetes.url, token=self.token
+        )
         ended = subprocess.run(
-            [Path(sys.executable).with_name("eurekube-sync"), "check", "--lock", LOCK, "-o", "json"],
+            [
+                Path(sys.executable).with_name("eurekube-sync"),
+                "check",
+                "--lock",
+                LOCK,
+                "-o",
+                "json",
+            ],
             env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+                **{
+                    name: value
+                    for name, value in os.environ.items()
+                    if not name.startswith("EUREKUBE_SYNC_")
+                },
                 "EUREKUBE_SYNC_OWNER": self.program.owner,
                 "EUREKUBE_SYNC_EUREKA_URL": self.scene.eureka_url,
                 "KUBECONFIG": str(kubeconfig),
@@ -56,11 +70,15 @@ class Set:
             check=False,
         )
         assert ended.stdout, ended.stderr
-        return ended.returncode, [one for one in json.loads(ended.stdout)["findings"] if one["grade"] != "ok"]
+        return ended.returncode, [
+            one for one in json.loads(ended.stdout)["findings"] if one["grade"] != "ok"
+        ]
 
 
 @pytest.fixture
-def healthy(program: Program, registry: Registry, kubernetes_world: KubernetesWorld) -> Iterator[Set]:
+def healthy(
+    program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+) -> Iterator[Set]:
     """The set-up with exactly the shipped rights."""
     world = kubernetes_world
     for name in (NAMESPACE, OPERATORS):
@@ -76,7 +94,10 @@ def healthy(program: Program, registry: Registry, kubernetes_world: KubernetesWo
             (path, role) = next(
                 (path, role)
                 for path, role in roles
-                if any(resource in rule["resources"] and verb in rule["verbs"] for rule in role["rules"])
+                if any(
+                    resource in rule["resources"] and verb in rule["verbs"]
+                    for rule in role["rules"]
+                )
             )
             rules = [rule for rule in role["rules"] if resource not in rule["resources"]]
             world.request("PATCH", path, {"rules": rules})
@@ -125,8 +146,16 @@ def _account(world: KubernetesWorld) -> Iterator[list[tuple[str, dict[str, Any]]
             whole = {"metadata": {"name": name}, "rules": role["rules"]}
             world.request("POST", f"{folder}/{kind}", whole)
             stack.callback(world.request, "DELETE", f"{folder}/{kind}/{name}")
-            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": name}
-            world.request("POST", bindings, {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference})
+            reference = {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": role["kind"],
+                "name": name,
+            }
+            world.request(
+                "POST",
+                bindings,
+                {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference},
+            )
             stack.callback(world.request, "DELETE", f"{bindings}/{name}")
             metadata = {"namespace": OPERATORS} if role["kind"] == "Role" else {}
             world.wait_for_rules(USER, [{"metadata": metadata, "rules": role["rules"]}])
@@ -148,5 +177,8 @@ def _is_found(healthy: Set, fault: Fault) -> None:
     with fault.plant(healthy.scene) as environment:
         code, found = healthy.check(environment)
     assert {one["check"] for one in found} == {fault.check}, (fault.about, found)
-    assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), (fault.about, found)
+    assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), (
+        fault.about,
+        found,
+    )
     assert code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK), fault.about

@@ -34,9 +34,19 @@ class Login:
         self.works, self.path, self._runs = folder / "works", folder / "by-program", folder / "runs"
         status = {"token": program.token, "expirationTimestamp": expires}
         printed = json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": status})
-        script = f"echo >> {self._runs}; [ -e {self.works} ] || {{ echo log in first >&2; exit 3; }}; echo '{printed}'"
-        plugin = {"apiVersion": VERSION, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
-        config = json.loads(write_kubeconfig(self.path, url=program.kubernetes.url, token="unused").read_text())
+        script = (
+            f"echo >> {self._runs}; [ -e {self.works} ] || {{ echo log in first >&2; exit 3; "
+            f"}}; echo '{printed}'"
+        )
+        plugin = {
+            "apiVersion": VERSION,
+            "command": "sh",
+            "args": ["-c", script],
+            "interactiveMode": "Never",
+        }
+        config = json.loads(
+            write_kubeconfig(self.path, url=program.kubernetes.url, token="unused").read_text()
+        )
         config["users"][0]["user"] = {"exec": plugin}
         self.path.write_text(json.dumps(config))
 
@@ -49,7 +59,10 @@ class Login:
 
 
 def statuses(program: Program, registry: Registry, addresses: list[str]) -> list[str | None]:
-    return [registry.status("SHOP", f"{program.owner}:{NAMESPACE}:shop:{address}:8080") for address in addresses]
+    return [
+        registry.status("SHOP", f"{program.owner}:{NAMESPACE}:shop:{address}:8080")
+        for address in addresses
+    ]
 
 
 def test_a_daemon_whose_credentials_fail_at_its_start_tries_again(
@@ -66,7 +79,9 @@ def test_a_daemon_whose_credentials_fail_at_its_start_tries_again(
         assert not program.kubernetes.calls
         assert login.runs() <= 3
         login.works.touch()
-        wait_until(lambda: statuses(program, registry, addresses) == ["UP", "UP"], "nothing was registered")
+        wait_until(
+            lambda: statuses(program, registry, addresses) == ["UP", "UP"], "nothing was registered"
+        )
     said = program.seen[-1]
     assert "log in first" in json.dumps(reports[0])
     assert "ended with exit code 3: log in first" in said

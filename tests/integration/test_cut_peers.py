@@ -1,9 +1,10 @@
-"""Two real peers with faults between them: one is killed during a pass, replication is cut, one is slow, or we are cut
-from one.
+"""Two real peers with faults between them: one is killed during a pass, replication is cut, one is
+slow, or we are cut from one.
 
-Two programs run at the same time, one with batches and one without, except where the cut is during a pass. Each time a
-watch reads both peers without pause, by uncached reads. None of our UP instances may be gone from both. Instances of
-another owner, renewed at the second peer, must stay as they are.
+Two programs run at the same time, one with batches and one without, except where the cut is during
+a pass. Each time a watch reads both peers without pause, by uncached reads. None of our UP
+instances may be gone from both. Instances of another owner, renewed at the second peer, must stay
+as they are.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ def scene(
     modes: tuple[str, ...],
     lease: int,
 ) -> Iterator[Scene]:
-    """All connections work, and both peers have our instances and those of others. The owner names are the test's
-    own."""
+    """All connections work, and both peers have our instances and those of others. The owner names
+    are the test's own."""
     config = write_kubeconfig(
         tmp_path / "kubeconfig",
         url=kubernetes_servers.url,
@@ -78,7 +79,10 @@ def scene(
         ca_file=kubernetes_servers.ca_file,
     )
     with ExitStack() as opened:
-        ways = [toxiproxy.proxy(f"{server.host}:{server.port}") for server in (peers.first, peers.second)]
+        ways = [
+            toxiproxy.proxy(f"{server.host}:{server.port}")
+            for server in (peers.first, peers.second)
+        ]
         for way in ways:
             opened.callback(toxiproxy.remove, way)
         urls = [f"http://{way.address}/eureka" for way in ways]
@@ -98,8 +102,12 @@ def scene(
             us_to_second=ways[1],
             programs=programs,
             cluster=kubernetes_world,
-            watch=opened.enter_context(Watch(peers.first, peers.second, round_seconds=WATCH_SECONDS)),
-            strangers=opened.enter_context(Strangers(peers.second, count=5, every=1, duration=LEASE)),
+            watch=opened.enter_context(
+                Watch(peers.first, peers.second, round_seconds=WATCH_SECONDS)
+            ),
+            strangers=opened.enter_context(
+                Strangers(peers.second, count=5, every=1, duration=LEASE)
+            ),
         )
         found.begin()
         yield found
@@ -111,8 +119,8 @@ def scene(
 
 @pytest.mark.parametrize("modes", [("off",), ("on",)], ids=lambda modes: f"batch-{modes[0]}")
 def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_path: Path) -> None:
-    """The peer answers the list and some renewals of a pass, or the probe for batches, and nothing more. The pass ends
-    well with the other peer."""
+    """The peer answers the list and some renewals of a pass, or the probe for batches, and nothing
+    more. The pass ends well with the other peer."""
     (ours,) = scene.programs
     killer = KillerOf(scene.peers.first, spare=5 if ours.batch == "off" else 1)
     with (
@@ -133,7 +141,9 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
             scene.run()
             return scene.peers.first.pid is None
 
-        wait_until(was_killed, "no pass writes to the first peer")  # a busy peer answers late and is left alone
+        wait_until(
+            was_killed, "no pass writes to the first peer"
+        )  # a busy peer answers late and is left alone
         assert to_first.methods()["GET"] >= 1, "the pass had its list from it"
         assert killer.spared == killer.spare, "and what came before the kill"
         assert scene.stand_on(scene.peers.second, ours) == len(scene.desired)
@@ -148,8 +158,8 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
 
 
 def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
-    """Instances that only the first peer renews expire on the second, unless batches reach it. When replication works
-    again, both have all instances, and the changes made meanwhile."""
+    """Instances that only the first peer renews expire on the second, unless batches reach it. When
+    replication works again, both have all instances, and the changes made meanwhile."""
     single, batched = scene.programs
     scene.peers.to_first.drop()
     scene.peers.to_second.drop()
@@ -171,9 +181,14 @@ def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
 
 @pytest.mark.parametrize("lagging", ["first", "second"])
 def test_a_peer_answers_late(scene: Scene, lagging: str) -> None:
-    """It answers us late, and the other peer later than that one waits. This lasts for two leases."""
+    """It answers us late, and the other peer later than that one waits. This lasts for two
+    leases."""
     first = lagging == "first"
-    for way in (scene.us_to_first, scene.peers.to_first) if first else (scene.us_to_second, scene.peers.to_second):
+    for way in (
+        (scene.us_to_first, scene.peers.to_first)
+        if first
+        else (scene.us_to_second, scene.peers.to_second)
+    ):
         way.lag(0.4)
     scene.run_for(LEASE)
     scene.replace_one()
@@ -200,7 +215,8 @@ def test_the_program_is_cut_from_one_peer(scene: Scene, cut: str) -> None:
 
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
-    """An instance that is cancelled meanwhile stays there. It is cancelled when the connection works again."""
+    """An instance that is cancelled meanwhile stays there. It is cancelled when the connection
+    works again."""
     ways = (scene.us_to_second, scene.peers.to_second, scene.peers.to_first)
     for way in ways:
         way.drop()
@@ -208,7 +224,9 @@ def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
     scene.replace_one()
     scene.run(2)
     ghosts = [ours.key(address) for ours in scene.programs for address in scene.gone]
-    assert [Registry(url=scene.peers.second.url).status(*key) for key in ghosts] == ["UP"] * len(ghosts)
+    assert [Registry(url=scene.peers.second.url).status(*key) for key in ghosts] == ["UP"] * len(
+        ghosts
+    )
     for way in ways:
         way.if_gone()
     scene.healed()
@@ -241,8 +259,8 @@ class KillerOf:
 
 
 def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
-    """An instance on one peer is not lost. Cancelled on both it is, and the watch names it. A new registration is
-    noticed."""
+    """An instance on one peer is not lost. Cancelled on both it is, and the watch names it. A new
+    registration is noticed."""
     with (
         Watch(peers.second, peers.first) as watch,
         Strangers(peers.second, count=2, every=60, duration=60, owner="seen") as strangers,
@@ -250,11 +268,16 @@ def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
         kept, gone = strangers.keys
         watch.expect([kept, gone])
         first = Registry(url=peers.first.url)
-        wait_until(lambda: all(first.status(*key) for key in strangers.keys), "the first peer was not told")
+        wait_until(
+            lambda: all(first.status(*key) for key in strangers.keys), "the first peer was not told"
+        )
         a_round(watch)
         watch.check()
         strangers.register(kept)
-        wait_until(lambda: watch.registered_again(kept) == 1, "it was not noticed that one registered again")
+        wait_until(
+            lambda: watch.registered_again(kept) == 1,
+            "it was not noticed that one registered again",
+        )
         assert watch.registered_again(gone) == 0
         delete(peers.first, gone, replicated=True)
         a_round(watch)
@@ -275,7 +298,10 @@ def a_round(watch: Watch) -> None:
 
 
 def delete(server: EurekaServer, key: Key, *, replicated: bool = False) -> None:
-    """Cancel an instance. `replicated` makes it look as if the other peer sent it, so that it is not sent on."""
+    """Cancel an instance. `replicated` makes it look as if the other peer sent it, so that it is
+    not sent on."""
     headers = {"x-netflix-discovery-replication": "true"} if replicated else {}
     with server.session() as session:
-        session.delete(f"{server.url}/apps/{key.app}/{key.id}", headers=headers, timeout=30).raise_for_status()
+        session.delete(
+            f"{server.url}/apps/{key.app}/{key.id}", headers=headers, timeout=30
+        ).raise_for_status()

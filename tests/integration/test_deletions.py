@@ -1,5 +1,5 @@
-"""Deletions on real servers: of a namespace, of an abandoned syncer, of one that is created again, and of one with a
-successor."""
+"""Deletions on real servers: of a namespace, of an abandoned syncer, of one that is created again,
+and of one with a successor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from tests.integration.hand_made import events_of, make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import (
+    events_of,
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    syncers_of,
+)
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
@@ -54,8 +61,8 @@ def exists(world: KubernetesWorld, path: str) -> bool:
 
 @contextmanager
 def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> Iterator[list[str]]:
-    """Reads uncached without pause, and expects an UP instance of each group at every moment. Gives the gaps that it
-    saw."""
+    """Reads uncached without pause, and expects an UP instance of each group at every moment. Gives
+    the gaps that it saw."""
     gaps: list[str] = []
     stop = threading.Event()
     rounds = 0
@@ -82,8 +89,9 @@ def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> 
 def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_along(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Its pods terminate first (since 1.33 nothing else ends before), then Services, slices and the syncer. Events are
-    refused there, which fails no pass. At the end neither the namespace nor an instance is left."""
+    """Its pods terminate first (since 1.33 nothing else ends before), then Services, slices and the
+    syncer. Events are refused there, which fails no pass. At the end neither the namespace nor an
+    instance is left."""
     world, name = kubernetes_world, "cleaner-going"
     make_namespace(world, name)
     if not exists(world, "/api/v1/nodes/cleaner-node"):
@@ -91,7 +99,12 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
     world.create_service(name, "cart", ports={"http": 8080})
     for number, address in enumerate(ADDRESSES):
         world.create_pod(
-            name, f"cart-{number}", labels={"app": "cart"}, node="cleaner-node", ips=[address], ports={"http": 8080}
+            name,
+            f"cart-{number}",
+            labels={"app": "cart"},
+            node="cleaner-node",
+            ips=[address],
+            ports={"http": 8080},
         )
     world.wait_for_slices(name, "cart", dict.fromkeys(ADDRESSES, "Ready"))
     make_syncer(world, name, "cart", "cart")
@@ -117,8 +130,8 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
 def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
     program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The condition and an event say what it waits for. After that another event says how long the instances live,
-    which stay."""
+    """The condition and an event say what it waits for. After that another event says how long the
+    instances live, which stay."""
     world = kubernetes_world
     make_syncer(world, NAMESPACE, "cart", "cart")
     program.good()
@@ -130,20 +143,27 @@ def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
         synced = next(c for c in status["conditions"] if c["type"] == "Synced")
         assert (synced["status"], synced["reason"]) == ("False", "Deleting")
         assert "Eureka could not be read" in synced["message"]
-    assert any("Eureka could not be read" in message for message in events_of(world, NAMESPACE, "Deleting"))
+    assert any(
+        "Eureka could not be read" in message for message in events_of(world, NAMESPACE, "Deleting")
+    )
 
-    world.request("PATCH", f"{SYNCERS}/cart", {"metadata": {"annotations": {"eurekube.io/abandon": "true"}}})
+    world.request(
+        "PATCH", f"{SYNCERS}/cart", {"metadata": {"annotations": {"eurekube.io/abandon": "true"}}}
+    )
     assert program.run(*away).returncode == 20
     assert not exists(world, f"{SYNCERS}/cart")
     assert states(registry, program) == ["UP", "UP"]
-    assert any("expires 10 minutes after" in message for message in events_of(world, NAMESPACE, "Abandoned"))
+    assert any(
+        "expires 10 minutes after" in message
+        for message in events_of(world, NAMESPACE, "Abandoned")
+    )
 
 
 def test_a_syncer_that_is_created_again_keeps_its_instances(
     program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """It is deleted by force and created again between two passes. It has another UID and a finalizer of its own, and
-    Eureka gets only renewals."""
+    """It is deleted by force and created again between two passes. It has another UID and a
+    finalizer of its own, and Eureka gets only renewals."""
     world = kubernetes_world
     first = make_syncer(world, NAMESPACE, "cart", "cart")
     program.good()
@@ -166,12 +186,16 @@ def test_a_syncer_that_is_created_again_keeps_its_instances(
 def test_a_successor_takes_over_without_a_gap(
     app: str, program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The successor has the same ids or others. Uncached reads without pause find each pod UP all the time. The old
-    syncer keeps a finalizer of others."""
+    """The successor has the same ids or others. Uncached reads without pause find each pod UP all
+    the time. The old syncer keeps a finalizer of others."""
     world = kubernetes_world
     make_syncer(world, NAMESPACE, "old", "cart")
     program.good()
-    world.request("PATCH", f"{SYNCERS}/old", {"metadata": {"finalizers": ["eurekube.io/cleanup", "example.com/keeps"]}})
+    world.request(
+        "PATCH",
+        f"{SYNCERS}/old",
+        {"metadata": {"finalizers": ["eurekube.io/cleanup", "example.com/keeps"]}},
+    )
     groups = [
         list(dict.fromkeys([("CART", old), (app.upper(), new)]))
         for old, new in zip(ids(program), ids(program, app), strict=True)
@@ -181,7 +205,10 @@ def test_a_successor_takes_over_without_a_gap(
         make_syncer(world, NAMESPACE, "new", "cart", appName=app)
         world.request("DELETE", f"{SYNCERS}/old")
         program.run_until(
-            lambda: world.request("GET", f"{SYNCERS}/old")["metadata"]["finalizers"] == ["example.com/keeps"]
+            lambda: (
+                world.request("GET", f"{SYNCERS}/old")["metadata"]["finalizers"]
+                == ["example.com/keeps"]
+            )
         )
         program.good()
     assert gaps == []
@@ -195,10 +222,14 @@ def test_a_successor_takes_over_without_a_gap(
 @pytest.mark.parametrize("eureka", ["eureka_stock"], indirect=True)
 @pytest.mark.parametrize("content", ["stays", "goes"])
 def test_register_and_delete_within_the_servers_cache_leaves_nothing_behind(
-    content: str, program: Program, registry: Registry, cart: None, kubernetes_world: KubernetesWorld
+    content: str,
+    program: Program,
+    registry: Registry,
+    cart: None,
+    kubernetes_world: KubernetesWorld,
 ) -> None:
-    """The default server's list is up to 30 s old, and does not show the registration. The Service may be deleted
-    too."""
+    """The default server's list is up to 30 s old, and does not show the registration. The Service
+    may be deleted too."""
     world = kubernetes_world
     assert registry.listed(program.owner) == {}  # fills the cache
     make_syncer(world, NAMESPACE, "cart", "cart")

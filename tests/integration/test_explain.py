@@ -1,4 +1,5 @@
-"""`explain` and `status` on real servers. A developer asks, with rights in one namespace and no login for Eureka."""
+"""`explain` and `status` on real servers. A developer asks, with rights in one namespace and no
+login for Eureka."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ class Set:
         return subprocess.run(
             [Path(sys.executable).with_name("eurekube-sync"), *arguments],
             env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+                **{
+                    name: value
+                    for name, value in os.environ.items()
+                    if not name.startswith("EUREKUBE_SYNC_")
+                },
                 **({} if as_developer else operators),
                 "EUREKUBE_SYNC_DEBUG": "1",
                 "KUBECONFIG": str(kubeconfig),
@@ -68,7 +73,10 @@ class Set:
 
 @pytest.fixture(params=SITUATIONS, ids=str)
 def found(
-    request: pytest.FixtureRequest, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+    request: pytest.FixtureRequest,
+    program: Program,
+    registry: Registry,
+    kubernetes_world: KubernetesWorld,
 ) -> Iterator[Set]:
     """Each situation in a namespace of its own, where a developer has a ServiceAccount."""
     situation: Situation = request.param
@@ -78,7 +86,11 @@ def found(
         with contextlib.suppress(requests.HTTPError):
             world.create_node(node)
 
-    ids = [f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080" for app in ("orders", "bills") for n in (1, 2)]
+    ids = [
+        f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080"
+        for app in ("orders", "bills")
+        for n in (1, 2)
+    ]
 
     def follow() -> None:
         """Wait until the list has what was just written to Eureka."""
@@ -90,13 +102,24 @@ def found(
         ended = program.run("--drain-annotations=all")
         assert ended.returncode in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.stdout + ended.stderr
 
-    scene = Scene(world=world, eureka_url=registry.url, namespace=namespace, run=run, owner=program.owner)
+    scene = Scene(
+        world=world, eureka_url=registry.url, namespace=namespace, run=run, owner=program.owner
+    )
     try:
         situation.set_up(scene)
         follow()
-        yield Set(situation=situation, namespace=namespace, program=program, token=_developer(world, namespace))
+        yield Set(
+            situation=situation,
+            namespace=namespace,
+            program=program,
+            token=_developer(world, namespace),
+        )
     finally:
-        world.request("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"eurekube.io/drain": None}}})
+        world.request(
+            "PATCH",
+            f"/api/v1/nodes/{NODE}",
+            {"metadata": {"annotations": {"eurekube.io/drain": None}}},
+        )
         requests.delete(f"{registry.url}/apps/ORDERS/{SELF_REGISTERED}", timeout=30)
         requests.delete(f"{registry.url}/apps/ORDERS/{scene.id_of()}/status", timeout=30)
         for pod in world.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
@@ -107,7 +130,10 @@ def found(
 def _developer(world: KubernetesWorld, namespace: str) -> str:
     """The token of an account that may read only this namespace."""
     world.create_service_account(namespace, "developer")
-    role: dict[str, Any] = {"metadata": {"name": "developer", "namespace": namespace}, "rules": _RULES}
+    role: dict[str, Any] = {
+        "metadata": {"name": "developer", "namespace": namespace},
+        "rules": _RULES,
+    }
     world.request("POST", f"{_RBAC}/{namespace}/roles", role)
     subject = {"kind": "ServiceAccount", "name": "developer", "namespace": namespace}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "developer"}
@@ -123,7 +149,9 @@ def test_both_commands_name_the_true_cause(found: Set) -> None:
     what = situation.what.format(namespace)
 
     explained = found.command("explain", what, "-n", namespace, as_developer=True)
-    assert explained.returncode == situation.code_without_eureka, explained.stdout + explained.stderr
+    assert explained.returncode == situation.code_without_eureka, (
+        explained.stdout + explained.stderr
+    )
     found.says(explained.stdout, situation.without_eureka or situation.explains)
     assert "Eureka holds no instance" not in explained.stdout
     shown = found.command("status", "-n", namespace, "-a", as_developer=True)

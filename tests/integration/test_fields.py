@@ -1,5 +1,5 @@
-"""The table of fields with a real API server, the real controllers of slices and Endpoints, and a real Eureka.
-`tests/cases/fields.yaml` is the table."""
+"""The table of fields with a real API server, the real controllers of slices and Endpoints, and a
+real Eureka. `tests/cases/fields.yaml` is the table."""
 
 from __future__ import annotations
 
@@ -38,20 +38,26 @@ def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> str:
+def kubeconfig(
+    kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """The administrator's kubeconfig."""
     path = tmp_path_factory.mktemp("fields") / "kubeconfig"
     servers = kubernetes_servers
-    write_kubeconfig(path, url=servers.url, token=servers.admin_token, ca_file=Path(servers.ca_file))
+    write_kubeconfig(
+        path, url=servers.url, token=servers.admin_token, ca_file=Path(servers.ca_file)
+    )
     return str(path)
 
 
-@pytest.mark.parametrize(("number", "row"), list(enumerate(ROWS)), ids=lambda value: getattr(value, "title", ""))
+@pytest.mark.parametrize(
+    ("number", "row"), list(enumerate(ROWS)), ids=lambda value: getattr(value, "title", "")
+)
 def test_a_field_does_what_its_row_says(
     number: int, row: Row, installed: KubernetesWorld, kubeconfig: str, eureka_fast: EurekaServer
 ) -> None:
-    """The row has objects and the resulting instances, once the controllers are done. Eureka returns each instance as
-    it was sent."""
+    """The row has objects and the resulting instances, once the controllers are done. Eureka
+    returns each instance as it was sent."""
     namespace = f"fields-{number}"
     clock = SystemClock()
 
@@ -62,7 +68,9 @@ def test_a_field_does_what_its_row_says(
     try:
         create(row, send, namespace)
         connection = ClientConnection(ConnectionSettings(kubeconfig=kubeconfig), {})
-        cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1), endpoints_source=row.source)
+        cluster = KubernetesCluster(
+            connection, clock=clock, random=random.Random(1), endpoints_source=row.source
+        )
         deadline = time.monotonic() + SECONDS
         while faults := differences_from(row, desired := look(cluster, namespace, row), namespace):
             assert time.monotonic() < deadline, faults

@@ -1,4 +1,5 @@
-"""A tenant's token on the real API server: there is no way to a name that the Namespace does not grant."""
+"""A tenant's token on the real API server: there is no way to a name that the Namespace does not
+grant."""
 
 from __future__ import annotations
 
@@ -95,7 +96,9 @@ def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
     def in_force() -> bool:
         try:
-            kubernetes_world.request("POST", f"{syncers_of(NS)}?dryRun=All", syncer("probe", appName="probe"))
+            kubernetes_world.request(
+                "POST", f"{syncers_of(NS)}?dryRun=All", syncer("probe", appName="probe")
+            )
         except requests.HTTPError:
             return True
         return False
@@ -103,7 +106,9 @@ def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
     wait_until(in_force, "the policy refuses nothing")
     yield
     for document in found:
-        kubernetes_world.request("DELETE", f"{PATHS[document['kind']]}/{document['metadata']['name']}")
+        kubernetes_world.request(
+            "DELETE", f"{PATHS[document['kind']]}/{document['metadata']['name']}"
+        )
     wait_until(lambda: not in_force(), "the policy still refuses")
 
 
@@ -166,19 +171,34 @@ ROADS: dict[str, tuple[Any, dict[str, Any]]] = {
     "address of a node in a slice": (nodes_address, {}),
     "address of a node": (None, {"mode": "service", "port": 443, "service": {"hostname": NODE}}),
     "address of the cloud": (None, {"mode": "service", "port": 80, "service": {"hostname": CLOUD}}),
-    "suspended": (external_ip, {"mode": "service", "service": {"address": "ExternalIP"}, "suspend": True}),
+    "suspended": (
+        external_ip,
+        {"mode": "service", "service": {"address": "ExternalIP"}, "suspend": True},
+    ),
     "another namespace": (None, {"selector": {"app": "payment", "namespace": BANK}}),
 }
 """The tenant's syncer is older than the victim's in each."""
-AT_ADMISSION = ("app", "app in capitals", "VIP", "one VIP of two", "secure VIP", "host name", "suffix")
+AT_ADMISSION = (
+    "app",
+    "app in capitals",
+    "VIP",
+    "one VIP of two",
+    "secure VIP",
+    "host name",
+    "suffix",
+)
 
 
 @pytest.mark.parametrize("road", ROADS)
 def test_a_tenant_cannot_register_what_is_not_granted(
-    road: str, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+    road: str,
+    tenant: KubernetesWorld,
+    program: Program,
+    registry: Registry,
+    kubernetes_world: KubernetesWorld,
 ) -> None:
-    """The victim's instance stays UP, and nothing of the tenant is registered. The condition of the tenant's syncer
-    says why."""
+    """The victim's instance stays UP, and nothing of the tenant is registered. The condition of the
+    tenant's syncer says why."""
     prepare, spec = ROADS[road]
     if prepare:
         prepare(tenant)
@@ -188,7 +208,9 @@ def test_a_tenant_cannot_register_what_is_not_granted(
     for _ in range(2):
         program.run("--require-app-grant")
         assert registry.status("PAYMENT", f"{program.owner}:{BANK}:payment:{VICTIM}:8080") == "UP"
-    listed = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30).json()
+    listed = requests.get(
+        f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30
+    ).json()
     found = [one for app in listed["applications"]["application"] for one in app["instance"]]
     assert [one["instanceId"] for one in found if f":{NS}:" in one["instanceId"]] == []
     status = tenant.request("GET", f"{syncers_of(NS)}/rating")["status"]
@@ -199,11 +221,21 @@ def test_a_tenant_cannot_register_what_is_not_granted(
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
-    suspend: bool, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+    suspend: bool,
+    tenant: KubernetesWorld,
+    program: Program,
+    registry: Registry,
+    kubernetes_world: KubernetesWorld,
 ) -> None:
-    """The slice of an older syncer says that a pod of its own namespace has the victim's address. It is registered
-    under the granted name at most. The victim's pod is registered too, and stays when its Service is gone."""
-    pod = {"kind": "Pod", "namespace": NS, "name": "forged", "uid": "6f9b3f0e-0000-4000-8000-000000000000"}
+    """The slice of an older syncer says that a pod of its own namespace has the victim's address.
+    It is registered under the granted name at most. The victim's pod is registered too, and stays
+    when its Service is gone."""
+    pod = {
+        "kind": "Pod",
+        "namespace": NS,
+        "name": "forged",
+        "uid": "6f9b3f0e-0000-4000-8000-000000000000",
+    }
     ends = [{"addresses": [VICTIM], "conditions": {"ready": True}, "targetRef": pod}]
     tenant.request("PATCH", f"{slices_of(NS)}/rating-1", {"endpoints": ends})
     tenant.request("POST", syncers_of(NS), syncer("rating", suspend=suspend))
@@ -217,7 +249,9 @@ def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
     for _ in range(2):
         program.run("--require-app-grant")
         assert registry.status("PAYMENT", victim) == "UP"
-    listed = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30).json()
+    listed = requests.get(
+        f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30
+    ).json()
     found = [one for app in listed["applications"]["application"] for one in app["instance"]]
     assert {one["app"] for one in found if f":{NS}:" in one["instanceId"]} <= {"RATING"}
 
@@ -225,8 +259,8 @@ def test_a_forged_slice_takes_no_other_app_and_removes_no_instance(
 def test_granted_names_are_served(
     tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """A tenant cannot grant itself more. An instance whose grant is removed later stays registered, and an event says
-    so."""
+    """A tenant cannot grant itself more. An instance whose grant is removed later stays registered,
+    and an event says so."""
     with pytest.raises(requests.HTTPError, match="403"):
         grant(tenant, NS, "*", "*")
     tenant.request("POST", syncers_of(NS), syncer("rating"))
@@ -235,21 +269,27 @@ def test_granted_names_are_served(
     grant(kubernetes_world, NS, "rating", None)
     program.run("--require-app-grant")
     assert registry.status("RATING", f"{program.owner}:{NS}:rating:10.24.0.1:8080") == "UP"
-    assert any("is not granted to namespace" in said for said in events_of(kubernetes_world, NS, "NotGranted"))
+    assert any(
+        "is not granted to namespace" in said
+        for said in events_of(kubernetes_world, NS, "NotGranted")
+    )
 
 
 def test_the_policy_refuses_at_admission(
     tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
 ) -> None:
-    """It refuses what the spec alone shows, in words that name the annotation. It accepts what is granted. It also
-    accepts any change of an older syncer that leaves the spec as it is."""
+    """It refuses what the spec alone shows, in words that name the annotation. It accepts what is
+    granted. It also accepts any change of an older syncer that leaves the spec as it is."""
     grant(kubernetes_world, NS, "rating", None)
     for road in AT_ADMISSION:
         _, spec = ROADS[road]
         with pytest.raises(requests.HTTPError) as refused:
             tenant.request("POST", syncers_of(NS), syncer("rating", **spec))
         assert refused.value.response is not None, road
-        assert "by the annotation" in refused.value.response.text or "to the annotation" in refused.value.response.text
+        assert (
+            "by the annotation" in refused.value.response.text
+            or "to the annotation" in refused.value.response.text
+        )
     tenant.request("POST", syncers_of(NS), syncer("rating", vipAddress="rating", appName="Rating"))
     path = f"{syncers_of(NS)}/rating"
     with pytest.raises(requests.HTTPError):
@@ -263,10 +303,14 @@ def test_the_policy_refuses_at_admission(
 
 NETWORK = ("10.1.0.0/16", "10.1.2.3")
 GRANTED_HOSTS = {
-    "*": "169.254.169.254 127.0.0.1 0.0.0.7 224.0.0.1 239.1.2.3 255.255.255.255 240.0.0.1 198.51.100.7 localhost "
-    "a.localhost localhost6 localhost.localdomain ip6-loopback a-localhost localhosts 127.1 2130706433 0 0177.0.0.1 "
-    "0x7f.1 a.0x7f000001 0x 169.254.43518 256.1.1.1 a.1 127.0.0.1.example.com 169.254.example.com 1.2.3.4.5 1a x0",
-    "169.254.*,127.0.0.1,0x7f.1,localhost,*.1": "169.254.169.254 127.0.0.1 0x7f.1 localhost a.1 10.0.0.1",
+    "*": "169.254.169.254 127.0.0.1 0.0.0.7 224.0.0.1 239.1.2.3 255.255.255.255 240.0.0.1 "
+    "198.51.100.7 localhost "
+    "a.localhost localhost6 localhost.localdomain ip6-loopback a-localhost localhosts 127.1 "
+    "2130706433 0 0177.0.0.1 "
+    "0x7f.1 a.0x7f000001 0x 169.254.43518 256.1.1.1 a.1 127.0.0.1.example.com 169.254.example.com "
+    "1.2.3.4.5 1a x0",
+    "169.254.*,127.0.0.1,0x7f.1,localhost,*.1": "169.254.169.254 127.0.0.1 0x7f.1 localhost a.1 "
+    "10.0.0.1",
     "10.1.*": "10.1.2.3 10.1.evil.com 10.10.2.3 10.1.2 10.1.2.300",
     "10.1.2.3": "10.1.2.3 10.1.2.30 10.1.2.3.evil.com",
     "*.*.*.*": "10.1.2.3 a.b.c.evil",
@@ -277,25 +321,33 @@ GRANTED_HOSTS = {
     NETWORK[0]: "10.1.2.3 10.2.0.1 169.254.169.254",
 }
 """Grants of a Namespace, and the value that a tenant then writes into `service.hostname`."""
-NO_HOST_NAMES = "::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1%eth0 [::1] 169.254.169.254. LOCALHOST"
+NO_HOST_NAMES = (
+    "::1 ::ffff:169.254.169.254 fd00:ec2::254 fe80::1%eth0 [::1] 169.254.169.254. LOCALHOST"
+)
 """Values that the CRD accepts from nobody."""
 
 
 def test_the_policy_is_never_laxer_than_the_program(
     tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
 ) -> None:
-    """Both judge each host in the same way. The exception is a host that only a network grants, because the policy
-    cannot calculate with networks."""
+    """Both judge each host in the same way. The exception is a host that only a network grants,
+    because the policy cannot calculate with networks."""
     differ = []
     for number, (granted, hosts) in enumerate(GRANTED_HOSTS.items()):
         probe = f"probe-{number}.example.org"
         grant(kubernetes_world, NS, "rating", f"{granted},{probe}")
         wait_until(partial(taken, tenant, probe), "the policy does not see what is granted")
-        differ += [(granted, host) for host in hosts.split() if taken(tenant, host) is not served(granted, host)]
+        differ += [
+            (granted, host)
+            for host in hosts.split()
+            if taken(tenant, host) is not served(granted, host)
+        ]
     assert differ == [NETWORK]
     assert served(*NETWORK)
     for host in NO_HOST_NAMES.split():
-        with pytest.raises(requests.HTTPError, match=r"spec[.]service[.]hostname in body should match"):
+        with pytest.raises(
+            requests.HTTPError, match=r"spec[.]service[.]hostname in body should match"
+        ):
             taken(tenant, host)
 
 
@@ -305,7 +357,10 @@ def taken(tenant: KubernetesWorld, host: str) -> bool:
     try:
         tenant.request("POST", f"{syncers_of(NS)}?dryRun=All", syncer("asked", **spec))
     except requests.HTTPError as error:
-        if error.response is None or "ValidatingAdmissionPolicy 'eurekube-sync'" not in error.response.text:
+        if (
+            error.response is None
+            or "ValidatingAdmissionPolicy 'eurekube-sync'" not in error.response.text
+        ):
             raise
         return False
     return True
@@ -314,7 +369,9 @@ def taken(tenant: KubernetesWorld, host: str) -> bool:
 def served(granted: str, host: str) -> bool:
     """Whether the program registers it."""
     spec: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": host}}
-    desired = claim_all(view([made_syncer(**spec)], [service()], [piece(endpoint(1))]), NAMING, Scope())
+    desired = claim_all(
+        view([made_syncer(**spec)], [service()], [piece(endpoint(1))]), NAMING, Scope()
+    )
     claim = desired.claims[REF]
     assert isinstance(claim, Serving)
     return refusal(claim, {ALLOWED_APPS: "rating", ALLOWED_HOSTS: granted}) is None

@@ -22,7 +22,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 LEASE = 25
-"""In seconds. Twice as long after a renewal, so a busy machine has 20 s more than the 30 s between two."""
+"""In seconds. Twice as long after a renewal, so a busy machine has 20 s more than the 30 s between
+two."""
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def registry(eureka: EurekaServer) -> Registry:
 
 @pytest.fixture
 def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
-    """Two instances with short leases. The `run` that registered them is gone, and so is its cluster."""
+    """Two instances with short leases. The `run` that registered them is gone, and so is its
+    cluster."""
     with rating(tmp_path) as found:
         found.eureka_url = eureka.url
         done = found.run()
@@ -48,16 +50,20 @@ def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterato
 
 
 def shorten(registry: Registry, id_: str) -> None:
-    """Register the same instance with a short lease, so that it could expire during this test. `run` gives longer
-    ones."""
+    """Register the same instance with a short lease, so that it could expire during this test.
+    `run` gives longer ones."""
     found = registry.instance("RATING", id_)
     assert found is not None
     body = {**found, "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": LEASE}}
     del body["lastDirtyTimestamp"]
-    requests.post(f"{registry.url}/apps/RATING", json={"instance": body}, timeout=30).raise_for_status()
+    requests.post(
+        f"{registry.url}/apps/RATING", json={"instance": body}, timeout=30
+    ).raise_for_status()
 
 
-def register(registry: Registry, app: str, id_: str, *, duration: int, owner: str) -> dict[str, Any]:
+def register(
+    registry: Registry, app: str, id_: str, *, duration: int, owner: str
+) -> dict[str, Any]:
     """Register an instance of another owner with its own lease; returns it as Eureka has it."""
     body = {
         "instanceId": id_,
@@ -68,18 +74,27 @@ def register(registry: Registry, app: str, id_: str, *, duration: int, owner: st
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
         "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": duration},
-        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
-        "metadata": {"eurekube.owner": owner, "eurekube.cluster": "elsewhere", "eurekube.syncer": "a/b"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+            "name": "MyOwn",
+        },
+        "metadata": {
+            "eurekube.owner": owner,
+            "eurekube.cluster": "elsewhere",
+            "eurekube.syncer": "a/b",
+        },
     }
-    requests.post(f"{registry.url}/apps/{app}", json={"instance": body}, timeout=30).raise_for_status()
+    requests.post(
+        f"{registry.url}/apps/{app}", json={"instance": body}, timeout=30
+    ).raise_for_status()
     found = registry.instance(app, id_)
     assert found is not None
     return found
 
 
 def renewed_until_it_does(process: subprocess.Popen[str], registry: Registry) -> None:
-    """Renew the leases until a keepalive reports its first pass. A process starts slowly on a busy machine, and nobody
-    can renew an expired lease."""
+    """Renew the leases until a keepalive reports its first pass. A process starts slowly on a busy
+    machine, and nobody can renew an expired lease."""
     assert process.stdout is not None
     told = [process.stdout]
 
@@ -92,8 +107,8 @@ def renewed_until_it_does(process: subprocess.Popen[str], registry: Registry) ->
 
 
 def test_leases_outlive_cluster_and_operator(program: Program, registry: Registry) -> None:
-    """Ours stay UP for longer than even a renewed lease lasts. One instance of others has expired, and another was
-    never renewed."""
+    """Ours stay UP for longer than even a renewed lease lasts. One instance of others has expired,
+    and another was never renewed."""
     kubeconfig = str(program.folder / "changed-kubeconfig")
     process = program.start("keepalive", "--daemon", "--interval", "1s", KUBECONFIG=kubeconfig)
     renewed_until_it_does(process, registry)
@@ -107,6 +122,8 @@ def test_leases_outlive_cluster_and_operator(program: Program, registry: Registr
     process.send_signal(signal.SIGTERM)
     ended = program.end(process)
     assert ended.code == 0, ended.out + ended.err
-    wait_until(lambda: registry.status("BILLING", "other:billing:2") is None, "this server evicts nobody")
+    wait_until(
+        lambda: registry.status("BILLING", "other:billing:2") is None, "this server evicts nobody"
+    )
     assert registry.instance("BILLING", "other:billing:1") == stranger
     wait_until(lambda: registry.status("RATING", IDS[0]) is None, "ours outlive keepalive")

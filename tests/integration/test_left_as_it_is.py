@@ -1,5 +1,5 @@
-"""`policy` and `suspend` on real servers: which instances stay after their syncer and for how long, and what a
-suspension changes."""
+"""`policy` and `suspend` on real servers: which instances stay after their syncer and for how long,
+and what a suspension changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import pytest
 import requests
 
 from tests.integration.program import Program, Registry
-from tests.integration.test_safety import NAMESPACE, SYNCERS, give_endpoints, set_endpoints, shop, up_ids
+from tests.integration.test_safety import (
+    NAMESPACE,
+    SYNCERS,
+    give_endpoints,
+    set_endpoints,
+    shop,
+    up_ids,
+)
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
@@ -42,7 +49,8 @@ def is_gone(world: KubernetesWorld) -> bool:
 def test_a_policy_holds_past_its_deleted_syncer(
     policy: str, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """The finalizer is removed without a cancel. The instances are DOWN, marked, and not renewed."""
+    """The finalizer is removed without a cancel. The instances are DOWN, marked, and not
+    renewed."""
     world = kubernetes_world
     ids = ids_of(program, give_endpoints(world, COUNT))
     create(world, policy=policy)
@@ -69,8 +77,8 @@ def test_a_policy_holds_past_its_deleted_syncer(
 def test_a_suspended_syncer_changes_nothing(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Other endpoints change nothing. A new process registers nothing that Eureka lost, and the end of the suspension
-    does. A deletion takes place."""
+    """Other endpoints change nothing. A new process registers nothing that Eureka lost, and the end
+    of the suspension does. A deletion takes place."""
     world = kubernetes_world
     addresses = give_endpoints(world, COUNT)
     create(world)

@@ -1,5 +1,5 @@
-"""Links of a real Eureka lead to the app: those of its dashboard, and those that Spring Boot Admin makes from an
-instance."""
+"""Links of a real Eureka lead to the app: those of its dashboard, and those that Spring Boot Admin
+makes from an instance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ NAMESPACE = "links"
 
 def answering(name: str) -> LoopbackServer:
     """A server that answers with its name and the path."""
-    return LoopbackServer(lambda request: Response(status=200, body=f"{name} {request.path}".encode()))
+    return LoopbackServer(
+        lambda request: Response(status=200, body=f"{name} {request.path}".encode())
+    )
 
 
 @pytest.fixture
@@ -59,7 +61,8 @@ def test_every_link_leads_to_the_app(
 
         assert said(instance["homePageUrl"]) == "app /shop"
         assert said(instance["healthCheckUrl"]) == "actuator /actuator/health"
-        # Its DefaultServiceInstanceConverter does this with the host name and the metadata `management.port`.
+        # Its DefaultServiceInstanceConverter does this with the host name and the metadata
+        # `management.port`.
         admin = f"http://{instance['hostName']}:{instance['metadata']['management.port']}/actuator"
         assert said(f"{admin}/loggers") == "actuator /actuator/loggers"
 

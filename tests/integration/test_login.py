@@ -1,4 +1,5 @@
-"""The program between real servers. Eureka asks for a login, over TLS, with a certificate of a private authority."""
+"""The program between real servers. Eureka asks for a login, over TLS, with a certificate of a
+private authority."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def password_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def logged_in(program: Program, eureka: EurekaServer, authority: Authority, password_file: Path) -> Program:
+def logged_in(
+    program: Program, eureka: EurekaServer, authority: Authority, password_file: Path
+) -> Program:
     """The program with the right login and authority, behind the counting proxy."""
     program.options += (
         f"--eureka-url={eureka.url}",
@@ -77,7 +80,9 @@ def pods(kubernetes_world: KubernetesWorld) -> None:
         world.create_node("login-node")
     with contextlib.suppress(requests.HTTPError):
         world.create_namespace(NAMESPACE)
-        world.create_service(NAMESPACE, "login", ports=[{"name": "http", "port": 80, "targetPort": "http"}])
+        world.create_service(
+            NAMESPACE, "login", ports=[{"name": "http", "port": 80, "targetPort": "http"}]
+        )
     for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         world.delete_pod(NAMESPACE, pod["metadata"]["name"])
     for number in (1, 2):
@@ -110,11 +115,14 @@ def statuses(eureka: EurekaServer, owner: str) -> list[str | None]:
 
 
 def lists_since(eureka: EurekaServer, moment: float) -> list[int]:
-    """The statuses of the answers to the program's lists since then, from the server's access log."""
+    """The statuses of the answers to the program's lists since then, from the server's access
+    log."""
     return [
         call.status
         for call in eureka.calls()
-        if call.at >= moment and call.path == "/eureka/apps" and call.agent.startswith("eurekube-sync/")
+        if call.at >= moment
+        and call.path == "/eureka/apps"
+        and call.agent.startswith("eurekube-sync/")
     ]
 
 
@@ -144,14 +152,20 @@ def test_the_story_with_a_login_over_tls(
 
 
 def test_a_wrong_login_or_tls_setting_removes_nothing(
-    logged_in: Program, eureka: EurekaServer, pods: None, kubernetes_world: KubernetesWorld, tmp_path: Path
+    logged_in: Program,
+    eureka: EurekaServer,
+    pods: None,
+    kubernetes_world: KubernetesWorld,
+    tmp_path: Path,
 ) -> None:
-    """The settings are a wrong password, no login, a wrong authority, none, and plain HTTP. Each has its exit code and
-    one sentence."""
+    """The settings are a wrong password, no login, a wrong authority, none, and plain HTTP. Each
+    has its exit code and one sentence."""
     world, program = kubernetes_world, logged_in
     world.request("POST", SYNCERS, SYNCER)
     program.good()
-    program.run_until(lambda: "in sync, 2 renewed" in program.seen[-1])  # its list is as old as the server's cache
+    program.run_until(
+        lambda: "in sync, 2 renewed" in program.seen[-1]
+    )  # its list is as old as the server's cache
     world.delete_pod(NAMESPACE, "login-2")
     world.wait_for_slices(NAMESPACE, "login", {"10.9.0.1": "Ready"})
     wrong = tmp_path / "wrong"
@@ -159,13 +173,23 @@ def test_a_wrong_login_or_tls_setting_removes_nothing(
     stranger = Authority(folder=tmp_path, name="stranger")
     bare = f"--eureka-url={eureka.url}"
     right = program.options
-    open_options = tuple(option for option in right if not option.startswith(("--eureka-user", "--eureka-pass")))
+    open_options = tuple(
+        option for option in right if not option.startswith(("--eureka-user", "--eureka-pass"))
+    )
     troubles: list[tuple[tuple[str, ...], int, str]] = [
         ((*right, f"--eureka-password-file={wrong}"), 21, "Eureka refuses this user or password"),
         (open_options, 21, "give user and password"),
-        ((*right, f"--eureka-ca-file={stranger.ca_file}"), 20, "not trusted: give that authority's certificate"),
+        (
+            (*right, f"--eureka-ca-file={stranger.ca_file}"),
+            20,
+            "not trusted: give that authority's certificate",
+        ),
         ((bare,), 20, "not trusted: give that authority's certificate"),
-        ((bare.replace("https:", "http:"),), 20, "this port speaks TLS; begin the URL with https://"),
+        (
+            (bare.replace("https:", "http:"),),
+            20,
+            "this port speaks TLS; begin the URL with https://",
+        ),
     ]
     for options, code, words in troubles:
         program.options = options
@@ -180,9 +204,14 @@ def test_a_wrong_login_or_tls_setting_removes_nothing(
 
 
 def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
-    logged_in: Program, eureka: EurekaServer, pods: None, password_file: Path, kubernetes_world: KubernetesWorld
+    logged_in: Program,
+    eureka: EurekaServer,
+    pods: None,
+    password_file: Path,
+    kubernetes_world: KubernetesWorld,
 ) -> None:
-    """The server comes back empty with another password. Two passes after the file has it, all is registered again."""
+    """The server comes back empty with another password. Two passes after the file has it, all is
+    registered again."""
     kubernetes_world.request("POST", SYNCERS, SYNCER)
     logged_in.good()
     interval, started = 2, time.time()
@@ -196,10 +225,15 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
             password_file.write_text(f"{NEXT_PASSWORD}\n")
             written = time.time()
             wait_until(
-                lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"], "nothing is registered with the new password"
+                lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"],
+                "nothing is registered with the new password",
             )
-            # A renewal may use the new password before the next list does, and registers what the server lost.
-            wait_until(lambda: 200 in lists_since(eureka, written), "no list was read with the new password")
+            # A renewal may use the new password before the next list does, and registers what the
+            # server lost.
+            wait_until(
+                lambda: 200 in lists_since(eureka, written),
+                "no list was read with the new password",
+            )
             assert daemon.poll() is None
             assert 200 in lists_since(eureka, written)[:2]
         finally:

@@ -1,4 +1,5 @@
-"""Two daemons and one lock, on real servers: one works, and the other takes over when it is killed or stopped."""
+"""Two daemons and one lock, on real servers: one works, and the other takes over when it is killed
+or stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class Copy:
 
     def start(self, *options: str) -> None:
         """Start the daemon."""
-        self.process = self.program.start("--daemon", "--interval=1s", f"--lock={NS}/shop", *options)
+        self.process = self.program.start(
+            "--daemon", "--interval=1s", f"--lock={NS}/shop", *options
+        )
 
     def on_call(self, request: Request) -> None:
         """Stop the process at the chosen call, whose answer it then waits for."""
@@ -74,7 +77,11 @@ class Copy:
 
     def writes(self) -> list[str]:
         """The calls to Eureka that write."""
-        return [f"{call.method} {call.path}" for call in self.program.eureka.calls if call.method not in READS]
+        return [
+            f"{call.method} {call.path}"
+            for call in self.program.eureka.calls
+            if call.method not in READS
+        ]
 
 
 @pytest.fixture
@@ -102,7 +109,9 @@ def copies(
                 kubernetes=opened.enter_context(
                     CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file)
                 ),
-                eureka=opened.enter_context(CountingProxy(eureka.url.removesuffix("/eureka"), before=on_call)),
+                eureka=opened.enter_context(
+                    CountingProxy(eureka.url.removesuffix("/eureka"), before=on_call)
+                ),
                 token=kubernetes_servers.admin_token,
                 folder=folder,
                 owner="locked",
@@ -127,27 +136,39 @@ def id_of(address: str) -> str:
     return f"locked:{NS}:rating:{address}:8080"
 
 
-def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
-    """One copy is killed, and the other one renews long before a lease expires. Then one is stopped during a pass, and
-    wakes when the other one works: it writes nothing."""
+def test_the_other_copy_takes_over(
+    copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld
+) -> None:
+    """One copy is killed, and the other one renews long before a lease expires. Then one is stopped
+    during a pass, and wakes when the other one works: it writes nothing."""
     first, second = copies
     ids = [id_of("10.0.0.1"), id_of("10.0.0.2")]
     first.start()
-    wait_until(lambda: all(registry.status("RATING", id_) == "UP" for id_ in ids), "the first did not register")
+    wait_until(
+        lambda: all(registry.status("RATING", id_) == "UP" for id_ in ids),
+        "the first did not register",
+    )
     second.start()
-    wait_until(lambda: len(second.program.kubernetes.calls) > 3, "the second did not look at the lock")
+    wait_until(
+        lambda: len(second.program.kubernetes.calls) > 3, "the second did not look at the lock"
+    )
     assert second.writes() == []
 
     # The first is killed.
     first.kill()
     killed = time.monotonic()
-    wait_until(lambda: all(any(id_ in call for call in second.writes()) for id_ in ids), "the second did not renew")
+    wait_until(
+        lambda: all(any(id_ in call for call in second.writes()) for id_ in ids),
+        "the second did not renew",
+    )
     assert time.monotonic() - killed < LEASE / 4
     assert all(registry.status("RATING", id_) == "UP" for id_ in ids)
 
     # The second is stopped during a pass with a registration. When it wakes, renewals are due too.
     first.start()
-    wait_until(lambda: len(first.program.kubernetes.calls) > 3, "the first did not look at the lock")
+    wait_until(
+        lambda: len(first.program.kubernetes.calls) > 3, "the first did not look at the lock"
+    )
     ids.append(id_of("10.0.0.3"))
     second.pause = lambda request: request.method == "GET" and request.path == "/eureka/apps"
     piece = kubernetes_world.request("GET", f"{slices_of(NS)}/rating-1")
@@ -156,22 +177,35 @@ def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kuber
     second.program.eureka.clear()
     second.program.kubernetes.clear()
     kubernetes_world.request("PUT", f"{slices_of(NS)}/rating-1", piece)
-    wait_until(lambda: all(any(id_ in call for call in first.writes()) for id_ in ids), "the first did not take over")
+    wait_until(
+        lambda: all(any(id_ in call for call in first.writes()) for id_ in ids),
+        "the first did not take over",
+    )
     second.wake()
     wait_until(lambda: len(second.program.kubernetes.calls) > 5, "the second did not go on")
     assert second.writes() == []
-    written = {(call.method, call.path) for call in second.program.kubernetes.calls if call.method not in READS}
+    written = {
+        (call.method, call.path)
+        for call in second.program.kubernetes.calls
+        if call.method not in READS
+    }
     assert written <= {("PATCH", f"/apis/coordination.k8s.io/v1/namespaces/{NS}/leases/shop")}
 
     # The first ends normally. The second, which waits again, has the lock at once.
     code, err = first.end()
     assert (code, "Traceback" in err) == (0, False)
     released = time.monotonic()
-    wait_until(lambda: any(ids[2] in call for call in second.writes()), "the second did not take over again")
+    wait_until(
+        lambda: any(ids[2] in call for call in second.writes()),
+        "the second did not take over again",
+    )
     assert time.monotonic() - released < LOCK_SECONDS
     code, err = second.end()
     assert code == 0, err
-    assert "holds the lock lock/shop now: this process did not renew it in time, and has changed nothing since" in err
+    assert (
+        "holds the lock lock/shop now: this process did not renew it in time, and has changed "
+        "nothing since" in err
+    )
     assert err.count("took the lock lock/shop") == 2
     found = lease(kubernetes_world)
     assert found["spec"]["holderIdentity"] == ""
@@ -182,11 +216,16 @@ def test_the_other_copy_takes_over(copies: list[Copy], registry: Registry, kuber
     assert annotations["eurekube.io/last-good-pass"] > "2026"
 
 
-def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
-    """A run of single passes leaves the work to the daemon. A dry run, and one that approves, need no lock."""
+def test_runs_beside_a_daemon(
+    copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld
+) -> None:
+    """A run of single passes leaves the work to the daemon. A dry run, and one that approves, need
+    no lock."""
     daemon, other = copies
     daemon.start()
-    wait_until(lambda: registry.status("RATING", id_of("10.0.0.1")) == "UP", "the daemon did not register")
+    wait_until(
+        lambda: registry.status("RATING", id_of("10.0.0.1")) == "UP", "the daemon did not register"
+    )
     lock = f"--lock={NS}/shop"
     done = other.program.run("--passes=2", "--interval=1s", lock)
     assert done.returncode == 0, done.stderr
@@ -202,7 +241,9 @@ def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes
     assert daemon.process.poll() is None
 
 
-def test_without_the_kubernetes_api_instances_are_renewed(copies: list[Copy], registry: Registry) -> None:
+def test_without_the_kubernetes_api_instances_are_renewed(
+    copies: list[Copy], registry: Registry
+) -> None:
     """Nobody knows who has the lock, and no lease may expire for that."""
     first, _ = copies
     lock = f"--lock={NS}/away"

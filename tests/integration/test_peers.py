@@ -1,5 +1,5 @@
-"""Two real peers that replicate to each other: one dies, one comes back empty, both are down, or one has an extra
-instance."""
+"""Two real peers that replicate to each other: one dies, one comes back empty, both are down, or
+one has an extra instance."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from tests.servers.world import KubernetesWorld, write_kubeconfig
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd", "shop")]
 
 CALL_SECONDS = 30
-"""A busy peer answers sooner. A later one is left alone for a while, and does not get what it lacks."""
+"""A busy peer answers sooner. A later one is left alone for a while, and does not get what it
+lacks."""
 HANG_SECONDS = 4
 """The same for a peer that hangs, where each call waits for its timeout."""
 UNREPLICATED = {"x-netflix-discovery-replication": "true"}
-"""Peers send it to each other. Such a write is not sent on (PeerAwareInstanceRegistryImpl.replicateToPeers)."""
+"""Peers send it to each other. Such a write is not sent on
+(PeerAwareInstanceRegistryImpl.replicateToPeers)."""
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ class Pair:
     def run(self) -> ExitCode:
         """Make one more pass of the lasting program, a second after the last."""
         time.sleep(1)
-        self.report = reconcile(self.world, PassSettings(owner=self.program.owner, registry_cache=3))
+        self.report = reconcile(
+            self.world, PassSettings(owner=self.program.owner, registry_cache=3)
+        )
         return of_report(self.report, fail_on_held=True, detailed=False)
 
     def ids(self, addresses: list[str]) -> set[str]:
@@ -75,8 +79,14 @@ class Pair:
 
     def up_somewhere(self, addresses: list[str]) -> bool:
         """Whether each is UP on at least one running peer, by uncached reads."""
-        running = [Registry(url=server.url) for server in (self.first, self.second) if server.pid is not None]
-        return all(any(peer.status("SHOP", id_) == "UP" for peer in running) for id_ in self.ids(addresses))
+        running = [
+            Registry(url=server.url)
+            for server in (self.first, self.second)
+            if server.pid is not None
+        ]
+        return all(
+            any(peer.status("SHOP", id_) == "UP" for peer in running) for id_ in self.ids(addresses)
+        )
 
 
 def lists_exactly(registry: Registry, owner: str, wanted: dict[str, str]) -> None:
@@ -84,9 +94,13 @@ def lists_exactly(registry: Registry, owner: str, wanted: dict[str, str]) -> Non
 
     def differences() -> list[str]:
         found = registry.listed(owner)
-        return sorted(id_ for id_ in wanted.keys() | found.keys() if wanted.get(id_) != found.get(id_))
+        return sorted(
+            id_ for id_ in wanted.keys() | found.keys() if wanted.get(id_) != found.get(id_)
+        )
 
-    registry.wait_for_list(lambda: not differences(), lambda: f"{registry.url} lists otherwise: {differences()}")
+    registry.wait_for_list(
+        lambda: not differences(), lambda: f"{registry.url} lists otherwise: {differences()}"
+    )
 
 
 @pytest.fixture
@@ -130,7 +144,9 @@ def pair(
             eureka_batch=request.param,
         )
         with connect(installation, SystemClock()) as world:
-            uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
+            uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"][
+                "uid"
+            ]
             yield Pair(first=first, second=second, program=program, world=world, cluster_uid=uid)
         # The next test has another owner. Instances of this one at its addresses would stop it.
         with contextlib.suppress(requests.HTTPError):
@@ -139,8 +155,8 @@ def pair(
 
 
 def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """Passes with the other peer continue and exit with 0. When the peer is back, both have exactly our instances, and
-    no UP one was missing."""
+    """Passes with the other peer continue and exit with 0. When the peer is back, both have exactly
+    our instances, and no UP one was missing."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK
@@ -170,7 +186,8 @@ def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: Kubernet
 
 
 def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """The exit code is 20, and each peer is named. When both are back, empty, both get exactly our instances."""
+    """The exit code is 20, and each peer is named. When both are back, empty, both get exactly our
+    instances."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     pair.program.good()
@@ -194,7 +211,8 @@ def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> N
 
 @pytest.mark.parametrize("call_seconds", [HANG_SECONDS])
 def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """A peer that takes calls without answering costs a pass two timeouts: when it is used, and when it is swept."""
+    """A peer that takes calls without answering costs a pass two timeouts: when it is used, and
+    when it is swept."""
     addresses = give_endpoints(kubernetes_world, 5)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK
@@ -209,7 +227,8 @@ def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
             addresses = give_endpoints(kubernetes_world, len(addresses) + 1)
             begun = time.monotonic()
             assert pair.run() is ExitCode.OK
-            # This is two timeouts, and for all else less than another one, or several times as long as before.
+            # This is two timeouts, and for all else less than another one, or several times as long
+            # as before.
             assert time.monotonic() - begun < 2 * HANG_SECONDS + max(HANG_SECONDS, 5 * healthy)
             held = Registry(url=pair.second.url)
             assert {held.status("SHOP", id_) for id_ in pair.ids(addresses)} == {"UP"}
@@ -219,9 +238,11 @@ def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
     pair.both_hold(addresses)
 
 
-def test_an_undesired_instance_on_one_peer_is_cancelled(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
-    """Only the second peer has the instance, which is ours, and it is cancelled there. An instance of another owner
-    stays."""
+def test_an_undesired_instance_on_one_peer_is_cancelled(
+    pair: Pair, kubernetes_world: KubernetesWorld
+) -> None:
+    """Only the second peer has the instance, which is ours, and it is cancelled there. An instance
+    of another owner stays."""
     addresses = give_endpoints(kubernetes_world, 2)
     create_syncer(kubernetes_world)
     assert pair.run() is ExitCode.OK
@@ -250,7 +271,9 @@ def test_an_undesired_instance_on_one_peer_is_cancelled(pair: Pair, kubernetes_w
         requests.delete(f"{pair.second.url}/apps/SHOP/{stranger}", timeout=30).raise_for_status()
 
 
-def register_on(server: EurekaServer, id_: str, metadata: dict[str, str], *, status: str = "UP") -> None:
+def register_on(
+    server: EurekaServer, id_: str, metadata: dict[str, str], *, status: str = "UP"
+) -> None:
     """Register an instance on this peer only, with a long lease."""
     body = {
         "instance": {
@@ -269,4 +292,6 @@ def register_on(server: EurekaServer, id_: str, metadata: dict[str, str], *, sta
             "metadata": metadata,
         }
     }
-    requests.post(f"{server.url}/apps/SHOP", json=body, headers=UNREPLICATED, timeout=30).raise_for_status()
+    requests.post(
+        f"{server.url}/apps/SHOP", json=body, headers=UNREPLICATED, timeout=30
+    ).raise_for_status()

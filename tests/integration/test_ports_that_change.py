@@ -1,8 +1,9 @@
-"""Services and slices that somebody changes beside a rollout, on a real API server: whoever calls the app finds an
-instance in a real Eureka at every moment.
+"""Services and slices that somebody changes beside a rollout, on a real API server: whoever calls
+the app finds an instance in a real Eureka at every moment.
 
-The test acts as the Deployment's controller and the kubelet. Two pods are replaced one at a time, after a slice of
-another writer came, a Service for metrics or a headless one was added, or the Service's port was renamed."""
+The test acts as the Deployment's controller and the kubelet. Two pods are replaced one at a time,
+after a slice of another writer came, a Service for metrics or a headless one was added, or the
+Service's port was renamed."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def empty(world: KubernetesWorld) -> None:
     for path in (SERVICES, PODS, slices_of(NAMESPACE)):
         for item in world.request("GET", path)["items"]:
             with contextlib.suppress(requests.HTTPError):
-                world.request("DELETE", f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+                world.request(
+                    "DELETE", f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0}
+                )
 
 
 def add_stray_slice(world: KubernetesWorld) -> None:
@@ -76,7 +79,9 @@ def rename_port(world: KubernetesWorld) -> None:
     world.request("PATCH", f"{SERVICES}/rating", {"spec": {"ports": ports}})
 
 
-def write_slice(world: KubernetesWorld, name: str, port: Json, address: str, *, by: str = "") -> None:
+def write_slice(
+    world: KubernetesWorld, name: str, port: Json, address: str, *, by: str = ""
+) -> None:
     """Write a slice of the Service `rating` with one address and port."""
     labels = {"kubernetes.io/service-name": "rating"}
     if by:
@@ -97,7 +102,11 @@ def create_syncer(world: KubernetesWorld, **spec: Any) -> None:
 
 def ready(world: KubernetesWorld) -> tuple[str, str]:
     """Status and message of the syncer's condition Ready."""
-    conditions = world.request("GET", f"{syncers_of(NAMESPACE)}/rating").get("status", {}).get("conditions", [])
+    conditions = (
+        world.request("GET", f"{syncers_of(NAMESPACE)}/rating")
+        .get("status", {})
+        .get("conditions", [])
+    )
     found = [one for one in conditions if one["type"] == "Ready"]
     return (found[0]["status"], found[0]["message"]) if found else ("", "")
 
@@ -107,7 +116,11 @@ def explain(program: Program) -> str:
     done = subprocess.run(
         [Path(sys.executable).with_name("eurekube-sync"), "explain", f"{NAMESPACE}/rating"],
         env={
-            **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("EUREKUBE_SYNC_")
+            },
             "EUREKUBE_SYNC_OWNER": program.owner,
             "EUREKUBE_SYNC_EUREKA_URL": f"{program.eureka.url}/eureka",
             "KUBECONFIG": str(program.folder / "kubeconfig"),
@@ -151,7 +164,11 @@ class Watch:
         (add_stray_slice, {}, "EndpointSlice rating-stray (managed by mesh) is ignored"),
         (add_metrics_service, {}, "rating (8080), rating-metrics (9090): name one in spec.port"),
         (rename_port, {"port": "api"}, "no Service has the port 'api': rating has web (80)"),
-        (add_headless_service, {"selector": {"matchLabels": LABELS}}, "name the app in spec.appName"),
+        (
+            add_headless_service,
+            {"selector": {"matchLabels": LABELS}},
+            "name the app in spec.appName",
+        ),
     ],
     ids=["a stray slice", "a Service for metrics", "a renamed port", "a headless Service"],
 )
@@ -163,9 +180,11 @@ def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
     registry: Registry,
     world: KubernetesWorld,
 ) -> None:
-    """Eureka has an instance that is UP at every look. In the end the new pods are UP, the old ones gone, and the
-    condition and `explain` say what somebody should mend."""
-    world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": "app"}])
+    """Eureka has an instance that is UP at every look. In the end the new pods are UP, the old ones
+    gone, and the condition and `explain` say what somebody should mend."""
+    world.create_service(
+        NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": "app"}]
+    )
     for number in (1, 2):
         create_pod(world, number)
     create_syncer(world, **spec)
@@ -213,14 +232,17 @@ def test_a_rollout_leaves_no_gap_although_the_port_became_unclear(
 def test_an_app_moves_to_another_target_port_without_a_gap(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """The real controller writes the slices anew. Callers find an instance at every moment, and in the
-    end only the new number is registered."""
-    world.create_service(NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": 8080}])
+    """The real controller writes the slices anew. Callers find an instance at every moment, and in
+    the end only the new number is registered."""
+    world.create_service(
+        NAMESPACE, "rating", ports=[{"name": "api", "port": 80, "targetPort": 8080}]
+    )
     for number in (1, 2):
         create_pod(world, number)
     create_syncer(world)
     old, new = (
-        [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:{port}" for number in (1, 2)] for port in (8080, 8081)
+        [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:{port}" for number in (1, 2)]
+        for port in (8080, 8081)
     )
 
     def statuses() -> list[str | None]:
@@ -253,14 +275,17 @@ def create_pod(world: KubernetesWorld, number: int) -> None:
     address = f"10.1.0.{number}"
     name = f"rating-{number}"
     world.create_pod(NAMESPACE, name, labels=LABELS, node=NODE, ips=[address], ports={"app": 8080})
-    wait_until(lambda: world.endpoint_states(NAMESPACE, "rating").get(address) == "Ready", f"{name} is in no slice")
+    wait_until(
+        lambda: world.endpoint_states(NAMESPACE, "rating").get(address) == "Ready",
+        f"{name} is in no slice",
+    )
 
 
 def test_two_processes_at_one_address_are_two_instances(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """A Service without a selector has two slices by hand: one address, one port name, two numbers. Without the second
-    slice, its instance goes, and the other stays."""
+    """A Service without a selector has two slices by hand: one address, one port name, two numbers.
+    Without the second slice, its instance goes, and the other stays."""
     service = {
         "metadata": {"name": "rating", "labels": LABELS},
         "spec": {"ports": [{"name": "http", "port": 80}]},

@@ -40,7 +40,9 @@ def empty(registry: Registry) -> None:
         apps = applications(registry.url)
         for app in apps:
             for instance in app["instance"]:
-                requests.delete(f"{registry.url}/apps/{app['name']}/{instance['instanceId']}", timeout=30)
+                requests.delete(
+                    f"{registry.url}/apps/{app['name']}/{instance['instanceId']}", timeout=30
+                )
         return not apps
 
     registry.wait_for_list(is_empty, lambda: f"still listed: {applications(registry.url)}")
@@ -67,8 +69,8 @@ def purge(program: Program, *arguments: str) -> Ended:
 
 
 def moved(program: Program) -> Ended:
-    """Run a pass under a new name. As often as it is refused, because the old installation renewed lately, it is
-    tried again."""
+    """Run a pass under a new name. As often as it is refused, because the old installation renewed
+    lately, it is tried again."""
     ended = program.run("--owner", "next", "--former-owner", "demo", "-o", "json")
     begun = time.monotonic()
     while ended.code == ExitCode.OWNER_CLASH:
@@ -79,15 +81,18 @@ def moved(program: Program) -> Ended:
 
 
 class Reader:
-    """A caller that reads all the time, cached lists and uncached. An instance that has left the old id must be under
-    the new one. `missing` has those that it did not find."""
+    """A caller that reads all the time, cached lists and uncached. An instance that has left the
+    old id must be under the new one. `missing` has those that it did not find."""
 
     def __init__(self, registry: Registry, addresses: set[str]) -> None:
         self._url = registry.url
         self._registry = registry
         self._addresses = addresses
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._read_lists), threading.Thread(target=self._read_each)]
+        self._threads = [
+            threading.Thread(target=self._read_lists),
+            threading.Thread(target=self._read_each),
+        ]
         self.looks = 0
         self.owners: dict[str, set[str]] = {}
         """The owners of the instances in each list, when it was last read."""
@@ -97,16 +102,28 @@ class Reader:
         while not self._over.is_set():
             for address in self._addresses:
                 id_ = f"rating:rating:{address}:8080"
-                if not any(self._registry.status("RATING", f"{owner}:{id_}") == "UP" for owner in ("demo", "next")):
+                if not any(
+                    self._registry.status("RATING", f"{owner}:{id_}") == "UP"
+                    for owner in ("demo", "next")
+                ):
                     self.missing.append({address})
 
     def _read_lists(self) -> None:
         while not self._over.is_set():
             for path in ("/apps", "/vips/rating"):
-                answer = requests.get(f"{self._url}{path}", headers={"Accept": "application/json"}, timeout=30)
+                answer = requests.get(
+                    f"{self._url}{path}", headers={"Accept": "application/json"}, timeout=30
+                )
                 apps = answer.json()["applications"]["application"]
-                found = {one["ipAddr"] for app in apps for one in app["instance"] if one["status"] == "UP"}
-                self.owners[path] = {one["instanceId"].partition(":")[0] for app in apps for one in app["instance"]}
+                found = {
+                    one["ipAddr"]
+                    for app in apps
+                    for one in app["instance"]
+                    if one["status"] == "UP"
+                }
+                self.owners[path] = {
+                    one["instanceId"].partition(":")[0] for app in apps for one in app["instance"]
+                }
                 self.looks += 1
                 if not self._addresses <= found:
                     self.missing.append(self._addresses - found)
@@ -125,13 +142,16 @@ class Reader:
 def test_a_new_owner_name_under_a_reader_leaves_no_instance_out(
     eureka: EurekaServer, registry: Registry, tmp_path: Path
 ) -> None:
-    """There are twenty instances, and two lists are read all the time. Afterwards the new owner is in sync."""
+    """There are twenty instances, and two lists are read all the time. Afterwards the new owner is
+    in sync."""
     with rating(tmp_path, pods=PODS) as program:
         program.eureka_url = eureka.url
         assert program.run().code == ExitCode.OK
         addresses = {f"10.0.0.{number}" for number in range(1, PODS + 1)}
         url = eureka.url
-        registry.list_follows("RATING", [f"demo:rating:rating:{address}:8080" for address in addresses])
+        registry.list_follows(
+            "RATING", [f"demo:rating:rating:{address}:8080" for address in addresses]
+        )
         with Reader(registry, addresses) as reader:
             ended = moved(program)
             answer = json.loads(ended.out)
@@ -149,7 +169,9 @@ def test_a_new_owner_name_under_a_reader_leaves_no_instance_out(
         assert program.run("--owner", "next").out.splitlines()[-1] == f"in sync, {PODS} renewed"
 
 
-def test_a_new_owner_name_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
+def test_a_new_owner_name_is_refused_while_a_daemon_renews(
+    program: Program, registry: Registry
+) -> None:
     """The daemon's renewals are noticed by uncached reads, and nothing is changed."""
     daemon = program.start("run", "--daemon", "--interval", "1s", "--registry-cache", "2s")
     try:
@@ -167,19 +189,23 @@ def test_a_new_owner_name_is_refused_while_a_daemon_renews(program: Program, reg
     assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
 
 
-def test_a_purge_removes_our_instances_and_leaves_those_of_others(program: Program, registry: Registry) -> None:
+def test_a_purge_removes_our_instances_and_leaves_those_of_others(
+    program: Program, registry: Registry
+) -> None:
     """Uncached reads show this at once."""
     registry.register("BILLING", "dc-17:billing:8080", "192.0.2.17")
     assert program.run().code == ExitCode.OK
     registry.list_follows("RATING", IDS)
     ended = purge(program, "--yes")
-    assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), "the calls go to the real server"
+    assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), (
+        "the calls go to the real server"
+    )
     assert ended.out.splitlines()[-1] == "2 cancelled"
     assert [registry.status("RATING", id_) for id_ in IDS] == [None, None]
     assert registry.status("BILLING", "dc-17:billing:8080") == "UP"
 
 
-# --- Two peers --------------------------------------------------------------------------------------------------
+# --- Two peers ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -211,22 +237,37 @@ def list_shows(server: EurekaServer, expected: dict[str, str]) -> None:
         apps = [app for app in applications(server.url) if app["name"] == "RATING"]
         return {one["instanceId"]: one["status"] for app in apps for one in app["instance"]}
 
-    Registry(url=server.url).wait_for_list(lambda: listed() == expected, lambda: f"{server.url} lists {listed()}")
+    Registry(url=server.url).wait_for_list(
+        lambda: listed() == expected, lambda: f"{server.url} lists {listed()}"
+    )
 
 
-def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
+def test_a_purge_takes_all_from_both_peers(
+    peered: Program, pair: tuple[EurekaServer, EurekaServer]
+) -> None:
     """This includes an instance on the second peer only, of which the first one does not know."""
     stray = "demo:rating:rating:10.0.0.9:8080"
     there = Registry(url=pair[1].url).instance("RATING", IDS[0])
     assert there is not None
-    known = ("hostName", "ipAddr", "app", "status", "port", "vipAddress", "dataCenterInfo", "metadata")
+    known = (
+        "hostName",
+        "ipAddr",
+        "app",
+        "status",
+        "port",
+        "vipAddress",
+        "dataCenterInfo",
+        "metadata",
+    )
     body = {"instanceId": stray, **{name: there[name] for name in known}}
     unreplicated = {"x-netflix-discovery-replication": "true"}
     url = f"{pair[1].url}/apps/RATING"
     requests.post(url, json={"instance": body}, headers=unreplicated, timeout=30).raise_for_status()
     Registry(url=pair[1].url).list_follows("RATING", (*IDS, stray))
     ended = purge(peered, "--yes")
-    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "3 cancelled"), ended.out + ended.err
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "3 cancelled"), (
+        ended.out + ended.err
+    )
     first, second = (Registry(url=server.url) for server in pair)
     assert [first.status("RATING", id_) for id_ in (*IDS, stray)] == [None] * 3
     wait_until(  # replication brings recent registrations there in their order
@@ -236,7 +277,9 @@ def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaSe
     on_both(pair, {})
 
 
-def test_a_new_owner_name_reaches_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
+def test_a_new_owner_name_reaches_both_peers(
+    peered: Program, pair: tuple[EurekaServer, EurekaServer]
+) -> None:
     """Each instance is under the new id on both peers, and under the old one on neither."""
     ended = moved(peered)
     assert ended.code == ExitCode.OK, ended.out + ended.err
@@ -250,15 +293,21 @@ def test_a_new_owner_name_reaches_both_peers(peered: Program, pair: tuple[Eureka
 def test_a_purge_reports_a_peer_that_is_down(
     peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int
 ) -> None:
-    """It names the peer and exits with 30, and the other peer is purged. When the peer is back, it copies the other,
-    and a purge is complete."""
+    """It names the peer and exits with 30, and the other peer is purged. When the peer is back, it
+    copies the other, and a purge is complete."""
     pair[away].kill()
     try:
         ended = purge(peered, "--yes")
         assert ended.code == ExitCode.INCOMPLETE, ended.out + ended.err
         assert ended.out.splitlines()[-1] == "2 cancelled"
-        assert f"{pair[away].url} could not be reached: the instances there stay until they expire" in ended.out
-        assert [Registry(url=pair[1 - away].url).status("RATING", id_) for id_ in IDS] == [None, None]
+        assert (
+            f"{pair[away].url} could not be reached: the instances there stay until they expire"
+            in ended.out
+        )
+        assert [Registry(url=pair[1 - away].url).status("RATING", id_) for id_ in IDS] == [
+            None,
+            None,
+        ]
     finally:
         pair[away].start()
     on_both(pair, {})

@@ -1,4 +1,5 @@
-"""`status` beside a daemon and a Eureka of stock timings in which nothing changes, so that its list is minutes old."""
+"""`status` beside a daemon and a Eureka of stock timings in which nothing changes, so that its list
+is minutes old."""
 
 from __future__ import annotations
 
@@ -39,14 +40,17 @@ def apps(kubernetes_world: KubernetesWorld) -> Any:
 def test_a_healthy_installation_is_in_sync_however_old_the_list_is(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld, apps: None
 ) -> None:
-    """`status` is asked right after the first pass, and for four minutes more. Another cluster, with another owner, has
-    a syncer of the same name, and nobody renews its instance."""
+    """`status` is asked right after the first pass, and for four minutes more. Another cluster,
+    with another owner, has a syncer of the same name, and nobody renews its instance."""
     for name in APPS:
         make_syncer(kubernetes_world, NAMESPACE, name, name)
     _register_anothers(registry)
     daemon = program.start("--daemon", "--interval=10s", "--lock=off")
     try:
-        ids = {name: f"{program.owner}:{NAMESPACE}:{name}:10.30.{n}.1:8080" for n, name in enumerate(APPS)}
+        ids = {
+            name: f"{program.owner}:{NAMESPACE}:{name}:10.30.{n}.1:8080"
+            for n, name in enumerate(APPS)
+        }
 
         def registered() -> bool:
             return all(registry.status(name.upper(), id_) == "UP" for name, id_ in ids.items())
@@ -56,7 +60,9 @@ def test_a_healthy_installation_is_in_sync_however_old_the_list_is(
         while time.monotonic() - begun < QUIET_SECONDS:
             shown = _status(program)
             assert shown["exitCode"] == ExitCode.OK, shown
-            assert [(one["reason"], one["up"], one["desired"]) for one in shown["syncers"]] == [("InSync", 2, 2)] * 2
+            assert [(one["reason"], one["up"], one["desired"]) for one in shown["syncers"]] == [
+                ("InSync", 2, 2)
+            ] * 2
             # At first the list has none of the instances.
             assert (shown["eureka"]["oldestRenewalSeconds"] or 0) <= 60, shown
             oldest_listed = max(oldest_listed, _age_in_the_list(registry, program.owner))
@@ -88,9 +94,14 @@ def _status(program: Program) -> dict[str, Any]:
 
 def _age_in_the_list(registry: Registry, owner: str) -> float:
     """Seconds since the oldest renewal of the owner's instances, as the list shows it."""
-    answer = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30)
+    answer = requests.get(
+        f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30
+    )
     listed = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
     ours = [i for i in listed if i["metadata"].get("eurekube.owner") == owner]
     # Eureka stores a renewal as the time at which the lease ends.
-    renewals = [i["leaseInfo"]["lastRenewalTimestamp"] / 1000 - i["leaseInfo"]["durationInSecs"] for i in ours]
+    renewals = [
+        i["leaseInfo"]["lastRenewalTimestamp"] / 1000 - i["leaseInfo"]["durationInSecs"]
+        for i in ours
+    ]
     return max((time.time() - renewal for renewal in renewals), default=0.0)

@@ -27,13 +27,17 @@ SMALL = {
 
 def quota_of_the_page() -> dict[str, Any]:
     """The manifest in the page."""
-    found = re.search(r"```yaml\n(apiVersion: v1\nkind: ResourceQuota\n.*?)```", PAGE.read_text(), re.DOTALL)
+    found = re.search(
+        r"```yaml\n(apiVersion: v1\nkind: ResourceQuota\n.*?)```", PAGE.read_text(), re.DOTALL
+    )
     assert found is not None
     quota: dict[str, Any] = yaml.safe_load(found[1])
     return quota
 
 
-def test_a_resource_quota_limits_what_a_tenant_can_register(crd: None, kubernetes_world: KubernetesWorld) -> None:
+def test_a_resource_quota_limits_what_a_tenant_can_register(
+    crd: None, kubernetes_world: KubernetesWorld
+) -> None:
     """Each resource of the page's quota, with small numbers, is refused above its number."""
     world = kubernetes_world
     quota = quota_of_the_page()
@@ -50,7 +54,8 @@ def test_a_resource_quota_limits_what_a_tenant_can_register(crd: None, kubernete
         used: dict[str, str] = status.get("used", {})
         return used.keys() == SMALL.keys()
 
-    # The quota controller learns of a new CRD within a minute. Until then the API server refuses each syncer.
+    # The quota controller learns of a new CRD within a minute. Until then the API server refuses
+    # each syncer.
     wait_until(counted, "the quota is not in force")
 
     make_syncer(world, namespace, "first", "rating")

@@ -1,4 +1,5 @@
-"""Saved output of `kubectl get` and a recorded pass, compared with the real servers that they came from."""
+"""Saved output of `kubectl get` and a recorded pass, compared with the real servers that they came
+from."""
 
 from __future__ import annotations
 
@@ -32,7 +33,13 @@ def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
     world.create_namespace(NAMESPACE)
     world.create_service(NAMESPACE, "rating", ports={"http": 8080})
     for number in (1, 2):
-        world.create_pod(NAMESPACE, f"rating-{number}", labels={"app": "rating"}, node=NODE, ips=[f"10.77.0.{number}"])
+        world.create_pod(
+            NAMESPACE,
+            f"rating-{number}",
+            labels={"app": "rating"},
+            node=NODE,
+            ips=[f"10.77.0.{number}"],
+        )
     world.wait_for_slices(NAMESPACE, "rating", {"10.77.0.1": "Ready", "10.77.0.2": "Ready"})
     head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "rating"}}
     world.request("POST", SYNCERS, {**head, "spec": {"selector": {"service": "rating"}}})
@@ -46,11 +53,14 @@ def test_saved_objects_give_the_same_plan_and_a_record_shows_a_removal(
     kubernetes_servers: KubernetesServers,
     tmp_path: Path,
 ) -> None:
-    """The real kubectl writes JSON and YAML. The record answers while both servers are out of reach."""
+    """The real kubectl writes JSON and YAML. The record answers while both servers are out of
+    reach."""
     saved = []
     for kinds, form in (("eurekasyncers,services", "json"), ("endpointslices", "yaml")):
         file = tmp_path / f"saved.{form}"
-        file.write_text(kubernetes_servers.kubectl("get", kinds, "-n", NAMESPACE, "-o", form).stdout)
+        file.write_text(
+            kubernetes_servers.kubectl("get", kinds, "-n", NAMESPACE, "-o", form).stdout
+        )
         saved += ["--from", str(file)]
     scope = ("-n", NAMESPACE)
     live = program.good("--dry-run", *scope)
@@ -81,7 +91,14 @@ def test_saved_objects_give_the_same_plan_and_a_record_shows_a_removal(
 def replayed(records: Path, *arguments: str) -> list[dict[str, Any]]:
     """The passes that `replay` shows, without a server."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("eurekube-sync"), "replay", str(records), *arguments, "-o", "json"],
+        [
+            Path(sys.executable).with_name("eurekube-sync"),
+            "replay",
+            str(records),
+            *arguments,
+            "-o",
+            "json",
+        ],
         env={**os.environ, "KUBECONFIG": "/nowhere/none"},
         capture_output=True,
         text=True,

@@ -1,5 +1,6 @@
-"""Removals on real servers. Two of three apps, or a namespace with four, may go at once. Held are the deletion of 30
-apps, and 60 pods that become unready, while a dead pod of another app is removed."""
+"""Removals on real servers. Two of three apps, or a namespace with four, may go at once. Held are
+the deletion of 30 apps, and 60 pods that become unready, while a dead pod of another app is
+removed."""
 
 from __future__ import annotations
 
@@ -41,19 +42,28 @@ class Shop:
         number = len(self.pods)
         addresses = [f"10.{50 + number}.{n // 250}.{n % 250 + 1}" for n in range(pods)]
         for n, address in enumerate(addresses):
-            self.world.create_pod(namespace, f"{app}-{n}", labels={"app": app}, node=NODE, ips=[address])
+            self.world.create_pod(
+                namespace, f"{app}-{n}", labels={"app": app}, node=NODE, ips=[address]
+            )
         self.pods[namespace, app] = addresses
         self.world.wait_for_slices(namespace, app, dict.fromkeys(addresses, "Ready"))
         syncer = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": app}}
-        self.world.request("POST", syncers(namespace), {**syncer, "spec": {"selector": {"app": app}}})
+        self.world.request(
+            "POST", syncers(namespace), {**syncer, "spec": {"selector": {"app": app}}}
+        )
 
     def ids(self, namespace: str, app: str) -> list[str]:
         """The ids of the app's instances, of dead pods too."""
-        return [f"{self.owner}:{namespace}:{app}:{address}:8080" for address in self.pods[namespace, app]]
+        return [
+            f"{self.owner}:{namespace}:{app}:{address}:8080"
+            for address in self.pods[namespace, app]
+        ]
 
     def up(self, namespace: str, app: str) -> int:
         """How many of the app's instances are UP, by uncached reads."""
-        return sum(self.registry.status(app.upper(), id_) == "UP" for id_ in self.ids(namespace, app))
+        return sum(
+            self.registry.status(app.upper(), id_) == "UP" for id_ in self.ids(namespace, app)
+        )
 
     def registered(self, program: Program) -> None:
         """Make one pass, and wait until the list shows all of its registrations."""
@@ -109,17 +119,22 @@ def daemon(program: Program) -> Iterator[None]:
 
 
 def test_two_of_three_apps_are_deleted_at_once(program: Program, shop: Shop) -> None:
-    """Their syncers and instances are gone within two minutes, although the pods are alive. The third app stays."""
+    """Their syncers and instances are gone within two minutes, although the pods are alive. The
+    third app stays."""
     for app in ("one", "two", "three"):
         shop.deploy("removals-a", app, 2)
     with daemon(program):
-        wait_until(lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered")
+        wait_until(
+            lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered"
+        )
         for app in ("one", "two"):
             shop.world.request("DELETE", syncers("removals-a", app))
 
         def gone() -> bool:
             there = [app for app in ("one", "two") if shop.is_there(syncers("removals-a", app))]
-            return not there and not shop.up("removals-a", "one") and not shop.up("removals-a", "two")
+            return (
+                not there and not shop.up("removals-a", "one") and not shop.up("removals-a", "two")
+            )
 
         wait_until(gone, "two of three apps did not go", seconds=TWO_MINUTES)
         assert shop.up("removals-a", "three") == 2
@@ -131,7 +146,9 @@ def test_a_namespace_with_four_apps_is_deleted(program: Program, shop: Shop) -> 
         shop.deploy("removals-b", app, 2)
     shop.deploy("removals-c", "five", 2)
     with daemon(program):
-        wait_until(lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered")
+        wait_until(
+            lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered"
+        )
         shop.world.request("DELETE", "/api/v1/namespaces/removals-b")
 
         def gone() -> bool:
@@ -143,8 +160,8 @@ def test_a_namespace_with_four_apps_is_deleted(program: Program, shop: Shop) -> 
 
 
 def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> None:
-    """After `kubectl delete esync --all -A` every instance stays UP, and every syncer says why. An approval removes
-    them."""
+    """After `kubectl delete esync --all -A` every instance stays UP, and every syncer says why. An
+    approval removes them."""
     for number in range(30):
         shop.deploy("removals-d", f"app{number}", 1)
     shop.registered(program)
@@ -153,7 +170,10 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
     for _ in range(2):
         done = program.run()
         assert done.returncode == 31, done.stdout + done.stderr
-        assert "30 of 30 apps would have no UP instance left, because their syncers are being deleted" in done.stdout
+        assert (
+            "30 of 30 apps would have no UP instance left, because their syncers are being deleted"
+            in done.stdout
+        )
         assert program.eureka.methods()["DELETE"] == 0
         assert [shop.up(*one) for one in shop.pods] == [1] * 30
     found = shop.world.request("GET", syncers("removals-d", "app7"))
@@ -166,8 +186,11 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
     assert [shop.up(*one) for one in shop.pods] == [0] * 30
 
 
-def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(program: Program, shop: Shop) -> None:
-    """The other app does not wait. One of the sixty pods ends, and its instance is removed as well."""
+def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(
+    program: Program, shop: Shop
+) -> None:
+    """The other app does not wait. One of the sixty pods ends, and its instance is removed as
+    well."""
     shop.deploy("removals-e", "big", 60)
     shop.deploy("removals-e", "other", 3)
     shop.registered(program)
@@ -177,7 +200,9 @@ def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(program: Progra
     shop.world.delete_pod("removals-e", "big-0")
     states: dict[str, EndpointState] = dict.fromkeys(shop.pods["removals-e", "big"][1:], "NotReady")
     shop.world.wait_for_slices("removals-e", "big", states)
-    shop.world.wait_for_slices("removals-e", "other", dict.fromkeys(shop.pods["removals-e", "other"][1:], "Ready"))
+    shop.world.wait_for_slices(
+        "removals-e", "other", dict.fromkeys(shop.pods["removals-e", "other"][1:], "Ready")
+    )
     for _ in range(2):
         done = program.run()
         assert done.returncode == 31, done.stdout + done.stderr

@@ -1,7 +1,9 @@
-"""A rolling update of 20 pods, 3 at a time, on a real API server: what callers find in a real Eureka at every moment.
+"""A rolling update of 20 pods, 3 at a time, on a real API server: what callers find in a real
+Eureka at every moment.
 
-The test acts as the Deployment's controller and the kubelet. A pod is ready when its containers are, and its readiness
-gate is open, if it has one. The next three end when all remaining pods are ready.
+The test acts as the Deployment's controller and the kubelet. A pod is ready when its containers
+are, and its readiness gate is open, if it has one. The next three end when all remaining pods are
+ready.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
     with contextlib.suppress(requests.HTTPError):
         kubernetes_world.create_namespace(NAMESPACE)
     with contextlib.suppress(requests.HTTPError):
-        kubernetes_world.create_service(NAMESPACE, "rating", ports=[{"name": "http", "port": 80, "targetPort": "http"}])
+        kubernetes_world.create_service(
+            NAMESPACE, "rating", ports=[{"name": "http", "port": 80, "targetPort": "http"}]
+        )
     for pod in kubernetes_world.request("GET", PODS)["items"]:
         kubernetes_world.delete_pod(NAMESPACE, pod["metadata"]["name"])
     return kubernetes_world
@@ -100,8 +104,8 @@ class Deployment:
 
 @dataclass
 class Watch:
-    """Reads every instance uncached, without pause: how many existing pods are UP, and how long dead ones stay
-    registered."""
+    """Reads every instance uncached, without pause: how many existing pods are UP, and how long
+    dead ones stay registered."""
 
     registry: Registry
     deployment: Deployment
@@ -113,7 +117,8 @@ class Watch:
     last_seen: dict[int, float] = field(default_factory=dict)
     """The last time at which the instance of each dead pod was found."""
     listed: dict[int, float] = field(default_factory=dict)
-    """The time at which each pod was first found ready in the slices. With the gate, its containers are ready."""
+    """The time at which each pod was first found ready in the slices. With the gate, its containers
+    are ready."""
     unlisted: dict[int, float] = field(default_factory=dict)
     """The time at which each dead pod was first found in no slice."""
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -133,7 +138,9 @@ class Watch:
         began = time.monotonic()
         living, gone = dict(self.deployment.living), dict(self.deployment.gone)
         up = sum(self._status(number) == "UP" for number in living)
-        if not set(living) - set(self.deployment.living):  # otherwise a pod was deleted during the reads
+        if not set(living) - set(
+            self.deployment.living
+        ):  # otherwise a pod was deleted during the reads
             self.fewest = min(self.fewest, up)
             self.seen.append((began, frozenset(living), up))
         for number in gone:
@@ -149,8 +156,14 @@ class Watch:
             dead = set(self.deployment.gone)
             pieces = self.deployment.world.request("GET", path)["items"]
             now = time.monotonic()
-            ends = {e["addresses"][0]: e["conditions"].get("ready", True) for p in pieces for e in p["endpoints"] or ()}
-            ready = {int(address.rpartition(".")[2]) for address, is_ready in ends.items() if is_ready}
+            ends = {
+                e["addresses"][0]: e["conditions"].get("ready", True)
+                for p in pieces
+                for e in p["endpoints"] or ()
+            }
+            ready = {
+                int(address.rpartition(".")[2]) for address, is_ready in ends.items() if is_ready
+            }
             there = {int(address.rpartition(".")[2]) for address in ends}
             for number in ready:
                 self.listed.setdefault(number, now)
@@ -159,7 +172,9 @@ class Watch:
             self.stopped.wait(0.02)
 
     def _status(self, number: int) -> str | None:
-        return self.registry.status("RATING", f"{self.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080")
+        return self.registry.status(
+            "RATING", f"{self.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080"
+        )
 
 
 def a_pass_ends(daemon: subprocess.Popen[str]) -> None:
@@ -185,9 +200,9 @@ def a_look(watch: Watch) -> None:
 def test_a_rolling_update_of_20_pods_3_at_a_time(
     program: Program, registry: Registry, world: KubernetesWorld, gated: bool
 ) -> None:
-    """With the gate at least 17 instances of existing pods are UP at every moment. Without it, there are as many as the
-    passes allow, one of which is delayed. No instance outlives its pod, as the slices show it, by more than an interval
-    and a pass."""
+    """With the gate at least 17 instances of existing pods are UP at every moment. Without it,
+    there are as many as the passes allow, one of which is delayed. No instance outlives its pod, as
+    the slices show it, by more than an interval and a pass."""
     deployment = Deployment(world=world, gated=gated)
     world.request(
         "POST",
@@ -208,11 +223,16 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     try:
         deployment.wait()
         wait_until(
-            lambda: all(watch._status(number) == "UP" for number in deployment.living), "the pods were not registered"
+            lambda: all(watch._status(number) == "UP" for number in deployment.living),
+            "the pods were not registered",
         )
         # A pass cancels only what the list shows.
         registry.list_follows(
-            "RATING", [f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080" for number in deployment.living]
+            "RATING",
+            [
+                f"{program.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080"
+                for number in deployment.living
+            ],
         )
         for watcher in watchers:
             watcher.start()
@@ -229,10 +249,15 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
             deployment.wait()
             a_look(watch)
             if start == BATCH and not gated:
-                wait_until(lambda: watch.fewest <= COUNT - 2 * BATCH, "nobody missed the pods that were replaced")
+                wait_until(
+                    lambda: watch.fewest <= COUNT - 2 * BATCH,
+                    "nobody missed the pods that were replaced",
+                )
                 daemon.send_signal(signal.SIGCONT)
             if not gated:
-                time.sleep(max(0.0, INTERVAL / 2 - (time.monotonic() - step)))  # pods start quickly, but not at once
+                time.sleep(
+                    max(0.0, INTERVAL / 2 - (time.monotonic() - step))
+                )  # pods start quickly, but not at once
         wait_until(
             lambda: (
                 set(deployment.gone) <= set(watch.unlisted)
@@ -252,20 +277,31 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     assert watch.failure is None
     assert len(watch.seen) >= COUNT / BATCH
     passes = _passes(program)
-    longest = max((seen - deployment.gone[number] for number, seen in watch.last_seen.items()), default=0.0)
+    longest = max(
+        (seen - deployment.gone[number] for number, seen in watch.last_seen.items()), default=0.0
+    )
     gaps = [later.read - earlier.read for earlier, later in itertools.pairwise(passes)]
-    measured = f"fewest UP {watch.fewest}, longest dead {longest:.1f} s, a pass each {max(gaps):.1f} s at most"
+    measured = (
+        f"fewest UP {watch.fewest}, longest dead {longest:.1f} s, a pass each "
+        f"{max(gaps):.1f} s at most"
+    )
     # The first pass that could read the pod's end cancels it, within an interval and that pass.
     for number, seen in watch.last_seen.items():
         assert seen <= _done_after(watch.unlisted[number], passes), f"pod {number}; {measured}"
     lag = max(watch.unlisted[number] - gone for number, gone in deployment.gone.items())
-    assert longest <= lag + max(gaps) + max(p.wrote - p.read for p in passes), f"slices late by {lag:.1f} s; {measured}"
+    assert longest <= lag + max(gaps) + max(p.wrote - p.read for p in passes), (
+        f"slices late by {lag:.1f} s; {measured}"
+    )
     if gated:
         assert watch.fewest >= COUNT - BATCH, measured
     else:
         # The first pass that could read that a pod is ready registers it.
         for at, living, up in watch.seen:
-            due = [n for n in living if n in watch.listed and _done_after(watch.listed[n], passes) <= at]
+            due = [
+                n
+                for n in living
+                if n in watch.listed and _done_after(watch.listed[n], passes) <= at
+            ]
             assert up >= len(due), f"{up} UP and {len(due)} due; {measured}"
     assert all(watch._status(number) == "UP" for number in deployment.living)
 
@@ -282,8 +318,14 @@ class Pass:
 
 def _passes(program: Program) -> list[Pass]:
     """The daemon's passes. Each of them lists the slices once."""
-    reads = sorted(one.asked for one in list(program.kubernetes.moments) if "endpointslices" in one.call.path)
-    calls = [one.answered for one in list(program.eureka.moments) if one.call.method in ("POST", "DELETE")]
+    reads = sorted(
+        one.asked for one in list(program.kubernetes.moments) if "endpointslices" in one.call.path
+    )
+    calls = [
+        one.answered
+        for one in list(program.eureka.moments)
+        if one.call.method in ("POST", "DELETE")
+    ]
     ends = [*reads[1:], float("inf")]
     found = []
     for read, end in zip(reads, ends, strict=True):

@@ -1,5 +1,5 @@
-"""What must not be removed, on real servers, although the CRD is deleted, a right is taken away, the API server hangs,
-or all pods become unready."""
+"""What must not be removed, on real servers, although the CRD is deleted, a right is taken away,
+the API server hangs, or all pods become unready."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ NAMESPACE = "safety"
 SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
 TIMEOUTS = ("--call-timeout=10s", "--pass-timeout=20s")
-"""Eureka on a busy machine has to answer within the first. The cluster gets a part of the second."""
+"""Eureka on a busy machine has to answer within the first. The cluster gets a part of the
+second."""
 
 
 @pytest.fixture
@@ -63,7 +64,9 @@ def set_endpoints(world: KubernetesWorld, addresses: list[str], *, ready: bool =
         "metadata": {"name": "shop-1", "labels": {"kubernetes.io/service-name": "shop"}},
         "addressType": "IPv4",
         "ports": [{"name": "http", "port": 8080}],
-        "endpoints": [{"addresses": [address], "conditions": {"ready": ready}} for address in addresses],
+        "endpoints": [
+            {"addresses": [address], "conditions": {"ready": ready}} for address in addresses
+        ],
     }
     world.request("POST", SLICES, body)
 
@@ -86,8 +89,11 @@ def up_ids(program: Program, registry: Registry, addresses: list[str]) -> int:
 
 
 def list_follows(program: Program, registry: Registry, addresses: list[str]) -> None:
-    """Wait until the list of all agrees with uncached reads about the instances at these addresses."""
-    registry.list_follows("SHOP", [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses])
+    """Wait until the list of all agrees with uncached reads about the instances at these
+    addresses."""
+    registry.list_follows(
+        "SHOP", [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses]
+    )
 
 
 def condition(world: KubernetesWorld, kind: str) -> tuple[str, str, str]:
@@ -108,8 +114,9 @@ def events(world: KubernetesWorld, reason: str) -> list[dict[str, Any]]:
 def test_a_deleted_crd_removes_nothing(
     count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Every instance stays UP and is renewed while the CRD is being deleted, is gone, or is back empty. The condition
-    and one event say why. Two passes after its syncer is applied again, all is in sync."""
+    """Every instance stays UP and is renewed while the CRD is being deleted, is gone, or is back
+    empty. The condition and one event say why. Two passes after its syncer is applied again, all is
+    in sync."""
     world = kubernetes_world
     addresses = give_endpoints(world, count)
     create_syncer(world)
@@ -153,7 +160,9 @@ def test_a_deleted_crd_removes_nothing(
     assert program.eureka.methods() == {"GET": 1, "PUT": count}
     assert condition(world, "Ready")[:2] == ("True", "InSync")
     assert condition(world, "RemovalHeld")[0] == "False"
-    assert world.request("GET", f"{SYNCERS}/shop")["metadata"]["finalizers"] == ["eurekube.io/cleanup"]
+    assert world.request("GET", f"{SYNCERS}/shop")["metadata"]["finalizers"] == [
+        "eurekube.io/cleanup"
+    ]
     assert up_ids(program, registry, addresses) == count
 
 
@@ -173,7 +182,9 @@ def test_a_right_that_is_revoked_removes_nothing(
         rules = world.request("GET", role)["rules"]
         without = [rule for rule in rules if "endpointslices" not in rule["resources"]]
         world.request("PATCH", role, {"rules": without})
-        world.wait_for_right(SERVICE_ACCOUNT, "list", "endpointslices", group="discovery.k8s.io", granted=False)
+        world.wait_for_right(
+            SERVICE_ACCOUNT, "list", "endpointslices", group="discovery.k8s.io", granted=False
+        )
         give_endpoints(world, 45)
         done = program.run()
         assert done.returncode == 11, done.stdout + done.stderr
@@ -184,7 +195,9 @@ def test_a_right_that_is_revoked_removes_nothing(
         assert "endpointslices" in message
         assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1]
         assert program.run().returncode == 11
-        assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1], "it is told once"
+        assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1], (
+            "it is told once"
+        )
 
         world.request("PATCH", role, {"rules": rules})
         world.wait_for_right(SERVICE_ACCOUNT, "list", "endpointslices", group="discovery.k8s.io")
@@ -202,8 +215,8 @@ def test_a_list_that_times_out_removes_nothing(
     kubernetes_world: KubernetesWorld,
     kubernetes_servers: KubernetesServers,
 ) -> None:
-    """Only slices time out, and all instances are renewed. The exit code, the condition and one event say why. The
-    changes made meanwhile follow when slices can be listed again."""
+    """Only slices time out, and all instances are renewed. The exit code, the condition and one
+    event say why. The changes made meanwhile follow when slices can be listed again."""
     world = kubernetes_world
     healed = threading.Event()
 
@@ -216,7 +229,9 @@ def test_a_list_that_times_out_removes_nothing(
     program.good()
     list_follows(program, registry, addresses)
     give_endpoints(world, 45)
-    with CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file, before=hang) as hanging:
+    with CountingProxy(
+        kubernetes_servers.url, ca_file=kubernetes_servers.ca_file, before=hang
+    ) as hanging:
         behind = replace(program, kubernetes=hanging)
         for _ in range(2):
             done = behind.run(*TIMEOUTS)
@@ -244,9 +259,9 @@ def test_an_api_server_that_hangs_removes_nothing(
     kubernetes_servers: KubernetesServers,
     toxiproxy: Toxiproxy,
 ) -> None:
-    """The API server gives no answer. All instances are renewed, and the exit code and a sentence say why. The
-    condition cannot be written, and keeps its old value until the server answers again. Then it is updated, and the
-    changes made meanwhile follow."""
+    """The API server gives no answer. All instances are renewed, and the exit code and a sentence
+    say why. The condition cannot be written, and keeps its old value until the server answers
+    again. Then it is updated, and the changes made meanwhile follow."""
     world = kubernetes_world
     proxy = toxiproxy.proxy(kubernetes_servers.url.removeprefix("https://"))
     # The certificate is for the address, which is the same, and for no port.
@@ -288,8 +303,8 @@ def test_an_api_server_that_hangs_removes_nothing(
 def test_fifty_pods_that_turn_unready_at_once_stay_up(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """This happens when the node controller is lost. All instances are renewed, and exit code, condition and one event
-    say why. When the pods are ready again, there is nothing to change."""
+    """This happens when the node controller is lost. All instances are renewed, and exit code,
+    condition and one event say why. When the pods are ready again, there is nothing to change."""
     world = kubernetes_world
     addresses = give_endpoints(world, 50)
     create_syncer(world)

@@ -1,4 +1,5 @@
-"""Two installations with one owner at the same time, and one that may not read beyond its namespace."""
+"""Two installations with one owner at the same time, and one that may not read beyond its
+namespace."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ import pytest
 
 from tests.deployment.rendered import Form, documents
 from tests.deployment.rights import Right, granted, lacking
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    slices_of,
+    syncers_of,
+)
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -36,7 +44,9 @@ def apps(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 
 @pytest.fixture
-def other(program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer) -> Iterator[Program]:
+def other(
+    program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer
+) -> Iterator[Program]:
     """A second installation with the same owner, whose calls are counted separately."""
     folder = program.folder / "other"
     folder.mkdir()
@@ -91,8 +101,8 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
     apps: None,
     kubernetes_world: KubernetesWorld,
 ) -> None:
-    """They work at the same time, with registrations, renewals, a deletion and an orphan. No call of the one concerns
-    an instance of the other, not even a renewal."""
+    """They work at the same time, with registrations, renewals, a deletion and an orphan. No call
+    of the one concerns an instance of the other, not even a renewal."""
     world, divided, first = kubernetes_world, DIVISIONS[dividing], FIRST
     second = {app for _, app in APPS} - first
     assert first
@@ -121,7 +131,9 @@ def test_two_installations_with_one_owner_leave_each_others_instances_alone(
 
 def names(world: KubernetesWorld, namespace: str) -> set[str]:
     """The syncers of a namespace."""
-    return {item["metadata"]["name"] for item in world.request("GET", syncers_of(namespace))["items"]}
+    return {
+        item["metadata"]["name"] for item in world.request("GET", syncers_of(namespace))["items"]
+    }
 
 
 def up(registry: Registry, program: Program) -> list[str]:
@@ -134,7 +146,7 @@ def up(registry: Registry, program: Program) -> list[str]:
     return [id_ for app, id_ in keys if registry.status(app, id_) == "UP"]
 
 
-# --- Rights in chosen namespaces -----------------------------------------------------------------------------------
+# --- Rights in chosen namespaces ------------------------------------------------------------------
 
 
 def namespaced(namespace: str, *components: str) -> list[dict[str, Any]]:
@@ -153,8 +165,14 @@ def test_a_role_in_each_namespace_is_enough(
     make_syncer(world, namespace, app, app)
     with granted(world, namespaced(namespace)) as token:
         program.token = token
-        assert program.run().returncode == 11, "without --namespace the whole cluster is listed, and that is denied"
-        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
+        assert program.run().returncode == 11, (
+            "without --namespace the whole cluster is listed, and that is denied"
+        )
+        program.options = (
+            *program.options,
+            f"--namespace={namespace}",
+            f"--lock={namespace}/eurekube-sync",
+        )
         program.good()
         assert len(up(registry, program)) == 2
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
@@ -168,7 +186,8 @@ OPTIONAL = {
 }
 """The options that need this right, and no other missing one."""
 NEEDED = {"nodes": 0, "endpoints": 11}
-"""The exit code of a pass without the right. A missed drain does not fail a pass, so that no rollout stops."""
+"""The exit code of a pass without the right. A missed drain does not fail a pass, so that no
+rollout stops."""
 
 
 @pytest.mark.parametrize("resource", OPTIONAL)
@@ -185,7 +204,9 @@ def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
         done = program.run("-o", "json")
         assert done.returncode == NEEDED[resource], done.stdout
         messages = [source["message"] for source in json.loads(done.stdout)["unknown"]]
-        assert any(f'cannot list resource "{resource}"' in message for message in messages), messages
+        assert any(f'cannot list resource "{resource}"' in message for message in messages), (
+            messages
+        )
     with granted(world, namespaced(namespace, f"rights/{resource}")) as token:
         program.token = token
         assert program.good()["unknown"] == []
@@ -194,8 +215,8 @@ def test_an_optional_right_is_named_when_missing_and_enough_when_granted(
 def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Without the right, the instance on a drained node stays DOWN. Others are registered, the exit code is 0, and the
-    condition says why."""
+    """Without the right, the instance on a drained node stays DOWN. Others are registered, the exit
+    code is 0, and the condition says why."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
@@ -203,12 +224,17 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
 
     def apply(*numbers: int) -> None:
         ends = [
-            {"addresses": [f"10.22.0.{n}"], "conditions": {"ready": True}, "nodeName": f"drain-{n}"} for n in numbers
+            {"addresses": [f"10.22.0.{n}"], "conditions": {"ready": True}, "nodeName": f"drain-{n}"}
+            for n in numbers
         ]
         world.request("PATCH", f"{slices_of(namespace)}/{app}-1", {"endpoints": ends})
 
     def annotate(drained: str | None) -> None:
-        world.request("PATCH", "/api/v1/nodes/drain-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
+        world.request(
+            "PATCH",
+            "/api/v1/nodes/drain-1",
+            {"metadata": {"annotations": {"eurekube.io/drain": drained}}},
+        )
 
     ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
 
@@ -232,7 +258,9 @@ def test_a_drained_instance_stays_down_without_the_right_to_see_the_drain(
             apply(1, 2, 3)
             (unseen,) = program.good()["unknown"]
             assert unseen["source"] == "drain annotations of Nodes"
-            conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"]["conditions"]
+            conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"][
+                "conditions"
+            ]
             (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
             assert "set --drain-annotations pods" in ready["message"]
             annotate(None)
@@ -258,7 +286,11 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
     make_syncer(world, namespace, app, app)
     with granted(world, lacking(namespaced(namespace), CRD)) as token:
         program.token = token
-        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
+        program.options = (
+            *program.options,
+            f"--namespace={namespace}",
+            f"--lock={namespace}/eurekube-sync",
+        )
         program.good()
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
         done = program.run("-o", "json")
@@ -270,7 +302,8 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
 def test_services_of_another_namespace_need_the_operators_permission(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """They need --allow-namespace. With it they are served, with ids of the syncer's own namespace."""
+    """They need --allow-namespace. With it they are served, with ids of the syncer's own
+    namespace."""
     world = kubernetes_world
     (own, _), (elsewhere, app) = APPS[0], APPS[1]
     make_syncer(world, own, "across", app, selector={"app": app, "namespace": elsewhere})

@@ -24,8 +24,11 @@ Soaks = dict[str, Future[Figures]]
 
 
 @pytest.fixture(scope="module")
-def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaks]:
-    """All soaks, started at the same time. Each has its own Eureka, its own namespace and its own daemon."""
+def soaks(
+    kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Soaks]:
+    """All soaks, started at the same time. Each has its own Eureka, its own namespace and its own
+    daemon."""
     servers = kubernetes_servers
 
     def world() -> KubernetesWorld:
@@ -41,16 +44,19 @@ def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPa
 
 
 def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
-    """It has 30 instances of ours and 30 of others. Spring Security checks each password against a bcrypt hash, which
-    takes a tenth of a second, so a pass takes seconds. Few calls are made at a time, with enough time each. A call that
-    is given up is sent again, and would look like a second registration."""
+    """It has 30 instances of ours and 30 of others. Spring Security checks each password against a
+    bcrypt hash, which takes a tenth of a second, so a pass takes seconds. Few calls are made at a
+    time, with enough time each. A call that is given up is sent again, and would look like a second
+    registration."""
     with (
         EurekaServer(
             stock_timings=True, access_log=True, basic_auth=(USER, PASSWORD), tls=server_tls(folder)
         ) as server,
         Shops(world, "short-soak", count=30) as shops,
     ):
-        daemon = Daemon(servers, server, folder, owner="short-soak", batch="off", namespace="short-soak")
+        daemon = Daemon(
+            servers, server, folder, owner="short-soak", batch="off", namespace="short-soak"
+        )
         keys = shops.keys("short-soak")
         return soak(
             server,
@@ -91,16 +97,23 @@ def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path
 def test_a_daemon_beside_instances_of_others_with_a_login_over_tls(
     soaks: Soaks, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With default times each instance is registered once, and renewed every 30 s. Silent instances of others are
-    evicted."""
-    show(capsys, "A daemon beside strangers, with a login over TLS", soaks["beside_strangers"].result())
+    """With default times each instance is registered once, and renewed every 30 s. Silent instances
+    of others are evicted."""
+    show(
+        capsys,
+        "A daemon beside strangers, with a login over TLS",
+        soaks["beside_strangers"].result(),
+    )
 
 
-def test_the_operator_is_killed_for_one_and_a_half_leases(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_operator_is_killed_for_one_and_a_half_leases(
+    soaks: Soaks, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Leases of 140 s survive 210 s without us, and nothing is registered again."""
     show(capsys, "The daemon is killed", soaks["killed"].result())
 
 
 def test_a_cronjob_each_minute(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two processes make two passes each, a minute apart. The first one registers, and the second one only renews."""
+    """Two processes make two passes each, a minute apart. The first one registers, and the second
+    one only renews."""
     show(capsys, "A CronJob each minute", soaks["each_minute"].result())

@@ -1,4 +1,5 @@
-"""The article's story on real servers, twice: with a fast server cache, and with the default cache of 30 s."""
+"""The article's story on real servers, twice: with a fast server cache, and with the default cache
+of 30 s."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def rating(kubernetes_world: KubernetesWorld) -> None:
     labels = {"app": "rating"}
     with contextlib.suppress(requests.HTTPError):
         world.create_service(NAMESPACE, "rating", ports=http)
-        world.create_service(NAMESPACE, "rating-headless", ports=http, selector=labels, clusterIP="None")
+        world.create_service(
+            NAMESPACE, "rating-headless", ports=http, selector=labels, clusterIP="None"
+        )
         world.create_service(NAMESPACE, "rating-metrics", ports={"metrics": 9100}, selector=labels)
     for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         world.delete_pod(NAMESPACE, pod["metadata"]["name"])
@@ -69,13 +72,15 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
     kubernetes_world: KubernetesWorld,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Pods start, become unready, end and are replaced, and Eureka follows. Then the syncer is deleted, and only our
-    instances are removed."""
+    """Pods start, become unready, end and are replaced, and Eureka follows. Then the syncer is
+    deleted, and only our instances are removed."""
     world = kubernetes_world
     ids = {n: f"{program.owner}:rating:rating:10.0.0.{n}:8080" for n in (1, 2, 3)}
     registry.register(APP, "dc:rating:1", "192.0.2.1")
     registry.register("BILLING", "dc:billing:1", "192.0.2.2")
-    strangers = {key: registry.instance(*key) for key in ((APP, "dc:rating:1"), ("BILLING", "dc:billing:1"))}
+    strangers = {
+        key: registry.instance(*key) for key in ((APP, "dc:rating:1"), ("BILLING", "dc:billing:1"))
+    }
     world.request("POST", SYNCERS, SYNCER)
 
     dry = program.good("--dry-run")
@@ -87,7 +92,11 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
     assert {n: registry.status(APP, ids[n]) for n in (1, 2)} == {1: "UP", 2: "UP"}
     instance = registry.instance(APP, ids[1])
     assert instance is not None
-    assert (instance["vipAddress"], instance["hostName"], instance["port"]["$"]) == ("rating", "10.0.0.1", 8080)
+    assert (instance["vipAddress"], instance["hostName"], instance["port"]["$"]) == (
+        "rating",
+        "10.0.0.1",
+        8080,
+    )
     table = kubernetes_servers.kubectl("get", "esync", "-n", NAMESPACE).stdout
     assert "2/2" in table, table
     assert "InSync" in table, table
@@ -101,7 +110,9 @@ def test_eureka_follows_the_pods_until_the_syncer_is_deleted(
 
     registry.list_follows(APP, ids.values())
     program.good()
-    assert program.eureka.methods() == Counter(GET=1, PUT=2), "in sync, a pass is one list and its renewals"
+    assert program.eureka.methods() == Counter(GET=1, PUT=2), (
+        "in sync, a pass is one list and its renewals"
+    )
     assert all("/status" not in call.path for call in program.eureka.calls)
 
     world.set_ready(NAMESPACE, "rating-2", False)

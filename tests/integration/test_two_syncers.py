@@ -1,6 +1,6 @@
-"""Two syncers claim the same addresses, between a daemon and real servers. The older one has them, and the younger one
-reports that. When the older one gives them up the younger one has them, and uncached reads find every instance UP at
-every moment."""
+"""Two syncers claim the same addresses, between a daemon and real servers. The older one has them,
+and the younger one reports that. When the older one gives them up the younger one has them, and
+uncached reads find every instance UP at every moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import (
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    syncers_of,
+)
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
 
@@ -41,7 +47,8 @@ class Reader:
     registry: Registry
     owner: str
     namespaces: tuple[str, ...]
-    """The namespaces of the syncers, the leaving one first. If its id is gone, the other one's must exist."""
+    """The namespaces of the syncers, the leaving one first. If its id is gone, the other one's must
+    exist."""
     stopped: threading.Event = field(default_factory=threading.Event)
     looks: int = 0
     faults: list[str] = field(default_factory=list)
@@ -58,7 +65,9 @@ class Reader:
     def found(self, address: str) -> dict[str, Any] | None:
         """The first instance at the address."""
         for namespace in self.namespaces:
-            if found := self.registry.instance("RATING", f"{self.owner}:{namespace}:rating:{address}:8080"):
+            if found := self.registry.instance(
+                "RATING", f"{self.owner}:{namespace}:rating:{address}:8080"
+            ):
                 return found
         return None
 
@@ -80,12 +89,18 @@ def condition(world: KubernetesWorld, namespace: str, name: str, kind: str) -> t
     """Value, reason and message of a syncer's condition. All are empty while there is none."""
     status = world.request("GET", f"{syncers_of(namespace)}/{name}").get("status", {})
     found = [one for one in status.get("conditions", ()) if one["type"] == kind]
-    return (found[0]["status"], found[0]["reason"], found[0].get("message", "")) if found else ("", "", "")
+    return (
+        (found[0]["status"], found[0]["reason"], found[0].get("message", ""))
+        if found
+        else ("", "", "")
+    )
 
 
 def is_gone(world: KubernetesWorld, name: str) -> bool:
     """Whether the syncer is gone."""
-    return name not in {item["metadata"]["name"] for item in world.request("GET", syncers_of(HOME))["items"]}
+    return name not in {
+        item["metadata"]["name"] for item in world.request("GET", syncers_of(HOME))["items"]
+    }
 
 
 @pytest.mark.parametrize("where", [HOME, ELSEWHERE], ids=["of one namespace", "of two namespaces"])
@@ -93,8 +108,8 @@ def is_gone(world: KubernetesWorld, name: str) -> bool:
 def test_the_younger_syncer_takes_over_without_a_gap(
     leaving: str, where: str, program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """In one namespace both write the same id, and its syncer changes. From another namespace, the new id is UP before
-    the old one is cancelled."""
+    """In one namespace both write the same id, and its syncer changes. From another namespace, the
+    new id is UP before the old one is cancelled."""
     elsewhere = where != HOME
     daemon = program.start("--daemon", "--interval=1s", f"--allow-namespace={ELSEWHERE}:{HOME}")
     reader = Reader(registry, program.owner, (HOME, where) if elsewhere else (HOME,))
@@ -104,7 +119,10 @@ def test_the_younger_syncer_takes_over_without_a_gap(
         until(lambda: reader.holders() == {f"{HOME}/{OLDER}"}, "the older one registers both")
         selector = {"app": "rating", "namespace": HOME} if elsewhere else {"app": "rating"}
         make_syncer(world, where, YOUNGER, "rating", selector=selector)
-        until(lambda: condition(world, where, YOUNGER, "Conflict")[0] == "True", "the younger one is told")
+        until(
+            lambda: condition(world, where, YOUNGER, "Conflict")[0] == "True",
+            "the younger one is told",
+        )
         value, reason, message = condition(world, where, YOUNGER, "Conflict")
         assert (value, reason) == ("True", "Conflict")
         right = "lives in the Service's own namespace" if elsewhere else "is older"
@@ -116,9 +134,15 @@ def test_the_younger_syncer_takes_over_without_a_gap(
             until(lambda: is_gone(world, OLDER), "the finalizer lets the older one go")
         else:
             world.request("PATCH", f"{syncers_of(HOME)}/{OLDER}", {"spec": {"limit": 0}})
-            until(lambda: condition(world, HOME, OLDER, "Ready")[1] == "LimitZero", "the older one is detached")
+            until(
+                lambda: condition(world, HOME, OLDER, "Ready")[1] == "LimitZero",
+                "the older one is detached",
+            )
         until(lambda: reader.holders() == {f"{where}/{YOUNGER}"}, "the younger one has both")
-        until(lambda: condition(world, where, YOUNGER, "Ready")[0] == "True", "the younger one is ready")
+        until(
+            lambda: condition(world, where, YOUNGER, "Ready")[0] == "True",
+            "the younger one is ready",
+        )
         assert condition(world, where, YOUNGER, "Conflict")[0] == "False"
         seen = reader.looks
         until(lambda: reader.looks >= seen + 20, "some more looks")

@@ -12,7 +12,14 @@ import requests
 
 from tests.deployment.rendered import shipped
 from tests.deployment.rights import SERVICE_ACCOUNT, granted
-from tests.integration.hand_made import events_of, make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import (
+    events_of,
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    syncers_of,
+)
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
 
@@ -108,18 +115,23 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
 def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """The Service's ports get other names and numbers, so that the syncer's port is gone. The old pod ends,
-    and the new one is ready: `run` says so in each mode, with a condition and one event, until the port is
-    right."""
+    """The Service's ports get other names and numbers, so that the syncer's port is gone. The old
+    pod ends, and the new one is ready: `run` says so in each mode, with a condition and one event,
+    until the port is right."""
     ids = [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in (ADDRESS, NEW)]
     make_syncer(world, NAMESPACE, "first", "shop", port="http")
     program.good()
     assert registry.status("SHOP", ids[0]) == "UP"
-    registry.list_follows("SHOP", [ids[0]])  # else the next pass would count an instance that its list does not show
+    registry.list_follows(
+        "SHOP", [ids[0]]
+    )  # else the next pass would count an instance that its list does not show
     path = f"{syncers_of(NAMESPACE)}/first"
     service = f"/api/v1/namespaces/{NAMESPACE}/services/shop"
     before = world.request("GET", service)["spec"]["ports"]
-    moved = [{"name": name, "port": port, "targetPort": port} for name, port in (("web", 9000), ("admin", 9090))]
+    moved = [
+        {"name": name, "port": port, "targetPort": port}
+        for name, port in (("web", 9000), ("admin", 9090))
+    ]
     world.request("PATCH", service, {"spec": {"ports": moved}})
     world.create_pod(NAMESPACE, "shop-2", labels={"app": "shop"}, node=NODE, ips=[NEW])
     world.delete_pod(NAMESPACE, "shop-1")
@@ -129,7 +141,9 @@ def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
     for options in (("--passes=2", "--interval=21s"), ()):
         done = program.run(*options)
         assert done.returncode == 34, done.stdout + done.stderr
-        assert "app SHOP has no UP instance in Eureka, and 1 ready endpoint of it waits" in done.stdout
+        assert (
+            "app SHOP has no UP instance in Eureka, and 1 ready endpoint of it waits" in done.stdout
+        )
     conditions = {one["type"]: one for one in world.request("GET", path)["status"]["conditions"]}
     assert conditions["Ready"]["reason"] == "LastInstanceLost"
     assert len(events_of(world, NAMESPACE, "LastInstanceLost")) == 1

@@ -1,7 +1,9 @@
-"""A rolling update with the advice of `check` loses no call of a Spring application outside. Without the advice it
-loses some. The caches of Spring and of Eureka have their defaults: 30 s, 30 s and 35 s.
+"""A rolling update with the advice of `check` loses no call of a Spring application outside.
+Without the advice it loses some. The caches of Spring and of Eureka have their defaults: 30 s, 30 s
+and 35 s.
 
-The test acts as the Deployment's controller and the kubelet: a pod answers until its `preStop` has slept.
+The test acts as the Deployment's controller and the kubelet: a pod answers until its `preStop` has
+slept.
 """
 
 from __future__ import annotations
@@ -56,14 +58,17 @@ class Pods:
     def create(self, app: str, number: int, spec: dict[str, Any]) -> None:
         address = self.address(app, number)
         self.names[address] = f"{app}-{number}"
-        self.world.create_pod(NAMESPACE, f"{app}-{number}", labels={"app": app}, node=NODE, ips=[address], **spec)
+        self.world.create_pod(
+            NAMESPACE, f"{app}-{number}", labels={"app": app}, node=NODE, ips=[address], **spec
+        )
 
     @staticmethod
     def address(app: str, number: int) -> str:
         return f"10.9.{7 if app == HEEDED else 8}.{number}"
 
     def end(self, app: str, number: int, sleeps: float) -> None:
-        """End a pod as a Deployment does. It answers until its preStop has slept, and is then gone."""
+        """End a pod as a Deployment does. It answers until its preStop has slept, and is then
+        gone."""
         name, address = f"{app}-{number}", self.address(app, number)
         self.world.delete_pod(NAMESPACE, name, grace_seconds=round(sleeps) + 30)
 
@@ -106,7 +111,9 @@ def _syncer(world: KubernetesWorld, app: str) -> None:
 
 def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
     """The advice of `check` about the drain time, by syncer: the lines to add, or none."""
-    kubeconfig = write_kubeconfig(program.folder / "check", url=program.kubernetes.url, token=program.token)
+    kubeconfig = write_kubeconfig(
+        program.folder / "check", url=program.kubernetes.url, token=program.token
+    )
     ended = subprocess.run(
         [
             Path(sys.executable).with_name("eurekube-sync"),
@@ -116,7 +123,11 @@ def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
             "--output=json",
         ],
         env={
-            **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("EUREKUBE_SYNC_")
+            },
             "EUREKUBE_SYNC_OWNER": program.owner,
             "EUREKUBE_SYNC_EUREKA_URL": registry.url,
             "KUBECONFIG": str(kubeconfig),
@@ -133,10 +144,14 @@ def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("eureka", ["eureka_stock"], indirect=True)
 def test_the_advice_followed_loses_no_call_and_unheeded_loses_some(
-    program: Program, registry: Registry, eureka: EurekaServer, kubernetes_world: KubernetesWorld, pods: Pods
+    program: Program,
+    registry: Registry,
+    eureka: EurekaServer,
+    kubernetes_world: KubernetesWorld,
+    pods: Pods,
 ) -> None:
-    """One caller calls both apps at once. The pods of one have the lines that `check` prints, and the others have
-    not."""
+    """One caller calls both apps at once. The pods of one have the lines that `check` prints, and
+    the others have not."""
     for app in (HEEDED, UNHEEDED):
         _syncer(kubernetes_world, app)
         pods.create(app, 1, {})
@@ -157,7 +172,9 @@ def test_the_advice_followed_loses_no_call_and_unheeded_loses_some(
     daemon = program.start("--daemon", f"--interval={INTERVAL:g}s")
     with (
         LoopbackServer(pods.answer) as proxy,
-        SpringReader(registry.url, [HEEDED, UNHEEDED], proxy_port=int(proxy.url.rpartition(":")[2])) as reader,
+        SpringReader(
+            registry.url, [HEEDED, UNHEEDED], proxy_port=int(proxy.url.rpartition(":")[2])
+        ) as reader,
     ):
         try:
             for app in (HEEDED, UNHEEDED):
@@ -183,7 +200,9 @@ def test_the_advice_followed_loses_no_call_and_unheeded_loses_some(
         finally:
             daemon.terminate()
             daemon.communicate(timeout=300)
-    assert heeded.failed == (), f"{len(heeded.failed)} of {heeded.answered} failed: {heeded.failed[0]}"
+    assert heeded.failed == (), (
+        f"{len(heeded.failed)} of {heeded.answered} failed: {heeded.failed[0]}"
+    )
     assert set(heeded.by) == {f"{HEEDED}-2", f"{HEEDED}-3"}, heeded.by
     assert unheeded.failed, "without the advice no call failed: the test shows nothing"
     assert unheeded.by[f"{UNHEEDED}-3"]

@@ -1,4 +1,5 @@
-"""The bill of materials that `tox -e sbom` wrote, against the locks and the licences that are allowed."""
+"""The bill of materials that `tox -e sbom` wrote, against the locks and the licences that are
+allowed."""
 
 from __future__ import annotations
 
@@ -16,11 +17,18 @@ ALLOWED = frozenset(
     {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Python-2.0"}
     | {
         f"License :: OSI Approved :: {name}"
-        for name in ("Apache Software License", "BSD License", "Mozilla Public License 2.0 (MPL 2.0)")
+        for name in (
+            "Apache Software License",
+            "BSD License",
+            "Mozilla Public License 2.0 (MPL 2.0)",
+        )
     }
 )
 """All may be used in a product under Apache-2.0, unchanged. Whoever adds one here has read it."""
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)[^\n]*\n((?: +--hash=sha256:[0-9a-f]{64}[^\n]*\n)*)", re.MULTILINE)
+_PIN = re.compile(
+    r"^([A-Za-z0-9._-]+)==([^\s;\\]+)[^\n]*\n((?: +--hash=sha256:[0-9a-f]{64}[^\n]*\n)*)",
+    re.MULTILINE,
+)
 
 
 def pinned(lock: str) -> dict[str, tuple[str, str]]:
@@ -64,17 +72,27 @@ def lock() -> str:
     return (ROOT / "requirements.lock").read_text()
 
 
-def test_the_bill_names_each_locked_package_and_only_allowed_licences(bill: dict[str, Any], lock: str) -> None:
+def test_the_bill_names_each_locked_package_and_only_allowed_licences(
+    bill: dict[str, Any], lock: str
+) -> None:
     """In the locked version."""
     assert not list(faults(bill, lock))
     assert bill["metadata"]["component"]["name"] == "eurekube-sync"
 
 
 def test_a_bill_with_a_fault_is_noticed(bill: dict[str, Any], lock: str) -> None:
-    """A package that is missing, one of another version, one that nobody locked, and a licence that nobody allowed."""
+    """A package that is missing, one of another version, one that nobody locked, and a licence that
+    nobody allowed."""
     first, second, third, *others = bill["components"]
-    strange = {"name": "strange", "version": "1", "licenses": [{"license": {"id": "AGPL-3.0-only"}}]}
-    wrong = {**bill, "components": [{**second, "version": "0"}, {**third, "licenses": []}, strange, *others]}
+    strange = {
+        "name": "strange",
+        "version": "1",
+        "licenses": [{"license": {"id": "AGPL-3.0-only"}}],
+    }
+    wrong = {
+        **bill,
+        "components": [{**second, "version": "0"}, {**third, "licenses": []}, strange, *others],
+    }
     found = " ".join(faults(wrong, lock))
     for fault in (
         f"{_normal(first['name'])} {first['version']} is locked, and the bill has None",
@@ -97,4 +115,6 @@ def test_each_locked_package_has_hashes(name: str) -> None:
 def test_the_tests_run_with_what_the_image_installs(lock: str) -> None:
     """constraints.lock has the same versions."""
     tested = pinned((ROOT / "constraints.lock").read_text())
-    assert {name: tested[name][0] for name in pinned(lock)} == {name: pin[0] for name, pin in pinned(lock).items()}
+    assert {name: tested[name][0] for name in pinned(lock)} == {
+        name: pin[0] for name, pin in pinned(lock).items()
+    }

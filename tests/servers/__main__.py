@@ -1,4 +1,5 @@
-"""The command line: `build` fills the cache, `up` runs the servers in the foreground until Ctrl-C."""
+"""The command line: `build` fills the cache, `up` runs the servers in the foreground until
+Ctrl-C."""
 
 import argparse
 import signal
@@ -38,7 +39,11 @@ def main() -> int:
     build = commands.add_parser("build", help="build what the cache lacks")
     build.add_argument("server", nargs="?", default="all", choices=[*_BUILDS, "all"])
     up = commands.add_parser("up", help="run a Kubernetes API and a Eureka server until Ctrl-C")
-    up.add_argument("--stock", action="store_true", help="Eureka with its own timings: 30 s cache, 60 s eviction")
+    up.add_argument(
+        "--stock",
+        action="store_true",
+        help="Eureka with its own timings: 30 s cache, 60 s eviction",
+    )
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
@@ -58,7 +63,10 @@ def _up(*, stock_timings: bool) -> None:
 
     signal.signal(signal.SIGTERM, interrupt)
     try:
-        with KubernetesServers() as kubernetes_servers, EurekaServer(stock_timings=stock_timings) as eureka_server:
+        with (
+            KubernetesServers() as kubernetes_servers,
+            EurekaServer(stock_timings=stock_timings) as eureka_server,
+        ):
             sys.stdout.write(f"export KUBECONFIG={kubernetes_servers.kubeconfig}\n")
             sys.stdout.write(f"export EUREKA_URL={eureka_server.url}\n")
             sys.stdout.flush()

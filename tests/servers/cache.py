@@ -1,7 +1,9 @@
-"""Owns the cache folder of built servers: what is in it is complete, whoever is building at the same time.
+"""Owns the cache folder of built servers: what is in it is complete, whoever is building at the
+same time.
 
-The folder is `~/.cache/eurekube-sync/servers`, or `EUREKUBE_SYNC_TEST_CACHE`. Each entry is named after the version and
-a hash of everything it is made from, so that a changed input is another entry.
+The folder is `~/.cache/eurekube-sync/servers`, or `EUREKUBE_SYNC_TEST_CACHE`. Each entry is named
+after the version and a hash of everything it is made from, so that a changed input is another
+entry.
 """
 
 import hashlib
@@ -49,10 +51,12 @@ def tail(path: Path, lines: int = _TAIL_LINES) -> str:
 
 
 def cached(name: str, inputs: Iterable[str | Path], build: Callable[[Path], None]) -> Path:
-    """Return the complete folder `name-<hash of the inputs>`, building it first when it is not there.
+    """Return the complete folder `name-<hash of the inputs>`, building it first when it is not
+    there.
 
-    `inputs` are strings and files (hashed by content); the platform is always one of them. `build` fills the folder it
-    is given; that folder gets its final name only when `build` has returned. Raises what `build` raises.
+    `inputs` are strings and files (hashed by content); the platform is always one of them. `build`
+    fills the folder it is given; that folder gets its final name only when `build` has returned.
+    Raises what `build` raises.
     """
     digest = hashlib.sha256(f"{platform.system()}-{platform.machine()}".encode())
     for part in inputs:
@@ -74,7 +78,8 @@ def cached(name: str, inputs: Iterable[str | Path], build: Callable[[Path], None
 
 
 def complete_name(folder: Path) -> Path:
-    """Return the name that the folder which `build` fills will have: a program may have to know its own path."""
+    """Return the name that the folder which `build` fills will have: a program may have to know its
+    own path."""
     return folder.with_name(folder.name.removeprefix(_UNFINISHED))
 
 
@@ -106,9 +111,11 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
 ) -> None:
-    """Run a build command, its output in `<cache>/logs/<what>.log`, with a progress line every 30 seconds.
+    """Run a build command, its output in `<cache>/logs/<what>.log`, with a progress line every 30
+    seconds.
 
-    `environment` is added to our own. Raises BuildError, with the log's tail, when the command fails or is missing.
+    `environment` is added to our own. Raises BuildError, with the log's tail, when the command
+    fails or is missing.
     """
     log = cache_folder() / "logs" / f"{what}.log"
     log.parent.mkdir(exist_ok=True)

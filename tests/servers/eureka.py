@@ -1,7 +1,9 @@
-"""Owns a real Spring Eureka server: its properties, its address; one alone, or two that replicate to each other.
+"""Owns a real Spring Eureka server: its properties, its address; one alone, or two that replicate
+to each other.
 
-A server must know itself by the host name in its own URL, else it takes itself for a peer and replicates to itself.
-Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has on its loopback.
+A server must know itself by the host name in its own URL, else it takes itself for a peer and
+replicates to itself. Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has
+on its loopback.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ _FAST_TIMINGS = {
     "eureka.server.registry-sync-retries": "0",
     "eureka.client.registry-fetch-interval-seconds": "2",
     "eureka.client.initial-instance-info-replication-interval-seconds": "1",
-    # A peer that starts before the other cannot register with it yet. Its renewals do not heal that: this client cannot
-    # read the JSON body of a 404, takes it for a failure, and registers again only at this interval.
+    # A peer that starts before the other cannot register with it yet. Its renewals do not heal
+    # that: this client cannot read the JSON body of a 404, takes it for a failure, and registers
+    # again only at this interval.
     "eureka.client.instance-info-replication-interval-seconds": "1",
 }
 
@@ -89,7 +92,8 @@ class Call:
 
 
 class EurekaServer(Server):
-    """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no self-preservation)."""
+    """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no
+    self-preservation)."""
 
     name = "eureka"
 
@@ -109,11 +113,11 @@ class EurekaServer(Server):
     ) -> None:
         """Describe a server; `start` or `with` runs it.
 
-        `port` None is a free one. `host` is the name it knows itself by, and the address it listens at.
-        `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are. `peers` are the URLs of the
-        others, with user and password if they ask for them; with peers it registers itself, as EUREKA-SERVER.
-        `self_preservation` None is off with fast timings. `access_log` is for `calls`. `extra_properties` are Spring's,
-        and win.
+        `port` None is a free one. `host` is the name it knows itself by, and the address it listens
+        at. `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are.
+        `peers` are the URLs of the others, with user and password if they ask for them; with peers
+        it registers itself, as EUREKA-SERVER. `self_preservation` None is off with fast timings.
+        `access_log` is for `calls`. `extra_properties` are Spring's, and win.
         """
         self._program = eureka()
         super().__init__(host=host, port=port)
@@ -128,7 +132,8 @@ class EurekaServer(Server):
 
     @property
     def url(self) -> str:
-        """Its address for clients, without credentials and without a slash at the end: `http://localhost:8761/eureka`."""
+        """Its address for clients, without credentials and without a slash at the end:
+        `http://localhost:8761/eureka`."""
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}/eureka"
 
     def properties(self) -> dict[str, str]:
@@ -138,16 +143,22 @@ class EurekaServer(Server):
             "server.address": LOOPBACK if self.host == "localhost" else self.host,
             "server.port": str(self.port),
             "eureka.instance.hostname": self.host,
-            "eureka.client.service-url.defaultZone": ",".join(f"{url}/" for url in self.peers or (self.url,)),
+            "eureka.client.service-url.defaultZone": ",".join(
+                f"{url}/" for url in self.peers or (self.url,)
+            ),
             "eureka.client.register-with-eureka": str(bool(self.peers)).lower(),
             "eureka.client.fetch-registry": str(bool(self.peers)).lower(),
         }
         if not self.stock_timings:
             found |= _FAST_TIMINGS
         if self.self_preservation is not None or not self.stock_timings:
-            found["eureka.server.enable-self-preservation"] = str(bool(self.self_preservation)).lower()
+            found["eureka.server.enable-self-preservation"] = str(
+                bool(self.self_preservation)
+            ).lower()
         if self.basic_auth is not None:
-            found["spring.security.user.name"], found["spring.security.user.password"] = self.basic_auth
+            found["spring.security.user.name"], found["spring.security.user.password"] = (
+                self.basic_auth
+            )
         if self.tls is not None:
             found["server.ssl.certificate"] = f"file:{self.tls.certificate}"
             found["server.ssl.certificate-private-key"] = f"file:{self.tls.private_key}"
@@ -159,7 +170,8 @@ class EurekaServer(Server):
         return found | self.extra_properties
 
     def session(self) -> requests.Session:
-        """A new session that can speak to it: with its login, and its authority trusted; for one thread."""
+        """A new session that can speak to it: with its login, and its authority trusted; for one
+        thread."""
         session = requests.Session()
         session.trust_env = False
         session.auth = self.basic_auth
@@ -169,11 +181,15 @@ class EurekaServer(Server):
         return session
 
     def calls(self) -> list[Call]:
-        """All that it was asked since its first start, as its access log tells; it needs `access_log`."""
-        return [Call.parse(line) for line in (self.directory / _ACCESS_LOG).read_text().splitlines()]
+        """All that it was asked since its first start, as its access log tells; it needs
+        `access_log`."""
+        return [
+            Call.parse(line) for line in (self.directory / _ACCESS_LOG).read_text().splitlines()
+        ]
 
     def restart(self, **changes: Any) -> None:
-        """Stop it and start it at the same address, empty; `changes` are new values for what `__init__` takes."""
+        """Stop it and start it at the same address, empty; `changes` are new values for what
+        `__init__` takes."""
         self.stop()
         for option, value in changes.items():
             if option not in self._restart_options:
@@ -182,7 +198,15 @@ class EurekaServer(Server):
         self.start()
 
     _restart_options = frozenset(
-        {"stock_timings", "peers", "basic_auth", "tls", "self_preservation", "extra_properties", "jvm_options"}
+        {
+            "stock_timings",
+            "peers",
+            "basic_auth",
+            "tls",
+            "self_preservation",
+            "extra_properties",
+            "jvm_options",
+        }
     )
 
     def _command(self) -> list[str]:
@@ -219,7 +243,8 @@ def eureka_pair(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxiedPair:
-    """Two peers whose words to each other go through a toxiproxy; everybody else may speak to them directly."""
+    """Two peers whose words to each other go through a toxiproxy; everybody else may speak to them
+    directly."""
 
     first: EurekaServer
     second: EurekaServer
@@ -232,26 +257,36 @@ class ProxiedPair:
 def proxied_eureka_pair(
     toxiproxy: Toxiproxy, *, basic_auth: tuple[str, str] | None = None, **options: Any
 ) -> Iterator[ProxiedPair]:
-    """Run two peers as `eureka_pair` does, each calling the other through a proxy at the other's own host name, by
-    which peers tell each other apart."""
+    """Run two peers as `eureka_pair` does, each calling the other through a proxy at the other's
+    own host name, by which peers tell each other apart."""
     ports = [free_port(host) for host in PEER_HOSTS]
     with ExitStack() as proxies:
         to_first, to_second = (
-            toxiproxy.proxy(f"{host}:{port}", host=host) for host, port in zip(PEER_HOSTS, ports, strict=True)
+            toxiproxy.proxy(f"{host}:{port}", host=host)
+            for host, port in zip(PEER_HOSTS, ports, strict=True)
         )
         for proxy in (to_first, to_second):
             proxies.callback(toxiproxy.remove, proxy)
-        with _running_pair(ports, [to_first.port, to_second.port], basic_auth=basic_auth, **options) as (first, second):
+        with _running_pair(
+            ports, [to_first.port, to_second.port], basic_auth=basic_auth, **options
+        ) as (first, second):
             yield ProxiedPair(first=first, second=second, to_first=to_first, to_second=to_second)
 
 
 @contextmanager
 def _running_pair(
-    ports: Sequence[int], called_ports: Sequence[int], *, basic_auth: tuple[str, str] | None, **options: Any
+    ports: Sequence[int],
+    called_ports: Sequence[int],
+    *,
+    basic_auth: tuple[str, str] | None,
+    **options: Any,
 ) -> Iterator[tuple[EurekaServer, EurekaServer]]:
     """`ports` where they listen, `called_ports` where the other one calls them."""
     credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
-    called = [f"http://{credentials}{host}:{port}/eureka" for host, port in zip(PEER_HOSTS, called_ports, strict=True)]
+    called = [
+        f"http://{credentials}{host}:{port}/eureka"
+        for host, port in zip(PEER_HOSTS, called_ports, strict=True)
+    ]
     first, second = (
         EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, **options)
         for host, port, other in zip(PEER_HOSTS, ports, reversed(called), strict=True)

@@ -1,7 +1,9 @@
-"""Owns what a Spring Eureka server is run from: the verified jars and our two classes, one of them with security.
+"""Owns what a Spring Eureka server is run from: the verified jars and our two classes, one of them
+with security.
 
-The classes are compiled with the Eclipse compiler, one of the jars, so that a Java without `javac` is enough. An
-archive of all classes that a start loads (AppCDS, JEP 350) halves what a start takes: tests start dozens of servers.
+The classes are compiled with the Eclipse compiler, one of the jars, so that a Java without `javac`
+is enough. An archive of all classes that a start loads (AppCDS, JEP 350) halves what a start takes:
+tests start dozens of servers.
 """
 
 import subprocess
@@ -33,7 +35,8 @@ class EurekaProgram:
     java: Path
     folder: Path
     archive: Path | None = None
-    """Without it a start takes longer; a Java that it was not made by, or other jars, leave it aside."""
+    """Without it a start takes longer; a Java that it was not made by, or other jars, leave it
+    aside."""
 
     def arguments(self, *, secured: bool) -> list[str]:
         """Return the class path and the main class, as arguments of `java`."""
@@ -46,16 +49,30 @@ class EurekaProgram:
 
 
 def eureka() -> EurekaProgram:
-    """Return the Eureka server, downloaded and compiled first when the cache lacks it. Raises BuildError."""
+    """Return the Eureka server, downloaded and compiled first when the cache lacks it. Raises
+    BuildError."""
     runtime = java()
 
     def build(folder: Path) -> None:
         download(locked_jars(), folder)
         (compiler,) = (folder / "compiler").glob("ecj-*.jar")
-        class_path = ":".join(str(jar) for name in ("server", "security") for jar in (folder / name).glob("*.jar"))
-        options = ["-source", _JAVA_RELEASE, "-target", _JAVA_RELEASE, "-cp", class_path, "-d", f"{folder}/classes"]
+        class_path = ":".join(
+            str(jar) for name in ("server", "security") for jar in (folder / name).glob("*.jar")
+        )
+        options = [
+            "-source",
+            _JAVA_RELEASE,
+            "-target",
+            _JAVA_RELEASE,
+            "-cp",
+            class_path,
+            "-d",
+            f"{folder}/classes",
+        ]
         run_logged("eureka", [runtime, "-jar", compiler, *options, *_SOURCES])
-        with zipfile.ZipFile(folder / _CLASSES, "w") as jar:  # an archive wants a class path without folders
+        with zipfile.ZipFile(
+            folder / _CLASSES, "w"
+        ) as jar:  # an archive wants a class path without folders
             for file in sorted((folder / "classes").rglob("*.class")):
                 jar.write(file, file.relative_to(folder / "classes"))
 
@@ -70,11 +87,14 @@ def eureka() -> EurekaProgram:
 
     inputs = [str(folder), str(runtime), str(java_version(runtime)), _ARCHIVE]
     archive = cached(f"eureka-archive-{EUREKA_VERSION}", inputs, run_once) / _ARCHIVE
-    return EurekaProgram(java=runtime, folder=folder, archive=archive if archive.is_file() else None)
+    return EurekaProgram(
+        java=runtime, folder=folder, archive=archive if archive.is_file() else None
+    )
 
 
 def _write_archive(program: EurekaProgram, archive: Path) -> None:
-    """Runs a server until it answers, and ends it; then it writes what it has loaded. Raises BuildError."""
+    """Runs a server until it answers, and ends it; then it writes what it has loaded. Raises
+    BuildError."""
     port = free_port()
     url = f"http://{LOOPBACK}:{port}/eureka"
     command = [
@@ -91,7 +111,11 @@ def _write_archive(program: EurekaProgram, archive: Path) -> None:
     ]
     say("eureka: one start and end, for an archive of its classes")
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + _FIRST_START_SECONDS

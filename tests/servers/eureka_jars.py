@@ -1,8 +1,10 @@
-"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies what it names.
+"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies
+what it names.
 
-`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo` knows where the
-public repository is; a mirror is named in jgo's own settings file (section `[repositories]` of `~/.config/jgo.conf`).
-Certificates are those of `requests`, so `REQUESTS_CA_BUNDLE` is honoured.
+`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
+knows where the public repository is; a mirror is named in jgo's own settings file (section
+`[repositories]` of `~/.config/jgo.conf`). Certificates are those of `requests`, so
+`REQUESTS_CA_BUNDLE` is honoured.
 
 To raise a version, change `java/pom.xml` and run, with Maven on PATH:
 
@@ -63,18 +65,28 @@ def locked_jars() -> tuple[Jar, ...]:
         if line and not line.startswith("#"):
             sha256, jar_set, coordinate = line.split()
             group, artifact, version = coordinate.split(":")
-            jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version, sha256=sha256))
+            jars.append(
+                Jar(jar_set=jar_set, group=group, artifact=artifact, version=version, sha256=sha256)
+            )
     return tuple(jars)
 
 
 def download(jars: Sequence[Jar], folder: Path) -> None:
-    """Put the jars into `folder/<set>/<file name>`. Raises BuildError when one is missing or has another SHA-256."""
+    """Put the jars into `folder/<set>/<file name>`. Raises BuildError when one is missing or has
+    another SHA-256."""
     say(f"eureka: downloading {len(jars)} jars")
-    with tempfile.TemporaryDirectory(dir=folder) as repository, ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
-        for jar, path in zip(jars, pool.map(lambda jar: _fetch(jar, Path(repository)), jars), strict=True):
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as repository,
+        ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool,
+    ):
+        for jar, path in zip(
+            jars, pool.map(lambda jar: _fetch(jar, Path(repository)), jars), strict=True
+        ):
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             if found != jar.sha256:
-                raise BuildError(f"eureka: {jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}")
+                raise BuildError(
+                    f"eureka: {jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}"
+                )
             target = folder / jar.jar_set / jar.file_name
             target.parent.mkdir(exist_ok=True)
             path.rename(target)
@@ -92,7 +104,9 @@ def _fetch(jar: Jar, repository: Path) -> Path:
             return artifact.resolve()
         except (requests.RequestException, RuntimeError) as error:
             if attempt == _ATTEMPTS:
-                raise BuildError(f"eureka: {jar.coordinate} cannot be downloaded: {type(error).__name__}") from error
+                raise BuildError(
+                    f"eureka: {jar.coordinate} cannot be downloaded: {type(error).__name__}"
+                ) from error
             if artifact.cached_path is not None:
                 artifact.cached_path.unlink(missing_ok=True)  # a download that broke off
             time.sleep(2.0**attempt)
@@ -124,7 +138,12 @@ def _resolved_by_maven(jar_set: str) -> list[Jar]:
     if maven is None:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
     with tempfile.NamedTemporaryFile("r", suffix=".txt") as listed:
-        goal = ["dependency:list", "-DincludeScope=runtime", f"-DoutputFile={listed.name}", f"-P{jar_set}"]
+        goal = [
+            "dependency:list",
+            "-DincludeScope=runtime",
+            f"-DoutputFile={listed.name}",
+            f"-P{jar_set}",
+        ]
         subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", _POM, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []

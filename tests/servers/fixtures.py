@@ -1,7 +1,9 @@
-"""The servers as pytest fixtures, one each for a whole test session; a plugin for a conftest to name.
+"""The servers as pytest fixtures, one each for a whole test session; a plugin for a conftest to
+name.
 
-A server that cannot be had fails the tests that ask for it; they are never skipped. Tests share these servers, so each
-makes its own namespaces and app names. A test that wants other options starts its own.
+A server that cannot be had fails the tests that ask for it; they are never skipped. Tests share
+these servers, so each makes its own namespaces and app names. A test that wants other options
+starts its own.
 """
 
 from collections.abc import Iterator
@@ -25,7 +27,9 @@ def kubernetes_servers() -> Iterator[KubernetesServers]:
 def kubernetes_world(kubernetes_servers: KubernetesServers) -> KubernetesWorld:
     """The administrator's hands in that API."""
     return KubernetesWorld(
-        kubernetes_servers.url, token=kubernetes_servers.admin_token, ca_file=kubernetes_servers.ca_file
+        kubernetes_servers.url,
+        token=kubernetes_servers.admin_token,
+        ca_file=kubernetes_servers.ca_file,
     )
 
 
@@ -45,8 +49,8 @@ def eureka_stock() -> Iterator[EurekaServer]:
 
 @pytest.fixture(scope="session")
 def eureka_peers() -> Iterator[tuple[EurekaServer, EurekaServer]]:
-    """Two real Eureka servers that replicate to each other, as fast as `eureka_fast`. A test that stops one starts it
-    again."""
+    """Two real Eureka servers that replicate to each other, as fast as `eureka_fast`. A test that
+    stops one starts it again."""
     with eureka_pair() as pair:
         yield pair
 

@@ -1,8 +1,9 @@
-"""Owns how what is written in Go is built from its modules: etcd, the Kubernetes commands, toxiproxy, Helm.
+"""Owns how what is written in Go is built from its modules: etcd, the Kubernetes commands,
+toxiproxy, Helm.
 
-What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for Kubernetes also in
-every `replace` and below), run `go mod tidy -e` there and commit both files. Go's own module and build caches are
-used as the machine has them, so a second build is quick.
+What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for
+Kubernetes also in every `replace` and below), run `go mod tidy -e` there and commit both files.
+Go's own module and build caches are used as the machine has them, so a second build is quick.
 """
 
 from pathlib import Path
@@ -17,7 +18,12 @@ TOXIPROXY_VERSION = "v2.12.0"
 HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
 _MODULES = Path(__file__).parent / "go"
-_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-trimpath -buildvcs=false"}
+_ENVIRONMENT = {
+    "CGO_ENABLED": "0",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+    "GOFLAGS": "-trimpath -buildvcs=false",
+}
 _KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kubectl")
 _LINKING = "-s -w -X k8s.io/component-base/version.gitVersion="
 _KUBERNETES_LINKING = f"{_LINKING}{KUBERNETES_VERSION}"
@@ -43,7 +49,8 @@ def etcd() -> Path:
 
 
 def kubernetes() -> Path:
-    """Return the folder with kube-apiserver, kube-controller-manager and kubectl, built first when the cache lacks it.
+    """Return the folder with kube-apiserver, kube-controller-manager and kubectl, built first when
+    the cache lacks it.
 
     An empty Go cache takes 5 to 10 minutes on two cores. Raises BuildError.
     """
@@ -51,36 +58,66 @@ def kubernetes() -> Path:
 
     def build(folder: Path) -> None:
         packages = [f"k8s.io/kubernetes/cmd/{command}" for command in _KUBERNETES_COMMANDS]
-        command: list[str | Path] = [go(), "build", "-ldflags", _KUBERNETES_LINKING, "-o", f"{folder}/", *packages]
+        command: list[str | Path] = [
+            go(),
+            "build",
+            "-ldflags",
+            _KUBERNETES_LINKING,
+            "-o",
+            f"{folder}/",
+            *packages,
+        ]
         run_logged("kubernetes", command, environment=_ENVIRONMENT, directory=module)
 
-    inputs: list[str | Path] = [module / "go.mod", module / "go.sum", _KUBERNETES_LINKING, *_KUBERNETES_COMMANDS]
+    inputs: list[str | Path] = [
+        module / "go.mod",
+        module / "go.sum",
+        _KUBERNETES_LINKING,
+        *_KUBERNETES_COMMANDS,
+    ]
     return cached(f"kubernetes-{KUBERNETES_VERSION}", inputs, build)
 
 
 def oldest_kubernetes() -> Path:
-    """Return the folder with the kube-apiserver of the oldest Kubernetes that is supported, built first when the cache
-    lacks it: 3 to 5 minutes on two cores. Raises BuildError."""
+    """Return the folder with the kube-apiserver of the oldest Kubernetes that is supported, built
+    first when the cache lacks it: 3 to 5 minutes on two cores. Raises BuildError."""
     module = _MODULES / "kube128"
     # Without the clouds' own code, which is not on every module proxy.
     flags = ("-tags", "providerless", "-ldflags", f"{_LINKING}{OLDEST_KUBERNETES_VERSION}")
 
     def build(folder: Path) -> None:
-        command: list[str | Path] = [go(), "build", *flags, "-o", f"{folder}/", "k8s.io/kubernetes/cmd/kube-apiserver"]
+        command: list[str | Path] = [
+            go(),
+            "build",
+            *flags,
+            "-o",
+            f"{folder}/",
+            "k8s.io/kubernetes/cmd/kube-apiserver",
+        ]
         run_logged("kubernetes-oldest", command, environment=_ENVIRONMENT, directory=module)
 
-    return cached(f"kubernetes-{OLDEST_KUBERNETES_VERSION}", [module / "go.mod", module / "go.sum", *flags], build)
+    return cached(
+        f"kubernetes-{OLDEST_KUBERNETES_VERSION}",
+        [module / "go.mod", module / "go.sum", *flags],
+        build,
+    )
 
 
 def toxiproxy() -> Path:
-    """Return the toxiproxy server command, built first when the cache lacks it. Raises BuildError."""
-    folder = _installed("toxiproxy", TOXIPROXY_VERSION, "github.com/Shopify/toxiproxy/v2/cmd/server")
+    """Return the toxiproxy server command, built first when the cache lacks it. Raises
+    BuildError."""
+    folder = _installed(
+        "toxiproxy", TOXIPROXY_VERSION, "github.com/Shopify/toxiproxy/v2/cmd/server"
+    )
     return folder / "server"
 
 
 def helm(major: int = 4) -> Path:
-    """Return the helm command of a major version, built first when the cache lacks it: 2 minutes. Raises BuildError."""
-    return _installed(f"helm{major}", HELM_VERSIONS[major], f"helm.sh/helm/v{major}/cmd/helm") / "helm"
+    """Return the helm command of a major version, built first when the cache lacks it: 2 minutes.
+    Raises BuildError."""
+    return (
+        _installed(f"helm{major}", HELM_VERSIONS[major], f"helm.sh/helm/v{major}/cmd/helm") / "helm"
+    )
 
 
 def _installed(name: str, version: str, package: str) -> Path:

@@ -1,7 +1,8 @@
-"""Owns a real Kubernetes API without nodes: etcd, kube-apiserver, kube-controller-manager, and kubectl for it.
+"""Owns a real Kubernetes API without nodes: etcd, kube-apiserver, kube-controller-manager, and
+kubectl for it.
 
-Authorisation is RBAC, with one static administrator token. The controllers that make slices, jobs, service accounts
-and clean up run; nothing runs pods (see world.py for pods without a kubelet).
+Authorisation is RBAC, with one static administrator token. The controllers that make slices, jobs,
+service accounts and clean up run; nothing runs pods (see world.py for pods without a kubelet).
 """
 
 import base64
@@ -83,9 +84,10 @@ class ApiServer(Server):
         certificate: tuple[Path, Path, Path] | None = None,
         programs: Path | None = None,
     ) -> None:
-        """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a pod needs its
-        account, and gets a volume with its token. `certificate`: the files of one for localhost, of its key, and of its
-        authority, all PEM; by default the server makes its own. `programs` is the folder of an older release."""
+        """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a
+        pod needs its account, and gets a volume with its token. `certificate`: the files of one for
+        localhost, of its key, and of its authority, all PEM; by default the server makes its own.
+        `programs` is the folder of an older release."""
         self._service_accounts = service_accounts
         self._certificate = certificate
         self._program = (programs or kubernetes()) / "kube-apiserver"
@@ -117,7 +119,8 @@ class ApiServer(Server):
             *self._own_certificate(),
             f"--bind-address={self.host}",
             f"--secure-port={self.port}",
-            "--advertise-address=192.0.2.1",  # a documentation address; by default it looks for a route, and may fail
+            # A documentation address; by default it looks for a route, and may fail
+            "--advertise-address=192.0.2.1",
             "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
@@ -141,7 +144,9 @@ class ApiServer(Server):
         verify = str(self.ca_file) if self._certificate is None else False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a connection that is not verified
-            return requests.get(f"{self.url}/readyz", headers=headers, verify=verify, timeout=_PROBE_SECONDS).ok
+            return requests.get(
+                f"{self.url}/readyz", headers=headers, verify=verify, timeout=_PROBE_SECONDS
+            ).ok
 
 
 class ControllerManager(Server):
@@ -149,8 +154,11 @@ class ControllerManager(Server):
 
     name = "kube-controller-manager"
 
-    def __init__(self, *, kubeconfig: Path, key_file: Path, ca_file: Path, port: int | None = None) -> None:
-        """`key_file` signs the tokens of service accounts, `ca_file` is given to pods; `port` None: a free one."""
+    def __init__(
+        self, *, kubeconfig: Path, key_file: Path, ca_file: Path, port: int | None = None
+    ) -> None:
+        """`key_file` signs the tokens of service accounts, `ca_file` is given to pods; `port` None:
+        a free one."""
         self._program = kubernetes() / "kube-controller-manager"
         super().__init__(port=port)
         self._kubeconfig = kubeconfig
@@ -168,7 +176,8 @@ class ControllerManager(Server):
             f"--service-account-private-key-file={self._key_file}",
             f"--root-ca-file={self._ca_file}",
             f"--controllers={','.join(_CONTROLLERS)}",
-            "--resource-quota-sync-period=5s",  # 5 minutes by default, in which a new CRD is not counted
+            # 5 minutes by default, in which a new CRD is not counted
+            "--resource-quota-sync-period=5s",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
         ]
@@ -176,14 +185,19 @@ class ControllerManager(Server):
     def _is_ready(self) -> bool:
         certificate = self.directory / "certificates" / "kube-controller-manager.crt"
         url = f"https://{self.host}:{self.port}/healthz"
-        return certificate.is_file() and requests.get(url, verify=str(certificate), timeout=_PROBE_SECONDS).ok
+        return (
+            certificate.is_file()
+            and requests.get(url, verify=str(certificate), timeout=_PROBE_SECONDS).ok
+        )
 
 
 class KubernetesServers:
-    """The three servers together; a context manager. Each one, also when stopped alone, keeps its address and data."""
+    """The three servers together; a context manager. Each one, also when stopped alone, keeps its
+    address and data."""
 
     def __init__(self, *, service_accounts: bool = False) -> None:
-        """Nothing is started before `start` or `with`. `service_accounts`: those that pods need, see `ApiServer`."""
+        """Nothing is started before `start` or `with`. `service_accounts`: those that pods need,
+        see `ApiServer`."""
         self._service_accounts = service_accounts
         self.directory = temporary_directory("kubernetes")
         self.kubeconfig = self.directory / "kubeconfig"
@@ -196,10 +210,14 @@ class KubernetesServers:
             self.api_server = self._running.enter_context(
                 ApiServer(etcd_url=self.etcd.url, service_accounts=self._service_accounts)
             )
-            write_kubeconfig(self.kubeconfig, url=self.url, token=self.admin_token, ca_file=self.ca_file)
+            write_kubeconfig(
+                self.kubeconfig, url=self.url, token=self.admin_token, ca_file=self.ca_file
+            )
             self.controller_manager = self._running.enter_context(
                 ControllerManager(
-                    kubeconfig=self.kubeconfig, key_file=self.api_server.key_file, ca_file=self.api_server.ca_file
+                    kubeconfig=self.kubeconfig,
+                    key_file=self.api_server.key_file,
+                    ca_file=self.api_server.ca_file,
                 )
             )
         except BaseException:
@@ -223,17 +241,29 @@ class KubernetesServers:
         return self.api_server.ca_file
 
     def kubectl(
-        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, check: bool = True
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        kubeconfig: Path | None = None,
+        check: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator, or as whom `kubeconfig` names, and return its output as text.
+        """Run kubectl as the administrator, or as whom `kubeconfig` names, and return its output as
+        text.
 
         Raises AssertionError with that output when it fails and `check` is set.
         """
-        command = [str(kubernetes() / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=400)
+        command = [
+            str(kubernetes() / "kubectl"),
+            f"--kubeconfig={kubeconfig or self.kubeconfig}",
+            *arguments,
+        ]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=400
+        )
         if check and done.returncode != 0:
             raise AssertionError(
-                f"kubectl {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+                f"kubectl {' '.join(arguments)}: exit code "
+                f"{done.returncode}\n{done.stdout}{done.stderr}"
             )
         return done
 
@@ -246,14 +276,19 @@ class KubernetesServers:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 def _elliptic_private_key() -> str:
-    """Return a new P-256 private key, in PEM: RFC 5915 lets the public half, which Python cannot make, be left out."""
-    # A number of 31 bytes is always below the order of the curve; 00 first, and 01 so that it is never zero.
+    """Return a new P-256 private key, in PEM: RFC 5915 lets the public half, which Python cannot
+    make, be left out."""
+    # A number of 31 bytes is always below the order of the curve; 00 first, and 01 so that it is
+    # never zero.
     number = b"\x00" + secrets.token_bytes(30) + b"\x01"
     curve = bytes.fromhex("a00a06082a8648ce3d030107")
     body = bytes.fromhex("0201010420") + number + curve

@@ -1,8 +1,10 @@
-"""Owns a node that runs the Pods of one Kubernetes API as processes of this machine: scheduler and kubelet in one.
+"""Owns a node that runs the Pods of one Kubernetes API as processes of this machine: scheduler and
+kubelet in one.
 
-A Pod's first container runs its command, with its args, its variables and its volumes at their paths, and with the
-token of its own service account. Its readiness probe over HTTP counts. All pods have the machine's network, so each
-listens on a port of its own. Image, resources and security context count for nothing here: tests/image has those.
+A Pod's first container runs its command, with its args, its variables and its volumes at their
+paths, and with the token of its own service account. Its readiness probe over HTTP counts. All pods
+have the machine's network, so each listens on a port of its own. Image, resources and security
+context count for nothing here: tests/image has those.
 """
 
 import base64
@@ -83,14 +85,19 @@ class Kubelet:
             running.process.wait()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.die()
         self._closing.close()
 
     def process(self, pod: str) -> subprocess.Popen[bytes]:
         """The process of a Pod, by the Pod's name."""
-        return next(each.process for each in self.pods.values() if each.pod["metadata"]["name"] == pod)
+        return next(
+            each.process for each in self.pods.values() if each.pod["metadata"]["name"] == pod
+        )
 
     def log(self, pod: str) -> str:
         """What the process of a Pod wrote, by the Pod's name."""
@@ -100,7 +107,9 @@ class Kubelet:
         while not self._ended.wait(_POLL_SECONDS):
             try:
                 self._turn()
-            except requests.RequestException as error:  # the API is away, or a Pod changed in between
+            except (
+                requests.RequestException
+            ) as error:  # the API is away, or a Pod changed in between
                 sys.stderr.write(f"[kubelet] {error}\n")
 
     def _turn(self) -> None:
@@ -126,9 +135,15 @@ class Kubelet:
         container = pod["spec"]["containers"][0]
         variables = self._variables(pod, container)
         port = free_port()
-        arguments = [_expanded(word, variables) for word in (*container.get("command", ()), *container.get("args", ()))]
+        arguments = [
+            _expanded(word, variables)
+            for word in (*container.get("command", ()), *container.get("args", ()))
+        ]
         for listed in container.get("ports", ()):
-            arguments = [re.sub(rf"(?<==):{listed['containerPort']}$", f"127.0.0.1:{port}", each) for each in arguments]
+            arguments = [
+                re.sub(rf"(?<==):{listed['containerPort']}$", f"127.0.0.1:{port}", each)
+                for each in arguments
+            ]
         mounts = [str(path) for pair in self._mounts(pod, container) for path in pair]
         own = ["unshare", "--mount", "--uts", *([] if os.geteuid() == 0 else ["--map-root-user"])]
         programs = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -165,23 +180,35 @@ class Kubelet:
 
     def _report(self, pod: Json, phase: str, state: Json, *, ready: bool) -> None:
         container = pod["spec"]["containers"][0]
-        status = {"name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0}
+        status = {
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": "",
+            "restartCount": 0,
+        }
         body = {
             "phase": phase,
             "containerStatuses": [{**status, "ready": ready, "state": state}],
-            "conditions": [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")],
+            "conditions": [
+                {"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")
+            ],
         }
         self.world.patch_pod_status(pod["metadata"]["namespace"], pod["metadata"]["name"], body)
 
     def _variables(self, pod: Json, container: Json) -> dict[str, str]:
         server = urlsplit(self.world.url)
-        found = {"KUBERNETES_SERVICE_HOST": str(server.hostname), "KUBERNETES_SERVICE_PORT": str(server.port)}
+        found = {
+            "KUBERNETES_SERVICE_HOST": str(server.hostname),
+            "KUBERNETES_SERVICE_PORT": str(server.port),
+        }
         for source in container.get("envFrom", ()):
             ((kind, reference),) = source.items()
             found |= self._data(pod, kind.removesuffix("Ref"), reference)
         for variable in container.get("env", ()):
             reference = variable.get("valueFrom", {}).get("fieldRef")
-            found[variable["name"]] = _field(pod, reference["fieldPath"]) if reference else variable.get("value", "")
+            found[variable["name"]] = (
+                _field(pod, reference["fieldPath"]) if reference else variable.get("value", "")
+            )
         return found
 
     def _data(self, pod: Json, kind: str, reference: Json) -> dict[str, str]:
@@ -194,7 +221,11 @@ class Kubelet:
             if error.response.status_code == 404 and reference.get("optional"):
                 return {}
             raise
-        return {key: base64.b64decode(text).decode() for key, text in data.items()} if kind == "secret" else data
+        return (
+            {key: base64.b64decode(text).decode() for key, text in data.items()}
+            if kind == "secret"
+            else data
+        )
 
     def _mounts(self, pod: Json, container: Json) -> Iterator[tuple[Path, str]]:
         """Each volume as a folder, with the path where the container wants it."""
@@ -218,13 +249,21 @@ class Kubelet:
                 data = self._data(pod, "configMap", content)
                 found |= {item["path"]: data[item["key"]] for item in content["items"]}
             else:
-                found |= {item["path"]: _field(pod, item["fieldRef"]["fieldPath"]) for item in content["items"]}
+                found |= {
+                    item["path"]: _field(pod, item["fieldRef"]["fieldPath"])
+                    for item in content["items"]
+                }
         return found
 
     def _token(self, pod: Json) -> str:
         """That of the Pod's account, which ends with the Pod."""
         metadata = pod["metadata"]
-        bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+        bound = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
         path = f"/api/v1/namespaces/{metadata['namespace']}/serviceaccounts/{pod['spec']['serviceAccountName']}/token"
         body = {"spec": {"expirationSeconds": 3607, "boundObjectRef": bound}}
         return str(self.world.request("POST", path, body)["status"]["token"])
@@ -234,7 +273,9 @@ class Kubelet:
         _, kind, _, pod, *_ = request.path.split("/")
         known = kind == "containerLogs" and (self._folder / f"{pod}.log").exists()
         return Response(
-            status=200 if known else 404, body=self.log(pod).encode() if known else b"", content_type="text/plain"
+            status=200 if known else 404,
+            body=self.log(pod).encode() if known else b"",
+            content_type="text/plain",
         )
 
 

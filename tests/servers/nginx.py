@@ -49,7 +49,8 @@ http {{
 
 
 def nginx() -> Path:
-    """The program of the machine, or Debian's. Raises BuildError where there is neither it nor apt-get."""
+    """The program of the machine, or Debian's. Raises BuildError where there is neither it nor
+    apt-get."""
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if found:
         return Path(found)
@@ -68,7 +69,8 @@ def nginx() -> Path:
 
 
 class Nginx(Server):
-    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its location."""
+    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its
+    location."""
 
     name: ClassVar[str] = "nginx"
     start_seconds: ClassVar[float] = 60.0
@@ -96,7 +98,15 @@ class Nginx(Server):
         file = self.directory / "nginx.conf"
         file.write_text(text)
         (self.directory / "page.html").write_text("<html>no such page</html>")
-        return [str(self._program), "-p", str(self.directory), "-c", str(file), "-e", str(self.directory / "error.log")]
+        return [
+            str(self._program),
+            "-p",
+            str(self.directory),
+            "-c",
+            str(file),
+            "-e",
+            str(self.directory / "error.log"),
+        ]
 
     def _is_ready(self) -> bool:
         return requests.get(f"http://{self.host}:{self.port}/ready", timeout=_TIMEOUT_SECONDS).ok

@@ -1,6 +1,8 @@
-"""Owns one server process: a free port, start, readiness, its log, stop; and that it is always ended.
+"""Owns one server process: a free port, start, readiness, its log, stop; and that it is always
+ended.
 
-Knows nothing of what the server does. A server may be stopped, killed, paused and restarted at the same address.
+Knows nothing of what the server does. A server may be stopped, killed, paused and restarted at the
+same address.
 """
 
 import atexit
@@ -26,7 +28,8 @@ from .cache import tail
 LOOPBACK = "127.0.0.1"
 _ATTEMPTS = 4
 _POLL_SECONDS = 0.1
-# Below the range that Linux takes outgoing ports from, so that no client connection can sit on ours.
+# Below the range that Linux takes outgoing ports from, so that no client connection can sit on
+# ours.
 _PORTS = range(10_000, 30_000)
 _PORT_TAKEN = ("already in use", "address in use")
 
@@ -65,7 +68,8 @@ class Server(ABC):
     start_seconds: ClassVar[float] = 400.0
     """How long a start may take."""
     stop_seconds: ClassVar[float] = 4.0
-    """How long SIGTERM may take before SIGKILL; an API server with watchers would take up to a minute."""
+    """How long SIGTERM may take before SIGKILL; an API server with watchers would take up to a
+    minute."""
 
     def __init__(self, *, host: str = LOOPBACK, port: int | None = None) -> None:
         """`port` None: a free one, another one when it turns out to be taken."""
@@ -91,10 +95,15 @@ class Server(ABC):
     @property
     def pid(self) -> int | None:
         """The process id while it runs, else None."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        return (
+            self._process.pid
+            if self._process is not None and self._process.poll() is None
+            else None
+        )
 
     def start(self) -> Self:
-        """Start it and wait until it is ready. Raises ServerError when it dies or takes too long."""
+        """Start it and wait until it is ready. Raises ServerError when it dies or takes too
+        long."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._launch()
@@ -112,7 +121,8 @@ class Server(ABC):
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
-        """End it with SIGTERM, after `stop_seconds` with SIGKILL. Nothing happens when it does not run."""
+        """End it with SIGTERM, after `stop_seconds` with SIGKILL. Nothing happens when it does not
+        run."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -145,7 +155,10 @@ class Server(ABC):
             raise
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -168,7 +181,11 @@ class Server(ABC):
         while time.monotonic() < deadline:
             if self.pid is None:
                 end = tail(self.log_file)
-                kind = _PortTaken if any(words in end.lower() for words in _PORT_TAKEN) else ServerError
+                kind = (
+                    _PortTaken
+                    if any(words in end.lower() for words in _PORT_TAKEN)
+                    else ServerError
+                )
                 raise kind(f"{self.name} ended while starting; the end of its log:\n{end}")
             try:
                 if self._is_ready():
@@ -177,10 +194,13 @@ class Server(ABC):
                 pass  # not listening yet
             time.sleep(_POLL_SECONDS)
         end = tail(self.log_file)
-        raise ServerError(f"{self.name} is not ready after {self.start_seconds:.0f} s; the end of its log:\n{end}")
+        raise ServerError(
+            f"{self.name} is not ready after {self.start_seconds:.0f} s; the end of its log:\n{end}"
+        )
 
     def _signal(self, number: signal.Signals) -> None:
-        # Never reaches another process: ours stays a zombie, and keeps its pid, until `poll` has seen its end.
+        # Never reaches another process: ours stays a zombie, and keeps its pid, until `poll` has
+        # seen its end.
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, number)
 

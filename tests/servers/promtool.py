@@ -1,7 +1,7 @@
 """Owns `promtool`, which checks and tests alert rules: that of the machine, or Debian's.
 
-A build of Prometheus from its Go modules takes ten minutes; Debian's package is there in a second, and is unpacked and
-not installed.
+A build of Prometheus from its Go modules takes ten minutes; Debian's package is there in a second,
+and is unpacked and not installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ def promtool() -> Path:
     if found:
         return Path(found)
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise BuildError("promtool is missing: put it on the PATH, from https://prometheus.io/download/")
+        raise BuildError(
+            "promtool is missing: put it on the PATH, from https://prometheus.io/download/"
+        )
 
     def build(folder: Path) -> None:
         run_logged("promtool", ["apt-get", "download", "prometheus"], directory=folder)

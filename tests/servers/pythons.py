@@ -1,10 +1,13 @@
-"""Owns where Pythons other than ours come from: the PATH, else Debian's packages, unpacked beside their own libraries.
+"""Owns where Pythons other than ours come from: the PATH, else Debian's packages, unpacked beside
+their own libraries.
 
-A newer Python of Debian does not run on the C library of an older machine. So apt downloads it with all that it depends
-on, by a list and a state of its own, and installs nothing. `patchelf` then writes the paths of its loader and its
-libraries into the program. So it is a program like any other, for any user and in any virtual environment.
+A newer Python of Debian does not run on the C library of an older machine. So apt downloads it with
+all that it depends on, by a list and a state of its own, and installs nothing. `patchelf` then
+writes the paths of its loader and its libraries into the program. So it is a program like any
+other, for any user and in any virtual environment.
 
-`python -m tests.servers.pythons 3.13 FOLDER` makes a virtual environment of that Python, without pip.
+`python -m tests.servers.pythons 3.13 FOLDER` makes a virtual environment of that Python, without
+pip.
 """
 
 import os
@@ -27,8 +30,8 @@ _LOCK = Path(__file__).parents[2] / "requirements.lock"
 
 
 def debian_mirror() -> str:
-    """Return the address of Debian's packages: the variable DEBIAN_MIRROR, else where apt gets this machine's. Raises
-    BuildError."""
+    """Return the address of Debian's packages: the variable DEBIAN_MIRROR, else where apt gets this
+    machine's. Raises BuildError."""
     if named := os.environ.get("DEBIAN_MIRROR"):
         return named
     command = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages"]
@@ -41,16 +44,22 @@ def debian_mirror() -> str:
 
 
 def python(version: str) -> Path:
-    """Return the command of a Python, such as "3.13": that on the PATH, else Debian's. Raises BuildError."""
+    """Return the command of a Python, such as "3.13": that on the PATH, else Debian's. Raises
+    BuildError."""
     name = f"python{version}"
     on_path = shutil.which(name)
     if on_path and _runs(on_path, version):
         return Path(on_path)
     suite = _SUITES.get(version)
     if suite is None:
-        raise BuildError(f"{name} is missing: put it on the PATH; of Debian's packages we know {', '.join(_SUITES)}")
+        raise BuildError(
+            f"{name} is missing: put it on the PATH; of Debian's packages we know "
+            f"{', '.join(_SUITES)}"
+        )
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise BuildError(f"{name} is missing, and this is no Debian to get it from: put it on the PATH")
+        raise BuildError(
+            f"{name} is missing, and this is no Debian to get it from: put it on the PATH"
+        )
 
     def build(folder: Path) -> None:
         _unpack(name, suite, folder)
@@ -63,26 +72,40 @@ def python(version: str) -> Path:
 
 
 def locked_python(version: str) -> Path:
-    """Return a Python with the packages of `requirements.lock`, as the image installs them. It finds the program itself
-    where it is started in a checkout. Raises BuildError."""
+    """Return a Python with the packages of `requirements.lock`, as the image installs them. It
+    finds the program itself where it is started in a checkout. Raises BuildError."""
     base = python(version)
 
     def build(folder: Path) -> None:
         _make_environment(base, folder)
-        pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--no-input"]
-        run_logged(f"pip-locked-{version}", [*pip, "--only-binary=:all:", "--require-hashes", "-r", _LOCK])
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(folder / "bin" / "python"),
+            "install",
+            "--no-input",
+        ]
+        run_logged(
+            f"pip-locked-{version}", [*pip, "--only-binary=:all:", "--require-hashes", "-r", _LOCK]
+        )
 
     return cached(f"locked-python{version}", [str(base), _LOCK], build) / "bin" / "python"
 
 
 def _runs(command: str, version: str) -> bool:
-    """Whether the command is a whole Python of this version: a shim of a version manager may lead nowhere."""
-    done = subprocess.run([command, "-c", _PROBE], capture_output=True, text=True, check=False, timeout=60)
+    """Whether the command is a whole Python of this version: a shim of a version manager may lead
+    nowhere."""
+    done = subprocess.run(
+        [command, "-c", _PROBE], capture_output=True, text=True, check=False, timeout=60
+    )
     return done.returncode == 0 and done.stdout.strip() == version
 
 
 def _unpack(name: str, suite: str, folder: Path) -> None:
-    """Download a package and all that it depends on, as for a machine with no package at all, and unpack them."""
+    """Download a package and all that it depends on, as for a machine with no package at all, and
+    unpack them."""
     apt = folder / "apt"
     for directory in ("state/lists/partial", "cache/archives/partial"):
         (apt / directory).mkdir(parents=True)
@@ -102,7 +125,9 @@ def _unpack(name: str, suite: str, folder: Path) -> None:
     }
     command = ["apt-get", *(f"--option={setting}={value}" for setting, value in settings.items())]
     run_logged(f"{name}-list", [*command, "update"])
-    run_logged(name, [*command, "install", "--download-only", "--no-install-recommends", "--yes", name])
+    run_logged(
+        name, [*command, "install", "--download-only", "--no-install-recommends", "--yes", name]
+    )
     for package in (apt / "cache" / "archives").glob("*.deb"):
         subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
     shutil.rmtree(apt)
@@ -115,7 +140,9 @@ def _patch(folder: Path, command: str) -> None:
     loader = complete_name(folder) / loader.relative_to(folder)
     # Not as a RUNPATH, which the libraries of the libraries would not follow.
     libraries = ("--force-rpath", "--set-rpath", str(loader.parent))
-    subprocess.run([patchelf, "--set-interpreter", loader, *libraries, folder / command], check=True)
+    subprocess.run(
+        [patchelf, "--set-interpreter", loader, *libraries, folder / command], check=True
+    )
 
 
 def _make_environment(base: Path, folder: Path) -> None:

@@ -1,8 +1,9 @@
 """Owns that no server outlives the process that started it, even when that process is killed.
 
-One small process for each process that starts servers. It reads lines on stdin: `+pid` a server has started, `-pid` it
-has ended, `/path` a temporary directory was made. When stdin ends, its starter is gone; it kills the process groups and
-removes the directories that are left. Linux only; runs by itself, imports nothing of ours.
+One small process for each process that starts servers. It reads lines on stdin: `+pid` a server has
+started, `-pid` it has ended, `/path` a temporary directory was made. When stdin ends, its starter
+is gone; it kills the process groups and removes the directories that are left. Linux only; runs by
+itself, imports nothing of ours.
 """
 
 import contextlib
@@ -33,7 +34,8 @@ def _is_running(pid: int, started_at: str) -> bool:
 
 
 def main() -> None:
-    """Keep the list of servers and directories until stdin ends, then clean up what is left of them."""
+    """Keep the list of servers and directories until stdin ends, then clean up what is left of
+    them."""
     running: dict[int, str] = {}
     directories: list[str] = []
     for line in sys.stdin:

@@ -1,7 +1,9 @@
-"""Owns a caller as there are in data centres: a Spring application that finds apps by Eureka and calls them in turn.
+"""Owns a caller as there are in data centres: a Spring application that finds apps by Eureka and
+calls them in turn.
 
-It is made of the client and the load balancer of Spring Cloud, with their own caches, from the jars of the Eureka
-server, and retries nothing. Addresses of pods are reached through an HTTP proxy, for no machine has them.
+It is made of the client and the load balancer of Spring Cloud, with their own caches, from the jars
+of the Eureka server, and retries nothing. Addresses of pods are reached through an HTTP proxy, for
+no machine has them.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class SpringReader(Server):
     def __init__(self, eureka_url: str, apps: Sequence[str], *, proxy_port: int) -> None:
         """`proxy_port`: where pods are reached."""
         self._program = eureka()
-        self._class_path = ":".join(map(str, (_classes(), *sorted((self._program.folder / "server").glob("*.jar")))))
+        self._class_path = ":".join(
+            map(str, (_classes(), *sorted((self._program.folder / "server").glob("*.jar"))))
+        )
         super().__init__()
         self._eureka_url = eureka_url
         self._apps = apps
@@ -59,7 +63,11 @@ class SpringReader(Server):
     def calls(self, app: str, *, since: int = 0) -> Calls:
         """Of one app, but for the first `since` calls."""
         lines = self.log_file.read_text(errors="replace").splitlines()
-        mine = [line.removeprefix(f"{_CALL}{app} ") for line in lines if line.startswith(f"{_CALL}{app} ")][since:]
+        mine = [
+            line.removeprefix(f"{_CALL}{app} ")
+            for line in lines
+            if line.startswith(f"{_CALL}{app} ")
+        ][since:]
         good = [line.removeprefix("ok ") for line in mine if line.startswith("ok ")]
         failed = tuple(line for line in mine if not line.startswith("ok "))
         return Calls(len(good), failed, Counter(good))
@@ -84,12 +92,20 @@ class SpringReader(Server):
             "spring.main.banner-mode": "off",
             "spring.cloud.loadbalancer.retry.enabled": "false",
             "eureka.client.service-url.defaultZone": f"{self._eureka_url}/",
-            "eureka.client.jersey.enabled": "false",  # of the server's jars; a client alone calls with Spring's own
+            # Of the server's jars; a client alone calls with Spring's own
+            "eureka.client.jersey.enabled": "false",
             "eureka.client.register-with-eureka": "false",
             "eureka.client.fetch-registry": "true",
         }
         options = [f"--{key}={value}" for key, value in settings.items()]
-        return [str(self._program.java), *jvm, "-cp", self._class_path, "reader.SpringReader", *options]
+        return [
+            str(self._program.java),
+            *jvm,
+            "-cp",
+            self._class_path,
+            "reader.SpringReader",
+            *options,
+        ]
 
     def _is_ready(self) -> bool:
         return _CALL in self.log_file.read_text(errors="replace")

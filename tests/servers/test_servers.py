@@ -41,13 +41,18 @@ def instance(app: str, host: str = "10.0.0.1") -> dict[str, Any]:
             "vipAddress": app,
             "status": "UP",
             "port": {"$": 8080, "@enabled": "true"},
-            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
         }
     }
 
 
 def register(server: EurekaServer, app: str, **options: Any) -> int:
-    return requests.post(f"{server.url}/apps/{app.upper()}", json=instance(app), timeout=30, **options).status_code
+    return requests.post(
+        f"{server.url}/apps/{app.upper()}", json=instance(app), timeout=30, **options
+    ).status_code
 
 
 def instance_status(server: EurekaServer, app: str) -> int:
@@ -56,16 +61,21 @@ def instance_status(server: EurekaServer, app: str) -> int:
 
 def available_replicas(server: EurekaServer, user: tuple[str, str]) -> str:
     status = requests.get(f"{server.url}/status", auth=user, timeout=30).text
-    return status.partition("<available-replicas>")[2].partition("<")[0].replace("user:password@", "")
+    return (
+        status.partition("<available-replicas>")[2].partition("<")[0].replace("user:password@", "")
+    )
 
 
 def test_pod_states_reach_the_slice(kubernetes_world: KubernetesWorld) -> None:
-    """The real controller shows a pod as ready, not ready, terminating and gone, as its status says."""
+    """The real controller shows a pod as ready, not ready, terminating and gone, as its status
+    says."""
     world, namespace, node = kubernetes_world, unique("pods"), unique("node")
     world.create_namespace(namespace)
     world.create_node(node, zone="zone-a")
     world.create_service(namespace, "rating", ports={"http": 8080})
-    world.create_pod(namespace, "a", labels={"app": "rating"}, node=node, ips=["10.1.0.1"], ready=False)
+    world.create_pod(
+        namespace, "a", labels={"app": "rating"}, node=node, ips=["10.1.0.1"], ready=False
+    )
     world.wait_for_slices(namespace, "rating", {"10.1.0.1": "NotReady"})
     world.set_ready(namespace, "a", True)
     world.wait_for_slices(namespace, "rating", {"10.1.0.1": "Ready"})
@@ -84,7 +94,9 @@ def test_service_account_has_no_rights_of_its_own(
     kubernetes_world.create_service_account(namespace, "syncer")
     token = kubernetes_world.mint_token(namespace, "syncer")
     ca_file = kubernetes_servers.ca_file
-    config = write_kubeconfig(tmp_path / "kubeconfig", url=kubernetes_servers.url, token=token, ca_file=ca_file)
+    config = write_kubeconfig(
+        tmp_path / "kubeconfig", url=kubernetes_servers.url, token=token, ca_file=ca_file
+    )
     who = kubernetes_servers.kubectl("auth", "whoami", kubeconfig=config).stdout
     assert f"system:serviceaccount:{namespace}:syncer" in who
     denied = kubernetes_servers.kubectl("get", "services", kubeconfig=config, check=False)
@@ -105,7 +117,8 @@ def test_kubernetes_keeps_its_objects_over_restarts() -> None:
 
 
 def test_eureka_registers_renews_lists_and_cancels(eureka_fast: EurekaServer) -> None:
-    """The fast Eureka server lists a registered instance within its one second cache, and knows itself."""
+    """The fast Eureka server lists a registered instance within its one second cache, and knows
+    itself."""
     app = unique("rating")
     address = f"{eureka_fast.url}/apps/{app.upper()}"
 
@@ -117,11 +130,15 @@ def test_eureka_registers_renews_lists_and_cancels(eureka_fast: EurekaServer) ->
     wait_until(listed, "its list does not show it")
     assert requests.delete(f"{address}/{app}:10.0.0.1", timeout=30).status_code == 200
     wait_until(lambda: not listed(), "its list still shows it")
-    assert "<registered-replicas></registered-replicas>" in requests.get(f"{eureka_fast.url}/status", timeout=30).text
+    assert (
+        "<registered-replicas></registered-replicas>"
+        in requests.get(f"{eureka_fast.url}/status", timeout=30).text
+    )
 
 
 def test_stock_eureka_keeps_its_cache(eureka_stock: EurekaServer) -> None:
-    """The stock Eureka server still hides a new instance from cached reads after what the fast one takes."""
+    """The stock Eureka server still hides a new instance from cached reads after what the fast one
+    takes."""
     app = unique("rating")
     assert requests.get(f"{eureka_stock.url}/apps", timeout=30).ok
     assert register(eureka_stock, app) == 204
@@ -134,13 +151,16 @@ def test_an_instance_that_no_list_shows_yet_is_cleared(eureka_stock: EurekaServe
     registry.listed("left")  # the server keeps this list for 30 s
     marked = instance(app)
     marked["instance"]["metadata"] = {"eurekube.owner": "left"}
-    requests.post(f"{eureka_stock.url}/apps/{app.upper()}", json=marked, timeout=30).raise_for_status()
+    requests.post(
+        f"{eureka_stock.url}/apps/{app.upper()}", json=marked, timeout=30
+    ).raise_for_status()
     registry.clear(eureka_stock.session())
     assert instance_status(eureka_stock, app) == 404
 
 
 def test_eureka_peers_replicate() -> None:
-    """Two peers, told apart by their loopback addresses, copy a registration to each other, with passwords too."""
+    """Two peers, told apart by their loopback addresses, copy a registration to each other, with
+    passwords too."""
     user = ("user", "password")
     with eureka_pair(basic_auth=user) as (first, second):
         app = unique("rating")
@@ -153,9 +173,12 @@ def test_eureka_peers_replicate() -> None:
 
 
 def test_eureka_speaks_https(kubernetes_servers: KubernetesServers) -> None:
-    """A server with a certificate in PEM answers over HTTPS, and again without after a restart, empty."""
+    """A server with a certificate in PEM answers over HTTPS, and again without after a restart,
+    empty."""
     certificate = kubernetes_servers.ca_file
-    tls = ServerTls(certificate=certificate, private_key=certificate.with_suffix(".key"), ca_file=certificate)
+    tls = ServerTls(
+        certificate=certificate, private_key=certificate.with_suffix(".key"), ca_file=certificate
+    )
     with EurekaServer(host="127.0.0.1", tls=tls) as server:
         assert server.url.startswith("https://")
         assert register(server, "rating", verify=str(certificate)) == 204
@@ -164,7 +187,10 @@ def test_eureka_speaks_https(kubernetes_servers: KubernetesServers) -> None:
 
 
 def wait_for_replica(server: EurekaServer, other: EurekaServer, user: tuple[str, str]) -> None:
-    wait_until(lambda: other.url in available_replicas(server, user), f"{other.url} is not available to its peer")
+    wait_until(
+        lambda: other.url in available_replicas(server, user),
+        f"{other.url} is not available to its peer",
+    )
 
 
 def wait_for_copy(server: EurekaServer, app: str) -> None:
@@ -190,7 +216,8 @@ def answers(proxy: Proxy, *, seconds: float = 60) -> bool:
 
 
 def test_a_proxy_delays_and_recovers(proxied: Proxy) -> None:
-    """What goes through comes late in the chosen direction, in both when both were, and on time once healed."""
+    """What goes through comes late in the chosen direction, in both when both were, and on time
+    once healed."""
     proxied.lag(0.5)
     assert seconds_of_answer(proxied) >= 0.5
     proxied.lag(0.5, stream="upstream")
@@ -215,7 +242,8 @@ def test_a_proxy_is_cut_in_three_ways(proxied: Proxy) -> None:
 
 
 def test_peers_behind_proxies_replicate_unless_cut(toxiproxy: Toxiproxy) -> None:
-    """Each peer tells the other through its proxy: cut, a registration stays where it was made; healed, it arrives."""
+    """Each peer tells the other through its proxy: cut, a registration stays where it was made;
+    healed, it arrives."""
     with proxied_eureka_pair(toxiproxy) as pair:
         for server, other in ((pair.first, pair.second), (pair.second, pair.first)):
             app = unique("rating")
@@ -223,7 +251,10 @@ def test_peers_behind_proxies_replicate_unless_cut(toxiproxy: Toxiproxy) -> None
             wait_for_copy(other, app)
         for proxy in (pair.to_first, pair.to_second):
             proxy.disable()
-        apps = {unique("rating"): (pair.first, pair.second), unique("rating"): (pair.second, pair.first)}
+        apps = {
+            unique("rating"): (pair.first, pair.second),
+            unique("rating"): (pair.second, pair.first),
+        }
         for app, (server, _) in apps.items():
             assert register(server, app) == 204
         time.sleep(3)
@@ -231,7 +262,9 @@ def test_peers_behind_proxies_replicate_unless_cut(toxiproxy: Toxiproxy) -> None
         for proxy in (pair.to_first, pair.to_second):
             proxy.if_gone()
         for app, (server, other) in apps.items():
-            requests.put(f"{server.url}/apps/{app.upper()}/{app}:10.0.0.1", timeout=30).raise_for_status()
+            requests.put(
+                f"{server.url}/apps/{app.upper()}/{app}:10.0.0.1", timeout=30
+            ).raise_for_status()
             wait_for_copy(other, app)
 
 
@@ -246,7 +279,11 @@ class Sleeper(Server):
         self._last_words = last_words
 
     def _command(self) -> list[str]:
-        code = f"raise SystemExit({self._last_words!r})" if self._last_words else "import time; time.sleep(600)"
+        code = (
+            f"raise SystemExit({self._last_words!r})"
+            if self._last_words
+            else "import time; time.sleep(600)"
+        )
         return [sys.executable, "-c", code]
 
     def _is_ready(self) -> bool:
@@ -261,7 +298,8 @@ def is_running(pid: int) -> bool:
 
 
 def test_stopped_server_leaves_no_process() -> None:
-    """After the `with` block, even when the server was paused, its process and its directory are gone."""
+    """After the `with` block, even when the server was paused, its process and its directory are
+    gone."""
     with Sleeper() as server:
         pid = server.pid
         assert pid is not None
@@ -271,7 +309,8 @@ def test_stopped_server_leaves_no_process() -> None:
 
 
 def test_killed_test_run_leaves_no_process() -> None:
-    """A server and its directory go when the process that started it is killed and could not clean up."""
+    """A server and its directory go when the process that started it is killed and could not clean
+    up."""
     package = __package__ or ""
     code = f"""
         import os, signal
@@ -282,9 +321,13 @@ def test_killed_test_run_leaves_no_process() -> None:
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False, timeout=300)
+    killed = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, env=environment, check=False, timeout=300
+    )
     pid, directory = killed.stdout.split()
-    wait_until(lambda: not is_running(int(pid)) and not Path(directory).exists(), "they are still there")
+    wait_until(
+        lambda: not is_running(int(pid)) and not Path(directory).exists(), "they are still there"
+    )
 
 
 def test_taken_port_is_exchanged() -> None:

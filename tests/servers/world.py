@@ -1,6 +1,8 @@
-"""Owns what tests put into a Kubernetes API: namespaces, nodes, services, pods without a kubelet, tokens.
+"""Owns what tests put into a Kubernetes API: namespaces, nodes, services, pods without a kubelet,
+tokens.
 
-Speaks plain REST to any Kubernetes API, real or embedded, given its address, a token and its certificate authority.
+Speaks plain REST to any Kubernetes API, real or embedded, given its address, a token and its
+certificate authority.
 """
 
 import json
@@ -36,8 +38,11 @@ class KubernetesWorld:
         if token is not None:
             self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def request(self, method: str, path: str, body: Json | None = None, *, patch_type: str = _MERGE_PATCH) -> Json:
-        """Send one request and return the answer's JSON. Raises `requests.HTTPError`, with the answer's text."""
+    def request(
+        self, method: str, path: str, body: Json | None = None, *, patch_type: str = _MERGE_PATCH
+    ) -> Json:
+        """Send one request and return the answer's JSON. Raises `requests.HTTPError`, with the
+        answer's text."""
         content_type = patch_type if method == "PATCH" else "application/json"
         answer = self._session.request(
             method,
@@ -48,7 +53,9 @@ class KubernetesWorld:
             timeout=_TIMEOUT_SECONDS,
         )
         if not answer.ok:
-            raise requests.HTTPError(f"{method} {path}: {answer.status_code} {answer.text[:500]}", response=answer)
+            raise requests.HTTPError(
+                f"{method} {path}: {answer.status_code} {answer.text[:500]}", response=answer
+            )
         found: Json = answer.json()
         return found
 
@@ -72,9 +79,11 @@ class KubernetesWorld:
         annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Json:
-        """Create a Service; `ports` maps names to numbers (the target port is the same), or is the API's own list.
+        """Create a Service; `ports` maps names to numbers (the target port is the same), or is the
+        API's own list.
 
-        `selector` None is the label `app=<name>`, `labels` None are the selector's; `spec` is the rest of it.
+        `selector` None is the label `app=<name>`, `labels` None are the selector's; `spec` is the
+        rest of it.
         """
         chosen = {"app": name} if selector is None else dict(selector)
         listed = (
@@ -110,8 +119,17 @@ class KubernetesWorld:
         listed = [{"name": port, "containerPort": number} for port, number in (ports or {}).items()]
         container = {"name": "app", "image": "example.invalid/app:1", "ports": listed}
         body = {
-            "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations or {})},
-            "spec": {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 30, **spec},
+            "metadata": {
+                "name": name,
+                "labels": dict(labels),
+                "annotations": dict(annotations or {}),
+            },
+            "spec": {
+                "nodeName": node,
+                "containers": [container],
+                "terminationGracePeriodSeconds": 30,
+                **spec,
+            },
         }
         self.request("POST", f"/api/v1/namespaces/{namespace}/pods", body)
         status: Json = {"phase": "Pending", "conditions": [_ready_condition(ready and bool(ips))]}
@@ -131,13 +149,17 @@ class KubernetesWorld:
     def delete_pod(self, namespace: str, pod: str, *, grace_seconds: int = 0) -> Json:
         """Delete a pod: at once with 0, else it stays, terminating, until it is deleted with 0."""
         return self.request(
-            "DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod}", {"gracePeriodSeconds": grace_seconds}
+            "DELETE",
+            f"/api/v1/namespaces/{namespace}/pods/{pod}",
+            {"gracePeriodSeconds": grace_seconds},
         )
 
     def endpoint_states(self, namespace: str, service: str) -> dict[str, EndpointState]:
         """Return each address in the slices of a Service with its state."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-        slices = self.request("GET", f"{path}?labelSelector=kubernetes.io/service-name%3D{service}")["items"]
+        slices = self.request(
+            "GET", f"{path}?labelSelector=kubernetes.io/service-name%3D{service}"
+        )["items"]
         return {
             address: _state(endpoint.get("conditions") or {})
             for each in slices
@@ -146,13 +168,21 @@ class KubernetesWorld:
         }
 
     def wait_for_slices(
-        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 300.0
+        self,
+        namespace: str,
+        service: str,
+        expected: Mapping[str, EndpointState],
+        *,
+        timeout_seconds: float = 300.0,
     ) -> None:
-        """Wait until the slices of a Service have exactly these addresses and states. Raises AssertionError."""
+        """Wait until the slices of a Service have exactly these addresses and states. Raises
+        AssertionError."""
         deadline = time.monotonic() + timeout_seconds
         while (found := self.endpoint_states(namespace, service)) != expected:
             if time.monotonic() > deadline:
-                raise AssertionError(f"slices of {namespace}/{service}: {found}, expected {dict(expected)}")
+                raise AssertionError(
+                    f"slices of {namespace}/{service}: {found}, expected {dict(expected)}"
+                )
             time.sleep(_POLL_SECONDS)
 
     def wait_for_right(
@@ -167,46 +197,71 @@ class KubernetesWorld:
         granted: bool = True,
         timeout_seconds: float = 300.0,
     ) -> None:
-        """Wait until the API server knows that a user has a right, or no longer has it: what is written to roles takes
-        effect a moment later. `resource` may be one of a subresource, `pods/status`. Raises AssertionError."""
+        """Wait until the API server knows that a user has a right, or no longer has it: what is
+        written to roles takes effect a moment later. `resource` may be one of a subresource,
+        `pods/status`. Raises AssertionError."""
         whole, _, part = resource.partition("/")
         asked = {"verb": verb, "group": group, "resource": whole, "subresource": part}
         asked |= {"namespace": namespace or "", "name": name or ""}
         review = {"spec": {"user": user, "resourceAttributes": asked}}
         deadline = time.monotonic() + timeout_seconds
         while (
-            self.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+            self.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)[
+                "status"
+            ]["allowed"]
             is not granted
         ):
             if time.monotonic() > deadline:
-                raise AssertionError(f"{user} {'may not yet' if granted else 'still may'} {verb} {resource}")
+                raise AssertionError(
+                    f"{user} {'may not yet' if granted else 'still may'} {verb} {resource}"
+                )
             time.sleep(_POLL_SECONDS)
 
     def wait_for_rules(self, user: str, documents: Sequence[Json], *, granted: bool = True) -> None:
-        """Wait until the API server knows that a user has every right of the Roles and ClusterRoles among these
-        documents, or has none of them any more: each role comes to it by itself."""
+        """Wait until the API server knows that a user has every right of the Roles and ClusterRoles
+        among these documents, or has none of them any more: each role comes to it by itself."""
         for role in documents:
             namespace = role["metadata"].get("namespace")
             for rule in role.get("rules", ()):
                 names = rule.get("resourceNames", [None])
-                for verb, group, resource, name in product(rule["verbs"], rule["apiGroups"], rule["resources"], names):
+                for verb, group, resource, name in product(
+                    rule["verbs"], rule["apiGroups"], rule["resources"], names
+                ):
                     self.wait_for_right(
-                        user, verb, resource, group=group, namespace=namespace, name=name, granted=granted
+                        user,
+                        verb,
+                        resource,
+                        group=group,
+                        namespace=namespace,
+                        name=name,
+                        granted=granted,
                     )
 
     def create_service_account(self, namespace: str, name: str) -> Json:
         """Create a service account without any right."""
-        return self.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
+        return self.request(
+            "POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}}
+        )
 
-    def mint_token(self, namespace: str, service_account: str, *, lifetime_seconds: int = 3600) -> str:
-        """Return a new token of a service account, by TokenRequest, that the API takes: the authenticator may know an
-        account of that name that was deleted. The API's shortest lifetime is 600 seconds."""
+    def mint_token(
+        self, namespace: str, service_account: str, *, lifetime_seconds: int = 3600
+    ) -> str:
+        """Return a new token of a service account, by TokenRequest, that the API takes: the
+        authenticator may know an account of that name that was deleted. The API's shortest lifetime
+        is 600 seconds."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-        token: str = self.request("POST", path, {"spec": {"expirationSeconds": lifetime_seconds}})["status"]["token"]
+        token: str = self.request("POST", path, {"spec": {"expirationSeconds": lifetime_seconds}})[
+            "status"
+        ]["token"]
         headers = {"Authorization": f"Bearer {token}"}
 
         def taken() -> bool:
-            answer = requests.get(f"{self.url}/version", headers=headers, verify=self._verify, timeout=_TIMEOUT_SECONDS)
+            answer = requests.get(
+                f"{self.url}/version",
+                headers=headers,
+                verify=self._verify,
+                timeout=_TIMEOUT_SECONDS,
+            )
             return answer.status_code != 401
 
         wait_until(taken, f"the token of {namespace}/{service_account} is refused")
@@ -216,14 +271,17 @@ class KubernetesWorld:
 def write_kubeconfig(
     path: Path, *, url: str, token: str, ca_file: Path | None = None, namespace: str = "default"
 ) -> Path:
-    """Write a kubeconfig (JSON, which is YAML) for one API and token, readable by us alone, and return its path."""
+    """Write a kubeconfig (JSON, which is YAML) for one API and token, readable by us alone, and
+    return its path."""
     cluster = {"server": url} | ({"certificate-authority": str(ca_file)} if ca_file else {})
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "test", "cluster": cluster}],
         "users": [{"name": "test", "user": {"token": token}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
+        "contexts": [
+            {"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}
+        ],
         "current-context": "test",
     }
     plant("the token of a service account", token)

@@ -1,4 +1,5 @@
-"""The whole program on virtual time, in one process: the real loop, the real adapters, the embedded servers.
+"""The whole program on virtual time, in one process: the real loop, the real adapters, the embedded
+servers.
 
     chance      a seed becomes a story
     wishes      the specs of syncers in random stories, and the events that follow from them
@@ -52,5 +53,6 @@
                 misreadings, misweighings, neglects, trespasses
     page        the table of the defects, and the last long run in docs/simulation.md
 
-`python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.
+`python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the
+defects.
 """

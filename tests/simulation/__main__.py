@@ -28,15 +28,40 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="how many stories (default 1000)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="the first story's seed (default 0); each next one is one more"
+        "--seed",
+        type=int,
+        default=0,
+        help="the first story's seed (default 0); each next one is one more",
     )
-    parser.add_argument("--about", default="", choices=subjects(), metavar="KIND", help="stories of this kind alone")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
-    parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
-    parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
-    parser.add_argument("--record", action="store_true", help="write what a run printed into its page")
-    parser.add_argument("--digests", type=Path, metavar="FILE", help="write, a line a story, a digest of all its calls")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with digests written before")
+    parser.add_argument(
+        "--about", default="", choices=subjects(), metavar="KIND", help="stories of this kind alone"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes (default: one for each core)",
+    )
+    parser.add_argument(
+        "--tell", action="store_true", help="tell the story of --seed, whole, and how it ends"
+    )
+    parser.add_argument(
+        "--defects",
+        action="store_true",
+        help="make the product wrong on purpose, and print the table",
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="write what a run printed into its page"
+    )
+    parser.add_argument(
+        "--digests",
+        type=Path,
+        metavar="FILE",
+        help="write, a line a story, a digest of all its calls",
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="compare with digests written before"
+    )
     options = parser.parse_args(arguments)
     if options.defects:
         return _show_defects(options.seed, options.runs, options.jobs)
@@ -46,7 +71,9 @@ def main(arguments: list[str]) -> int:
         verdict = run(story(options.seed, options.about), telling=True)
         print(tell(verdict, whole=True))
         return 0 if verdict.kept else 1
-    return _run_many(options.seed, options.runs, options.jobs, about=options.about, record=options.record)
+    return _run_many(
+        options.seed, options.runs, options.jobs, about=options.about, record=options.record
+    )
 
 
 def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> int:
@@ -56,7 +83,11 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
     reached: Counter[str] = Counter()
     virtual = 0.0
     for done, verdict in enumerate(verdicts(range(first, first + runs), jobs, about), start=1):
-        passes, calls, virtual = passes + verdict.passes, calls + verdict.calls, virtual + verdict.seconds
+        passes, calls, virtual = (
+            passes + verdict.passes,
+            calls + verdict.calls,
+            virtual + verdict.seconds,
+        )
         reached.update(verdict.reached)
         if not verdict.kept:
             broken.append(verdict)
@@ -68,8 +99,10 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
     took = time.monotonic() - begun
     kind = f' about "{about}"' if about else ""
     summary = (
-        f"{runs} stories{kind} from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours "
-        f"in {took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
+        f"{runs} stories{kind} from seed {first}: {passes} passes, {calls} calls, "
+        f"{virtual / 3600:.0f} virtual hours "
+        f"in {took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); "
+        f"{len(broken)} broke a promise"
     )
     print(summary)
     print(f"reached: {', '.join(f'{count} {what}' for what, count in sorted(reached.items()))}")
@@ -84,8 +117,11 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
 
 
 def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path | None) -> int:
-    """Prints a digest of every call of every story with its virtual time, to compare before and after a change."""
-    made = {verdict.story.seed: verdict.digest for verdict in verdicts(range(first, first + runs), jobs)}
+    """Prints a digest of every call of every story with its virtual time, to compare before and
+    after a change."""
+    made = {
+        verdict.story.seed: verdict.digest for verdict in verdicts(range(first, first + runs), jobs)
+    }
     if into:
         into.write_text("".join(f"{seed} {digest}\n" for seed, digest in made.items()))
     if not against:
@@ -93,7 +129,10 @@ def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path 
     before = dict(line.split() for line in against.read_text().splitlines())
     differ = [seed for seed, digest in made.items() if before.get(str(seed), digest) != digest]
     compared = len(made.keys() & {int(seed) for seed in before})
-    print(f"{compared} stories compared, {len(differ)} differ{': ' if differ else ''}{', '.join(map(str, differ))}")
+    print(
+        f"{compared} stories compared, {len(differ)} "
+        f"differ{': ' if differ else ''}{', '.join(map(str, differ))}"
+    )
     return 1 if differ or not compared else 0
 
 

@@ -1,4 +1,5 @@
-"""Where the program's address of a Kubernetes API leads: to its own cluster, or for a while to another one."""
+"""Where the program's address of a Kubernetes API leads: to its own cluster, or for a while to
+another one."""
 
 from __future__ import annotations
 

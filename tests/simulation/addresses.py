@@ -19,7 +19,8 @@ _HOSTS = ("192.0.2.1", "192.0.2.2", "192.0.2.3", "lb.example.com")
 
 
 def reached_at(service: Mapping[str, Any], asked: Asked) -> tuple[str, ...]:
-    """Gives where callers reach a Service, by the words of the contract; nothing while it has no such address."""
+    """Gives where callers reach a Service, by the words of the contract; nothing while it has no
+    such address."""
     spec = service["spec"]
     balanced = spec.get("type") == "LoadBalancer"
     match asked.address:
@@ -36,7 +37,8 @@ def reached_at(service: Mapping[str, Any], asked: Asked) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceGetsAddresses(Event):
-    """A load balancer gives the Service of an app these addresses, or a person gives them as external ones."""
+    """A load balancer gives the Service of an app these addresses, or a person gives them as
+    external ones."""
 
     app: str
     hosts: tuple[str, ...]
@@ -53,18 +55,25 @@ class ServiceGetsAddresses(Event):
             ingress = [{"ip" if host[0].isdigit() else "hostname": host} for host in self.hosts]
             call("PATCH", f"{path}/status", {"status": {"loadBalancer": {"ingress": ingress}}})
         how = "its load balancer" if not self.external else "a person"
-        return f"Service {self.app} has {', '.join(self.hosts) or 'no address'} from {how}" if status < 300 else ""
+        return (
+            f"Service {self.app} has {', '.join(self.hosts) or 'no address'} from {how}"
+            if status < 300
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlessTwinApplied(Event):
-    """A second Service of the same pods, without an address, appears beside the Service of an app."""
+    """A second Service of the same pods, without an address, appears beside the Service of an
+    app."""
 
     app: str
 
     def happen(self, stage: Stage) -> str:
         manifest = service_manifest(self.app, f"{self.app}-headless")
-        done = stage.world.apply("api/v1/services", {**manifest, "spec": {**manifest["spec"], "clusterIP": "None"}})
+        done = stage.world.apply(
+            "api/v1/services", {**manifest, "spec": {**manifest["spec"], "clusterIP": "None"}}
+        )
         return f"headless Service {self.app}-headless is {done}" if done == "created" else ""
 
 
@@ -72,21 +81,42 @@ def with_addresses(base: Story) -> Story:
     """Adds an app whose Service is the instance, at outside addresses that come and go."""
     dice = random.Random(f"addresses {base.seed}")
     last = base.ends - QUIET
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, ServiceApplied)}))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, ServiceApplied)})
+    )
     kind = dice.choice(("LoadBalancer", "LoadBalancer", "Auto", "ExternalIP"))
-    events: list[Event] = [SyncerApplied(at=0.0, name=app, app=app, asked=Asked(mode="service", address=kind))]
+    events: list[Event] = [
+        SyncerApplied(at=0.0, name=app, app=app, asked=Asked(mode="service", address=kind))
+    ]
     times = [0.0, *sorted(round(dice.uniform(3, last), 1) for _ in range(dice.randint(1, 3)))]
     given = [(at, tuple(sorted(dice.sample(_HOSTS, dice.choice((0, 1, 1, 2, 3)))))) for at in times]
     if dice.random() < 0.4:
-        given = [given[0], (round(dice.uniform(3, last / 2), 1), ())]  # and gets none for the rest of the story
-    events += [ServiceGetsAddresses(at=at, app=app, hosts=hosts, external=kind == "ExternalIP") for at, hosts in given]
+        given = [
+            given[0],
+            (round(dice.uniform(3, last / 2), 1), ()),
+        ]  # and gets none for the rest of the story
     events += [
-        PodTurns(at=round(dice.uniform(3, last), 1), app=app, number=dice.randint(0, 2), ready=dice.random() < 0.6)
+        ServiceGetsAddresses(at=at, app=app, hosts=hosts, external=kind == "ExternalIP")
+        for at, hosts in given
+    ]
+    events += [
+        PodTurns(
+            at=round(dice.uniform(3, last), 1),
+            app=app,
+            number=dice.randint(0, 2),
+            ready=dice.random() < 0.6,
+        )
         for _ in range(dice.randint(0, 3))
     ]
     if dice.random() < 0.5:
-        events.append(HeadlessTwinApplied(at=round(dice.uniform(0, last), 1), app=dice.choice((app, *FEW))))
+        events.append(
+            HeadlessTwinApplied(at=round(dice.uniform(0, last), 1), app=dice.choice((app, *FEW)))
+        )
     if dice.random() < 0.4:
-        asked = Asked(mode="service", address=dice.choice(("ClusterIP", "LoadBalancer", "ExternalIP", "Auto")))
-        events.append(SyncerApplied(at=round(dice.uniform(3, last), 1), name=app, app=app, asked=asked))
+        asked = Asked(
+            mode="service", address=dice.choice(("ClusterIP", "LoadBalancer", "ExternalIP", "Auto"))
+        )
+        events.append(
+            SyncerApplied(at=round(dice.uniform(3, last), 1), name=app, app=app, asked=asked)
+        )
     return replace(base, events=tuple(sorted((*base.events, *events), key=lambda event: event.at)))

@@ -2,9 +2,9 @@
 
 A Service for metrics comes with the same labels, or a headless one with another port; the Service's
 port gets another name, or a second port beside it. What the syncer once resolved stands in its
-instances, and their number is still a port of its pods. So the oracle goes on: `rest` says that every
-ready pod is UP, and `losses` that no app goes to nothing while one is missing. Without any instance
-nobody can tell the port (`Anchors`).
+instances, and their number is still a port of its pods. So the oracle goes on: `rest` says that
+every ready pod is UP, and `losses` that no app goes to nothing while one is missing. Without any
+instance nobody can tell the port (`Anchors`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class ServicePortsSet(e.Event):
 
     def happen(self, stage: Stage) -> str:
         path = f"/api/v1/namespaces/{APPS[self.app]}/services/{self.app}"
-        status, _ = stage.world.kubernetes.call("PATCH", path, {"spec": {"ports": _written(self.ports)}})
+        status, _ = stage.world.kubernetes.call(
+            "PATCH", path, {"spec": {"ports": _written(self.ports)}}
+        )
         names = ", ".join(name for name, _, _ in self.ports)
         return f"Service {self.app} has the ports {names}" if status < 300 else ""
 
@@ -91,7 +93,9 @@ def with_an_ambiguous_port(base: Story) -> Story:
     asked, first = PLAIN, (_HTTP,)
     change: e.Event
     undone: e.Event = ServicePortsSet(at=back, app=app, ports=(_HTTP,))
-    match dice.choice(("metrics", "metrics", "headless", "beside web", "renamed", "renamed", "added")):
+    match dice.choice(
+        ("metrics", "metrics", "headless", "beside web", "renamed", "renamed", "added")
+    ):
         case "metrics":
             change = ServiceJoins(at=changes, app=app, port=_METRICS)
             undone = ServiceParts(at=back, app=app, port=_METRICS)
@@ -114,7 +118,10 @@ def with_an_ambiguous_port(base: Story) -> Story:
         e.ServiceApplied(at=0.0, app=app),
         ServicePortsSet(at=0.0, app=app, ports=first),
         e.SyncerApplied(at=0.0, name=app, app=app, asked=asked),
-        *(e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.5.{1 + number}") for number in pods),
+        *(
+            e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.5.{1 + number}")
+            for number in pods
+        ),
         change,
         *replaced(dice, app, round(changes + dice.uniform(0, 40), 1)),
     ]
@@ -128,8 +135,8 @@ def with_an_ambiguous_port(base: Story) -> Story:
 
 
 class Anchors:
-    """Remembers which syncers have instances that tell their port, or would have them if a pass had not
-    removed them."""
+    """Remembers which syncers have instances that tell their port, or would have them if a pass had
+    not removed them."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

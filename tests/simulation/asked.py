@@ -1,4 +1,5 @@
-"""The fields of a syncer's spec, as a story writes them and as the oracle reads them back from the API.
+"""The fields of a syncer's spec, as a story writes them and as the oracle reads them back from the
+API.
 
 By the words of the contract, and shared with nothing in the product.
 """
@@ -29,7 +30,8 @@ class Limit:
         return {"count": self.value, "pods": percent, "share": {"share": percent}}[self.kind]
 
     def places(self, *, pods: int, others: int) -> int:
-        """How many instances may be UP. Percentages round up, and one above zero gives at least one."""
+        """How many instances may be UP. Percentages round up, and one above zero gives at least
+        one."""
         match self.kind:
             case "count":
                 return self.value
@@ -40,7 +42,11 @@ class Limit:
         return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))
 
     def __str__(self) -> str:
-        return {"count": f"{self.value}", "pods": f"{self.value}%", "share": f"share {self.value}%"}[self.kind]
+        return {
+            "count": f"{self.value}",
+            "pods": f"{self.value}%",
+            "share": f"share {self.value}%",
+        }[self.kind]
 
 
 def limit_of(written: Any) -> Limit | None:
@@ -110,7 +116,9 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
     """Reads the fields of a spec."""
     return Asked(
         mode=spec.get("mode", "pod"),
-        address=spec.get("service", {}).get("address", "Auto") if spec.get("mode") == "service" else "ClusterIP",
+        address=spec.get("service", {}).get("address", "Auto")
+        if spec.get("mode") == "service"
+        else "ClusterIP",
         not_ready=spec.get("notReady", "Down"),
         terminating=spec.get("terminating", "Cancel"),
         limit=limit_of(spec.get("limit")),

@@ -44,8 +44,8 @@ from .world import FEW
 from .writers import with_a_stray_slice
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
-"""Troubles of all calls in some stories: the highest chance, by kind. `one peer` is only in stories that are asked for
-it."""
+"""Troubles of all calls in some stories: the highest chance, by kind. `one peer` is only in stories
+that are asked for it."""
 
 
 _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
@@ -113,7 +113,9 @@ def _story(seed: int, about: str) -> Story:
     happenings = list(_beginning(chance, apps))
     happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
     troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
-    for name in [about] if about in THEMES else chance.choices(WEIGHTED, k=chance.choice((0, 1, 1, 2))):
+    for name in (
+        [about] if about in THEMES else chance.choices(WEIGHTED, k=chance.choice((0, 1, 1, 2)))
+    ):
         happenings += theme(name, chance, apps, ends)
     if chance.random() < 0.3:
         happenings += _flap(chance, apps, ends)
@@ -145,11 +147,19 @@ def _slow(seed: int, chance: random.Random) -> Story:
     installation = Installation(mode=Mode.ONCE, interval=30, pass_seconds=30)
     begun = 65.0
     slow = Trouble(
-        at=begun, until=begun + 900, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=round(chance.uniform(4, 7), 1)
+        at=begun,
+        until=begun + 900,
+        calls=EUREKA_CALLS,
+        kind=Kind.SLOW,
+        seconds=round(chance.uniform(4, 7), 1),
     )
     happenings = tuple(_beginning(chance, list(FEW), least=2))
     return Story(
-        seed=seed, installation=installation, events=happenings, troubles=(slow,), ends=over(happenings, (slow,))
+        seed=seed,
+        installation=installation,
+        events=happenings,
+        troubles=(slow,),
+        ends=over(happenings, (slow,)),
     )
 
 
@@ -172,7 +182,11 @@ def _beginning(chance: random.Random, apps: list[str], *, least: int = 1) -> lis
         found.append(e.ServiceApplied(at=0.0, app=app))
         found.append(e.SyncerApplied(at=0.0, name=app, app=app))
         for number in range(max(least, chance.choice((1, 1, 2, 3)))):
-            found.append(e.PodStarted(at=0.0, app=app, number=number, ip=_ip(chance), ready=chance.random() < 0.9))
+            found.append(
+                e.PodStarted(
+                    at=0.0, app=app, number=number, ip=_ip(chance), ready=chance.random() < 0.9
+                )
+            )
     return found
 
 
@@ -197,7 +211,12 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
         (1.5, e.SyncerApplied(at=at, name=app, app=app, app_name=chance.choice(("fresh", app)))),
         (2, e.SyncerApplied(at=at, name=app, app=app, asked=random_wish(chance))),
         (1, e.SyncerApplied(at=at, name=app, app=app, asked=Asked(version=str(number)))),
-        (1.5, e.SyncerApplied(at=at, name=f"{app}-next", app=app, app_name=chance.choice(("", "", "fresh")))),
+        (
+            1.5,
+            e.SyncerApplied(
+                at=at, name=f"{app}-next", app=app, app_name=chance.choice(("", "", "fresh"))
+            ),
+        ),
         (1, e.SyncerDeleted(at=at, name=f"{app}-next", app=app)),
         (1.5, e.ServiceDeleted(at=at, app=app)),
         (1.5, e.ServiceApplied(at=at, app=app)),
@@ -206,7 +225,14 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
         (2, e.PersonOverrides(at=at, which=number)),
         (1.5, e.PersonReleases(at=at)),
         (1, e.EurekaRestarts(at=at, peer=number, warm_up=chance.choice((0.0, 0.0, 20.0)))),
-        (2, e.ClockJumps(at=at, by=chance.choice((-3600.0, -20.0, 20.0, 3600.0, 3600.0)), lasts=chance.uniform(1, 90))),
+        (
+            2,
+            e.ClockJumps(
+                at=at,
+                by=chance.choice((-3600.0, -20.0, 20.0, 3600.0, 3600.0)),
+                lasts=chance.uniform(1, 90),
+            ),
+        ),
         (3, e.SecondCopyRuns(at=at)),
         (1, e.CrdDeleted(at=at, lasts=chance.uniform(5, 60), empty_for=chance.uniform(0, 30))),
     ]
@@ -214,8 +240,8 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
 
 
 def _good_end(happenings: list[e.Event], ends: float) -> list[e.Event]:
-    """Ends what only a person can fix: another cluster with our owner's name, another owner of our syncers, a deleted
-    CRD."""
+    """Ends what only a person can fix: another cluster with our owner's name, another owner of our
+    syncers, a deleted CRD."""
     return [
         e.StrangerLeaves(at=ends - QUIET, who=event.who, app=event.app, ip=event.ip)
         for event in happenings
@@ -267,7 +293,9 @@ def _flap(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
     ]
 
 
-def _paused(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
+def _paused(
+    chance: random.Random, apps: list[str], ends: float
+) -> tuple[list[Trouble], list[e.Event]]:
     """Pauses the program in the middle of a pass, until a second copy has done the work."""
     at = round(chance.uniform(5, ends - QUIET - 5), 1)
     lasts = round(chance.uniform(15, 60), 1)
@@ -299,14 +327,23 @@ def _paused(chance: random.Random, apps: list[str], ends: float) -> tuple[list[T
     return [pause], [*happenings, *seconds]
 
 
-def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
+def _outage(
+    chance: random.Random, apps: list[str], ends: float
+) -> tuple[list[Trouble], list[e.Event]]:
     """Makes the Kubernetes API fail while pods come and go, and Eureka loses its memory."""
     at = round(chance.uniform(5, ends - QUIET - 5), 1)
     until = at + round(chance.uniform(30, 90), 1)
     group = chance.choice(
-        (KUBERNETES_CALLS, frozenset({Call.SLICES}), frozenset({Call.SERVICES}), frozenset({Call.SYNCERS}))
+        (
+            KUBERNETES_CALLS,
+            frozenset({Call.SLICES}),
+            frozenset({Call.SERVICES}),
+            frozenset({Call.SYNCERS}),
+        )
     )
-    kind = chance.choice((Kind.TIMEOUT_BEFORE, Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.PAGE, Kind.GONE_410))
+    kind = chance.choice(
+        (Kind.TIMEOUT_BEFORE, Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.PAGE, Kind.GONE_410)
+    )
     outage = Trouble(at=at, until=until, calls=group, kind=kind)
     happenings: list[e.Event] = []
     for _ in range(chance.randint(1, 3)):
@@ -322,7 +359,8 @@ def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[T
 
 
 def _one_peer(chance: random.Random, apps: list[str], ends: float) -> tuple[Trouble, list[e.Event]]:
-    """One of two Eureka servers is away while a syncer is deleted; soon nothing in the cluster names its instances."""
+    """One of two Eureka servers is away while a syncer is deleted; soon nothing in the cluster
+    names its instances."""
     app, at = chance.choice(apps), round(chance.uniform(5, ends - QUIET - 5), 1)
     away = Trouble(
         at=at,
@@ -349,14 +387,18 @@ def _trouble(chance: random.Random, ends: float) -> Trouble:
         return Trouble(
             at=at,
             until=ends - QUIET,
-            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(USUAL_CALLS))}))),
+            calls=chance.choice(
+                (ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(USUAL_CALLS))}))
+            ),
             kind=chance.choice(_PROGRAM_KINDS),
             skip=chance.randint(0, 30),
             strikes=1,
             seconds=round(chance.choice((1, 20, 50, 100)) * chance.uniform(0.2, 1), 1),
         )
     group = EUREKA_CALLS if where < 0.65 else KUBERNETES_CALLS
-    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group & USUAL_CALLS))})
+    calls = (
+        group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group & USUAL_CALLS))})
+    )
     kind = chance.choice(_EUREKA_KINDS if group is EUREKA_CALLS else _KUBERNETES_KINDS)
     lasting = chance.random() < 0.5
     return Trouble(

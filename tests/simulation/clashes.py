@@ -1,6 +1,6 @@
-"""When another cluster used our owner's name, or another owner served our syncers: then a pass only renews. Which of
-two owners is stopped, the product decides by what both have registered. It may be stopped only while an instance of the
-other owner is registered."""
+"""When another cluster used our owner's name, or another owner served our syncers: then a pass only
+renews. Which of two owners is stopped, the product decides by what both have registered. It may be
+stopped only while an instance of the other owner is registered."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Clashes:
         """Until when an instance of another owner was registered in our cluster."""
         self._looked_at: list[State] = []
         self._stands = (False, False)
-        """Whether an instance of another owner is registered, and whether one of another cluster is."""
+        """Whether an instance of another owner is registered, and whether one of another cluster
+        is."""
 
     def look(self, states: Sequence[State], now: float) -> None:
-        """Notes the instances that are registered now. What is gone by now stood until this look, as
-        far as anybody knows: while the program is paused, minutes may lie between two looks."""
+        """Notes the instances that are registered now. What is gone by now stood until this look,
+        as far as anybody knows: while the program is paused, minutes may lie between two looks."""
         stood_another_owners, stood_one = self._stands
         if len(states) != len(self._looked_at) or any(map(is_not, states, self._looked_at)):
             marks = [listed[0].metadata for state in states for listed in state.values()]
@@ -45,11 +46,22 @@ class Clashes:
         """Whether a pass may have seen such an instance in its list."""
         if view.stopped and self._other_owner >= view.begun - _CACHE:
             return True
-        return view.eureka is not None and self._since <= view.eureka and self._until >= view.begun - _CACHE
+        return (
+            view.eureka is not None
+            and self._since <= view.eureka
+            and self._until >= view.begun - _CACHE
+        )
 
     def _is_anothers(self, metadata: Mapping[str, str]) -> bool:
         owner = metadata.get("eurekube.owner")
-        return owner is not None and owner != OWNER and metadata.get("eurekube.cluster") == self._cluster
+        return (
+            owner is not None
+            and owner != OWNER
+            and metadata.get("eurekube.cluster") == self._cluster
+        )
 
     def _is_one(self, metadata: Mapping[str, str]) -> bool:
-        return metadata.get("eurekube.owner") == OWNER and metadata.get("eurekube.cluster") != self._cluster
+        return (
+            metadata.get("eurekube.owner") == OWNER
+            and metadata.get("eurekube.cluster") != self._cluster
+        )

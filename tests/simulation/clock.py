@@ -23,11 +23,13 @@ class VirtualClock:
         return EPOCH + self.time
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
-        """Puts an event on the agenda. Of two at one moment, the one that was put there first comes first."""
+        """Puts an event on the agenda. Of two at one moment, the one that was put there first comes
+        first."""
         heapq.heappush(self._agenda, (moment, next(self._order), what))
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass. An event on the agenda may take time itself, as a pass of a second copy does."""
+        """Lets time pass. An event on the agenda may take time itself, as a pass of a second copy
+        does."""
         target = self.time + seconds
         while self._agenda and self._agenda[0][0] <= max(target, self.time):
             moment, _, what = heapq.heappop(self._agenda)
@@ -37,7 +39,8 @@ class VirtualClock:
 
 
 class MachineClock:
-    """The clock of the machine that runs a copy of the program; its wall clock may be wrong. A `Clock` port."""
+    """The clock of the machine that runs a copy of the program; its wall clock may be wrong. A
+    `Clock` port."""
 
     def __init__(self, virtual: VirtualClock) -> None:
         self._virtual = virtual

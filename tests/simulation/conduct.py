@@ -1,11 +1,14 @@
 """The promises about what a syncer asks to be done and left undone, at every call.
 
-policy      an instance that its policy never cancels is not cancelled, and has a mark of the policy for the time when
-            its syncer is gone; CreateOnly changes nothing but UP, DOWN and our own marks
-suspended   while a syncer is suspended its instances stay as they are, and it gets no more than it had
+policy      an instance that its policy never cancels is not cancelled, and has a mark of the
+            policy for the time when its syncer is gone; CreateOnly changes nothing but UP, DOWN
+            and our own marks
+suspended   while a syncer is suspended its instances stay as they are, and it gets no more than
+            it had
 open gate   a readiness gate that is open stays open
-gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod gets no instance on
-            purpose, or when Eureka could not be read for five minutes; then it must open
+gate        a gate opens only when an uncached read shows the pod's instance UP, when the pod
+            gets no instance on purpose, or when Eureka could not be read for five minutes; then
+            it must open
 """
 
 from __future__ import annotations
@@ -17,7 +20,18 @@ from tests.embedded.instances import InstanceInfo, Listed
 
 from .asked import CREATE_ONLY, SYNC
 from .truth import Ref, SyncerTruth, Truth
-from .view import OUT, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
+from .view import (
+    OUT,
+    PassView,
+    State,
+    Violation,
+    change,
+    is_up,
+    named,
+    pod_of,
+    status_of,
+    syncer_of,
+)
 from .world import Key
 
 POLICY = "eurekube.policy"
@@ -31,7 +45,10 @@ class Conduct:
     """Sees every change that a pass makes to our instances and to the gates of pods."""
 
     def __init__(
-        self, truth: Truth, ours: Callable[[State], Iterator[Key]], serves_itself: Callable[[Key], bool]
+        self,
+        truth: Truth,
+        ours: Callable[[State], Iterator[Key]],
+        serves_itself: Callable[[Key], bool],
     ) -> None:
         self._truth = truth
         self._ours = ours
@@ -61,21 +78,27 @@ class Conduct:
             if one.conditions.get("Synced") == ("Unknown", "RegistryUnknown")
         }
         self._deleted.update(dict.fromkeys(self._deleting, now))
-        self._deleting = {(one.ref[0], one.app) for one in self._truth.syncers.values() if one.deleting}
+        self._deleting = {
+            (one.ref[0], one.app) for one in self._truth.syncers.values() if one.deleting
+        }
         for syncer in self._truth.syncers.values():
             if not syncer.asked.suspend:
                 self._most.pop(syncer.uid, None)
                 continue
             standing = max(len(list(self._up_of(syncer.ref, state))) for state in states)
-            self._most[syncer.uid] = max(standing, syncer.registered_up, self._most.get(syncer.uid, 0))
+            self._most[syncer.uid] = max(
+                standing, syncer.registered_up, self._most.get(syncer.uid, 0)
+            )
 
     def listed(self, view: PassView, now: float) -> None:
         """Notes that a copy that serves these syncers could read Eureka."""
         self._read[view.other_half] = now
 
-    # --- Policy and suspend ------------------------------------------------------------------------------------------
+    # --- Policy and suspend -----------------------------------------------------------------------
 
-    def judge(self, view: PassView, key: Key, was: Listed | None, stands: Listed | None, state: State) -> None:
+    def judge(
+        self, view: PassView, key: Key, was: Listed | None, stands: Listed | None, state: State
+    ) -> None:
         """Judges a change of one instance; `state` is what is registered now."""
         if was is not None:
             syncer = self._living(syncer_of(was[0]))
@@ -88,8 +111,12 @@ class Conduct:
                 self._judge_written(view, key, syncer, was, stands[0])
             if was is None and syncer is not None and self._is_suspended(view, syncer):
                 count = len(list(self._up_of(syncer.ref, state)))
-                if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(view, key, stands):
-                    raise Violation("suspended", f"{key} was registered, and {named(syncer.ref)} is suspended")
+                if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(
+                    view, key, stands
+                ):
+                    raise Violation(
+                        "suspended", f"{key} was registered, and {named(syncer.ref)} is suspended"
+                    )
 
     def left(self, key: Key, stands: Listed | None) -> None:
         """How the program left an instance when it last changed it."""
@@ -99,8 +126,8 @@ class Conduct:
             self._left[key] = stands
 
     def is_as_it_was(self, view: PassView, key: Key, stands: Listed) -> bool:
-        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled: UP, and otherwise
-        equal."""
+        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled:
+        UP, and otherwise equal."""
         syncer, was = self._living(syncer_of(stands[0])), self._left.get(key)
         if syncer is None or was is None:
             return False
@@ -109,25 +136,47 @@ class Conduct:
         return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
-        self, view: PassView, key: Key, syncer: SyncerTruth | None, was: Listed, stands: Listed | None
+        self,
+        view: PassView,
+        key: Key,
+        syncer: SyncerTruth | None,
+        was: Listed,
+        stands: Listed | None,
     ) -> None:
         if syncer is None or not self._is_suspended(view, syncer) or self._truth.rivals(syncer):
             return
         self.reached["a change to a suspended syncer's"] += 1
-        kept = stands is not None and status_of(stands) == status_of(was) and _content(stands[0]) == _content(was[0])
+        kept = (
+            stands is not None
+            and status_of(stands) == status_of(was)
+            and _content(stands[0]) == _content(was[0])
+        )
         if not kept and not (status_of(stands) == OUT):
-            raise Violation("suspended", f"{key} was {change(was, stands)}, and {named(syncer.ref)} is suspended")
+            raise Violation(
+                "suspended",
+                f"{key} was {change(was, stands)}, and {named(syncer.ref)} is suspended",
+            )
 
     def _is_suspended(self, view: PassView, syncer: SyncerTruth) -> bool:
         return syncer.asked.suspend and syncer.since["suspend"] <= view.specs
 
-    def _judge_cancel(self, view: PassView, key: Key, syncer: SyncerTruth | None, was: InstanceInfo) -> None:
+    def _judge_cancel(
+        self, view: PassView, key: Key, syncer: SyncerTruth | None, was: InstanceInfo
+    ) -> None:
         ref, mark = syncer_of(was), was.metadata.get(POLICY, "")
         if syncer is not None:
             if syncer.asked.policy != SYNC and syncer.since["policy"] <= view.specs:
-                raise Violation("policy", f"{key} was cancelled, and the policy is {syncer.asked.policy}")
-        elif mark and self._ended.get(ref, 0.0) <= view.specs and not self._truth.is_claimed_by_sync(key):
-            raise Violation("policy", f"{key} was cancelled, and its syncer is gone, and its mark says {mark}")
+                raise Violation(
+                    "policy", f"{key} was cancelled, and the policy is {syncer.asked.policy}"
+                )
+        elif (
+            mark
+            and self._ended.get(ref, 0.0) <= view.specs
+            and not self._truth.is_claimed_by_sync(key)
+        ):
+            raise Violation(
+                "policy", f"{key} was cancelled, and its syncer is gone, and its mark says {mark}"
+            )
 
     def _judge_written(
         self, view: PassView, key: Key, syncer: SyncerTruth, was: Listed | None, now: InstanceInfo
@@ -137,15 +186,21 @@ class Conduct:
             return
         self.reached[f"a write under {policy}"] += 1
         if now.metadata.get(POLICY, "") != policy and not syncer.asked.suspend:
-            raise Violation("policy", f"{key} was written for {named(syncer.ref)} without the mark of {policy}")
+            raise Violation(
+                "policy", f"{key} was written for {named(syncer.ref)} without the mark of {policy}"
+            )
         if policy != CREATE_ONLY or was is None or pod_of(was[0]) != pod_of(now):
             return
         if _content(was[0]) != _content(now):
-            raise Violation("policy", f"{key} was changed beside its status, and the policy is {policy}")
+            raise Violation(
+                "policy", f"{key} was changed beside its status, and the policy is {policy}"
+            )
 
-    # --- Gates -------------------------------------------------------------------------------------------------------
+    # --- Gates ------------------------------------------------------------------------------------
 
-    def judge_gates(self, view: PassView, before: Mapping[str, bool], *, now: float, clock_right: bool) -> None:
+    def judge_gates(
+        self, view: PassView, before: Mapping[str, bool], *, now: float, clock_right: bool
+    ) -> None:
         """Judges a write to a pod's status."""
         for uid, is_open in before.items():
             if is_open and not self._truth.gates.get(uid, True):
@@ -159,9 +214,13 @@ class Conduct:
         if uid in view.looked_up:
             return
         where = self._truth.labels.get(uid, ("", ""))
-        ends = where in self._deleting or self._deleted.get(where, -1.0) >= view.specs  # its last act, perhaps
+        ends = (
+            where in self._deleting or self._deleted.get(where, -1.0) >= view.specs
+        )  # its last act, perhaps
         on_purpose = ends or any(
-            one.asked.limit or one.asked.suspend or max(one.since["limit"], one.since["suspend"]) > view.specs
+            one.asked.limit
+            or one.asked.suspend
+            or max(one.since["limit"], one.since["suspend"]) > view.specs
             for one in self._truth.syncers.values()
             if (one.ref[0], one.app) == where
         )
@@ -170,14 +229,24 @@ class Conduct:
         )
         if uid in self._truth.drained:
             return
-        beside = [one for one in self._truth.syncers.values() if (one.ref[0], one.app) == where and not one.deleting]
+        beside = [
+            one
+            for one in self._truth.syncers.values()
+            if (one.ref[0], one.app) == where and not one.deleting
+        ]
         oldest = min(beside, key=lambda one: (min(one.since.values()), one.ref), default=None)
         if oldest is not None and not oldest.asked.readiness_gate:
             return  # the older one has the address, and the one with a gate registers nothing
         if unreadable and not on_purpose:
             self.reached["a gate that opened without Eureka"] += 1
-        if not on_purpose and not unreadable and not any(map(self._serves_itself, self._truth.keys_of(uid))):
-            raise Violation("gate", f"the gate of pod {uid} was opened, and no read showed its instance UP")
+        if (
+            not on_purpose
+            and not unreadable
+            and not any(map(self._serves_itself, self._truth.keys_of(uid)))
+        ):
+            raise Violation(
+                "gate", f"the gate of pod {uid} was opened, and no read showed its instance UP"
+            )
 
     def judge_waiting(self, view: PassView) -> None:
         """Judges a pass that could not read Eureka, and had time for everything else."""
@@ -185,32 +254,54 @@ class Conduct:
             for uid in sorted(wanted.pods) if wanted.since <= view.moment else ():
                 if self._truth.gates.get(uid, True) or not self._has_waited(uid, view):
                     continue
-                raise Violation("gate", f"the gate of a ready pod behind {key} is shut, for Eureka cannot be read")
+                raise Violation(
+                    "gate",
+                    f"the gate of a ready pod behind {key} is shut, for Eureka cannot be read",
+                )
 
     def _has_waited(self, uid: str, view: PassView) -> bool:
-        """Whether every syncer with a gate in this pod has reported for so long that Eureka cannot be read."""
+        """Whether every syncer with a gate in this pod has reported for so long that Eureka cannot
+        be read."""
         where = self._truth.labels.get(uid, ("", ""))
-        syncers = [one for one in self._truth.syncers.values() if (one.ref[0], one.app) == where and not one.deleting]
-        since = [self._unreadable_since.get(one.uid, view.begun) for one in syncers if one.asked.readiness_gate]
-        return bool(since) and view.begun - max(since) >= _LONGEST and all(one.served for one in syncers)
+        syncers = [
+            one
+            for one in self._truth.syncers.values()
+            if (one.ref[0], one.app) == where and not one.deleting
+        ]
+        since = [
+            self._unreadable_since.get(one.uid, view.begun)
+            for one in syncers
+            if one.asked.readiness_gate
+        ]
+        return (
+            bool(since)
+            and view.begun - max(since) >= _LONGEST
+            and all(one.served for one in syncers)
+        )
 
-    # --- Names -------------------------------------------------------------------------------------------------------
+    # --- Names ------------------------------------------------------------------------------------
 
     def _living(self, ref: Ref) -> SyncerTruth | None:
         syncer = self._truth.syncers.get(ref)
         return syncer if syncer is not None and not syncer.deleting else None
 
     def _up_of(self, ref: Ref, state: State) -> Iterator[Key]:
-        return (key for key in self._ours(state) if syncer_of(state[key][0]) == ref and is_up(state[key]))
+        return (
+            key
+            for key in self._ours(state)
+            if syncer_of(state[key][0]) == ref and is_up(state[key])
+        )
 
 
 def _marks(instance: InstanceInfo) -> dict[str, str]:
-    """All metadata but the mark of the policy, which is of now even if the instance was UP before the policy was
-    set."""
+    """All metadata but the mark of the policy, which is of now even if the instance was UP before
+    the policy was set."""
     return {key: value for key, value in instance.metadata.items() if key != POLICY}
 
 
 def _content(instance: InstanceInfo) -> tuple[object, ...]:
     """All fields that a person's spec decides, but the status."""
-    users = {key: value for key, value in instance.metadata.items() if not key.startswith("eurekube.")}
+    users = {
+        key: value for key, value in instance.metadata.items() if not key.startswith("eurekube.")
+    }
     return (instance.vip_address, instance.ip_addr, instance.port, instance.host_name, users)

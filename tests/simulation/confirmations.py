@@ -1,9 +1,10 @@
 """The promise that the last UP instance of an app is removed only at a second look.
 
-confirmed   without evidence, the last UP instance of an app is removed only if two passes, 20 s apart, saw that it
-            should not be UP; if no syncer is left whose condition could report the first look, both passes are of one
-            process; an instance whose address another pod has is removed at once; the times of the passes count, even
-            if their lists are old
+confirmed   without evidence, the last UP instance of an app is removed only if two passes, 20 s
+            apart, saw that it should not be UP; if no syncer is left whose condition could
+            report the first look, both passes are of one process; an instance whose address
+            another pod has is removed at once; the times of the passes count, even if their
+            lists are old
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _NEWS = 60.0
 
 @dataclass(slots=True)
 class _Look:
-    """One pass, the moments that its lists of Kubernetes show, and when the first and the last of them came."""
+    """One pass, the moments that its lists of Kubernetes show, and when the first and the last of
+    them came."""
 
     view: PassView
     first: float
@@ -57,49 +59,70 @@ class Confirmations:
         self._wanted = frozenset(wanted)
 
     def saw(self, view: PassView, told_of: float, now: float) -> None:
-        """Notes that a pass got at `now` a list of syncers, Services or slices of the moment `told_of`."""
+        """Notes that a pass got at `now` a list of syncers, Services or slices of the moment
+        `told_of`."""
         look = self._last.get(id(view))
         if look is None:
-            look = self._last[id(view)] = _Look(view=view, first=told_of, last=told_of, began=now, ended=now)
+            look = self._last[id(view)] = _Look(
+                view=view, first=told_of, last=told_of, began=now, ended=now
+            )
             self._looks.append(look)
         look.first, look.last = min(look.first, told_of), max(look.last, told_of)
         look.ended = now
 
     def judge(
-        self, view: PassView, taken: Iterable[Key], states: Sequence[State], lost_up: Mapping[Key, float]
+        self,
+        view: PassView,
+        taken: Iterable[Key],
+        states: Sequence[State],
+        lost_up: Mapping[Key, float],
     ) -> None:
-        """Judges the call of a pass that left an app without UP instances. `taken` is what the pass removed of it,
-        without what a person released."""
+        """Judges the call of a pass that left an app without UP instances. `taken` is what the pass
+        removed of it, without what a person released."""
         for key in sorted(taken):
-            others = (one for one, when in lost_up.items() if one.app == key.app and when > view.begun - _NEWS)
+            others = (
+                one
+                for one, when in lost_up.items()
+                if one.app == key.app and when > view.begun - _NEWS
+            )
             if any(one not in view.taken for one in others):
                 return  # what this pass took was not the last one, for all that it could know
-            if self._evidence.of(view, key) or self.lives_on(key, states) or self._dead.is_anothers(view, key):
+            if (
+                self._evidence.of(view, key)
+                or self.lives_on(key, states)
+                or self._dead.is_anothers(view, key)
+            ):
                 continue
             self._reached["a last UP instance that went without evidence"] += 1
             looks = self._before(view, view.taken[key])
             if not self.saw_dead(view, key) and not any(self._saw(look, key) for look in looks):
-                what = f"{key}, the last of its app, was taken out, or DOWN, and nobody had seen before that it was"
+                what = (
+                    f"{key}, the last of its app, was taken out, or DOWN, and nobody had seen "
+                    "before that it was"
+                )
                 raise Violation("confirmed", f"{what} not to be UP")
 
     def saw_dead(self, view: PassView, key: Key) -> bool:
-        """Whether an early enough look may have shown that the pod of a removed instance is gone. Pods are listed after
-        the uncached reads, which may take long (story 1410861)."""
+        """Whether an early enough look may have shown that the pod of a removed instance is gone.
+        Pods are listed after the uncached reads, which may take long (story 1410861)."""
         uid = view.taken_pods[key]
         ended = self._dead.ended(uid)
         looks = self._before(view, view.taken[key])
         return any(ended <= max(look.last, self._dead.listed(look.view, uid)) for look in looks)
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
-        """The looks that came early enough before this one, of processes that could report them. A list does not say
-        how old it is. So the times at which the lists came count, and not the moments that they show (story 20002)."""
+        """The looks that came early enough before this one, of processes that could report them. A
+        list does not say how old it is. So the times at which the lists came count, and not the
+        moments that they show (story 20002)."""
         own = self._last.get(id(view))
         latest = (own.ended if own else view.begun) - _APART
         told = ref in self._truth.syncers
         return [
             one
             for one in self._looks
-            if one.view is not view and (told or one.view.process is view.process) and one.began <= latest
+            if one.view is not view
+            and (told or one.view.process is view.process)
+            and one.began <= latest
         ]
 
     def _saw(self, look: _Look, key: Key) -> bool:
@@ -115,7 +138,10 @@ class Confirmations:
         socket = key.id.split(":")[3:]
         ours = self._truth.owner
         return any(
-            other != key and is_up(listed) and other.id.split(":")[0] == ours and other.id.split(":")[3:] == socket
+            other != key
+            and is_up(listed)
+            and other.id.split(":")[0] == ours
+            and other.id.split(":")[3:] == socket
             for state in states
             for other, listed in state.items()
         )

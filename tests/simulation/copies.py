@@ -1,4 +1,5 @@
-"""A copy of the program: the real loop and the real adapters, put together as `cli/connect.py` does it."""
+"""A copy of the program: the real loop and the real adapters, put together as `cli/connect.py` does
+it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ from .world import ADDRESSES, NAMESPACES
 
 PERIOD = 30.0
 _MANY = 4
-"""From this number of leases on, a daemon renews between its passes. Stories have fewer and more."""
+"""From this number of leases on, a daemon renews between its passes. Stories have fewer and
+more."""
 _CACHE_MEMORY = 45.0
 _ASK_TIMEOUT = 2.0
 _EUREKAS = tuple(EurekaAddress.parse(url) for url in ADDRESSES)
@@ -70,7 +72,10 @@ class Process:
         self._world = World(
             registry=_registry(installation, clock, limit, wire, chance),
             cluster=KubernetesCluster(
-                StoryConnection(wire.kubernetes, wire.credentials), clock=clock, random=chance, limit=limit
+                StoryConnection(wire.kubernetes, wire.credentials),
+                clock=clock,
+                random=chance,
+                limit=limit,
             ),
             clock=clock,
             workers=InTurn(),
@@ -94,15 +99,27 @@ class Process:
         """Runs as `eurekube-sync run` does, until its last pass or a signal."""
         passes = {Mode.DAEMON: None, Mode.ONCE: 1, Mode.TWICE: 2}[self._installation.mode]
         interval = PERIOD if self._installation.mode is Mode.TWICE else self._installation.interval
-        between = BetweenPasses(self._world, interval=interval, many=_MANY) if passes is None else None
-        run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard, between)
+        between = (
+            BetweenPasses(self._world, interval=interval, many=_MANY) if passes is None else None
+        )
+        run_passes(
+            self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard, between
+        )
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
         """Makes one pass. An exception that leaves it is a broken promise."""
-        view = PassView(begun=self._clock.monotonic(), process=self, approved=approved, other_half=self._other_half)
+        view = PassView(
+            begun=self._clock.monotonic(),
+            process=self,
+            approved=approved,
+            other_half=self._other_half,
+        )
         self.wire.view = view
         try:
-            report = reconcile(self._world, replace(self._settings, approved=PlanId(approved) if approved else None))
+            report = reconcile(
+                self._world,
+                replace(self._settings, approved=PlanId(approved) if approved else None),
+            )
         except Exception as error:
             raise Violation("crash", f"a pass ended with {error!r}") from error
         self._pass_over(view, report)
@@ -110,7 +127,8 @@ class Process:
 
 
 class _SmallBatches(EverywhereBatches):
-    """Batches that few instances fill, because instances that do not fill one are read by single calls."""
+    """Batches that few instances fill, because instances that do not fill one are read by single
+    calls."""
 
     size = 2
 
@@ -120,7 +138,11 @@ def _heard(report: PassReport, code: ExitCode) -> None:
 
 
 def _registry(
-    installation: Installation, clock: MachineClock, limit: TimeLimit, wire: Wire, chance: random.Random
+    installation: Installation,
+    clock: MachineClock,
+    limit: TimeLimit,
+    wire: Wire,
+    chance: random.Random,
 ) -> Registry:
     def clients(*, timeout: float, retries: int) -> dict[str, EurekaClient]:
         return {

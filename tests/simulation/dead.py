@@ -1,13 +1,17 @@
 """The promises about dead pods, at the end of every pass of the program.
 
-dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live; this also
-            holds while other removals are held, and for instances that an abandoned deletion left
-address     if another pod of the same namespace has the address and port of a dead one, the dead one is UP there under
-            its app for at most one good pass, whatever is held; else as long as any dead pod
-held app    a removal that a test of the whole pass holds is of an app that loses instances in this pass
+dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod
+            may live; this also holds while other removals are held, and for instances that an
+            abandoned deletion left
+address     if another pod of the same namespace has the address and port of a dead one, the dead
+            one is UP there under its app for at most one good pass, whatever is held; else as
+            long as any dead pod
+held app    a removal that a test of the whole pass holds is of an app that loses instances in
+            this pass
 
-A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
-several pods, a rollout during a hold, or a hold of another team must not keep it UP.
+A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The
+deletion of one of several pods, a rollout during a hold, or a hold of another team must not keep it
+UP.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
 _MOST = 3
 """Good passes that may leave a dead pod UP."""
 _CONFIRM = 21.0
-"""Seconds from the first of them to a pass that must not: a removal may wait 20 s for a second look."""
+"""Seconds from the first of them to a pass that must not: a removal may wait 20 s for a second
+look."""
 _LIST_IS_OLD = 31.0
 """Seconds that Eureka's list may be old."""
 _RECENT = 60.0
@@ -79,7 +84,7 @@ class Dead:
         """Notes that the wall clock changed, by which a wait may begin again."""
         self._dead.clear()
 
-    # --- What other promises ask ------------------------------------------------------------------------------------
+    # --- What other promises ask ------------------------------------------------------------------
 
     def ended(self, uid: str) -> float:
         """When the pod ended."""
@@ -91,24 +96,30 @@ class Dead:
         return self.ended(uid) > self.listed(view, uid) and not self.is_anothers(view, key)
 
     def listed(self, view: PassView, uid: str) -> float:
-        """The latest moment that this pass's lists of pods show, if the pod would be in them; else before all time."""
+        """The latest moment that this pass's lists of pods show, if the pod would be in them; else
+        before all time."""
         return max(view.pods_listed.get(self._namespace(uid), -1.0), view.pods_listed.get("", -1.0))
 
     def is_anothers(self, view: PassView, key: Key) -> bool:
-        """Whether another living pod of its namespace has the address of a removed instance, or had it when the pass
-        looked. A pod of another namespace proves nothing."""
-        uid, looked = view.taken_pods[key], min(view.lists.get(Call.SLICES, view.moment), view.begun)
+        """Whether another living pod of its namespace has the address of a removed instance, or had
+        it when the pass looked. A pod of another namespace proves nothing."""
+        uid, looked = (
+            view.taken_pods[key],
+            min(view.lists.get(Call.SLICES, view.moment), view.begun),
+        )
         now = self._judge.truth.listening
         there = self._heard.get(_address(key), {}).items()
         return any(
-            self._apps[other][0] == self._namespace(uid) and other != uid and (other in now or until >= looked)
+            self._apps[other][0] == self._namespace(uid)
+            and other != uid
+            and (other in now or until >= looked)
             for other, (_, until) in there
         )
 
     def _namespace(self, uid: str) -> str:
         return self._apps.get(uid, ("", ""))[0]
 
-    # --- The end of a pass ------------------------------------------------------------------------------------------
+    # --- The end of a pass ------------------------------------------------------------------------
 
     def judge_pass(self, view: PassView, report: PassReport) -> None:
         """Judges the end of a pass."""
@@ -129,8 +140,18 @@ class Dead:
     def is_good(self, view: PassView) -> bool:
         """Whether the pass read everything, in time, and no call of it failed."""
         judge, now = self._judge, self._judge.world.clock.time
-        struck = view.troubled or view.troubled_cluster or view.older or view.strayed or view.found_elsewhere
-        listed = {Call.SYNCERS, Call.SERVICES, Call.SLICES} <= view.lists.keys() and view.eureka is not None
+        struck = (
+            view.troubled
+            or view.troubled_cluster
+            or view.older
+            or view.strayed
+            or view.found_elsewhere
+        )
+        listed = {
+            Call.SYNCERS,
+            Call.SERVICES,
+            Call.SLICES,
+        } <= view.lists.keys() and view.eureka is not None
         in_time = now - view.begun < judge.story.installation.pass_seconds / 2
         crd = judge.truth.crd_lives and self._crds[judge.truth.crd_uid] <= view.begun
         calm = judge.calm_since <= view.begun
@@ -150,7 +171,10 @@ class Dead:
             reached["a dead pod that a good pass left UP"] += 1
             if count >= _MOST and view.begun - first >= _CONFIRM:
                 why = f"held ({reasons[key]})" if key in reasons else "not held"
-                raise Violation("dead", f"{key} is UP after {count + 1} good passes, its pod is gone, and it is {why}")
+                raise Violation(
+                    "dead",
+                    f"{key} is UP after {count + 1} good passes, its pod is gone, and it is {why}",
+                )
         self._dead = stands
         meanwhile = " during a hold" if reasons else ""
         for key in view.taken:
@@ -160,8 +184,8 @@ class Dead:
                 reached[f"a dead pod that went{meanwhile}"] += 1
 
     def _begin_anew_where_more_died(self, found: list[tuple[Key, Listed]]) -> None:
-        """Lets waits begin again. A process of one or two passes knows of earlier passes only a condition, which covers
-        all dead pods of a syncer together. A daemon remembers each."""
+        """Lets waits begin again. A process of one or two passes knows of earlier passes only a
+        condition, which covers all dead pods of a syncer together. A daemon remembers each."""
         sets: dict[Ref, set[Key]] = {}
         for key, listed in found:
             sets.setdefault(syncer_of(listed[0]), set()).add(key)
@@ -174,9 +198,9 @@ class Dead:
         self._sets = now
 
     def _begin_anew_where_the_syncer_comes_or_goes(self, found: list[tuple[Key, Listed]]) -> None:
-        """Begins waits again where a syncer came or went. A single pass knows nothing of the wait of an orphan whose
-        syncer exists again. And where a syncer went with an earlier CRD, a missing endpoint counts no more: two passes
-        have to see the pod dead."""
+        """Begins waits again where a syncer came or went. A single pass knows nothing of the wait
+        of an orphan whose syncer exists again. And where a syncer went with an earlier CRD, a
+        missing endpoint counts no more: two passes have to see the pod dead."""
         daemon = self._judge.story.installation.mode is Mode.DAEMON
         orphaned: set[Ref] = set()
         for key, listed in found:
@@ -184,7 +208,9 @@ class Dead:
             if ref not in self._judge.truth.syncers:
                 orphaned.add(ref)
             came = ref in self._orphaned and ref not in orphaned and not daemon
-            went = ref in orphaned and ref not in self._orphaned and self._is_of_an_earlier_crd(listed)
+            went = (
+                ref in orphaned and ref not in self._orphaned and self._is_of_an_earlier_crd(listed)
+            )
             if came or went:
                 self._dead.pop(key, None)
         self._orphaned = frozenset(orphaned)
@@ -195,10 +221,13 @@ class Dead:
         return written <= self._crds[self._judge.truth.crd_uid] + 1
 
     def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
-        """The instances that are UP on every server since before the pass listed it, and whose pod was gone when the
-        pass began."""
+        """The instances that are UP on every server since before the pass listed it, and whose pod
+        was gone when the pass began."""
         for key, listed in self._ups(view):
-            if self.ended(pod_of(listed[0])) <= view.begun and key not in self._judge.truth.eligible:
+            if (
+                self.ended(pod_of(listed[0])) <= view.begun
+                and key not in self._judge.truth.eligible
+            ):
                 yield key, listed
 
     def _ups(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
@@ -206,25 +235,36 @@ class Dead:
         for key in sorted(self._judge.ours_of(known[0])):
             there = [state[key] for state in known if key in state]
             standing = len(there) == len(known) and all(is_up(one) for one in there)
-            if standing and self._judge.up_since(key) <= view.begun - _LIST_IS_OLD and self._is_served(there[0]):
+            if (
+                standing
+                and self._judge.up_since(key) <= view.begun - _LIST_IS_OLD
+                and self._is_served(there[0])
+            ):
                 yield key, there[0]
 
     def _is_served(self, listed: Listed) -> bool:
-        """Whether the program has to remove it: it is not of the other half of an installation, and its pod is not a
-        neighbour's invention."""
+        """Whether the program has to remove it: it is not of the other half of an installation, and
+        its pod is not a neighbour's invention."""
         if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
             return False
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
-        return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"
+        return (
+            syncer is None
+            or not self._judge.story.installation.halves
+            or TEAMS[syncer.app] == "one"
+        )
 
     def _is_excused(self, view: PassView, key: Key, listed: Listed, reason: str) -> bool:
-        """Whether something other than a brake may keep it: its syncer is suspended, a stranger has the place of its
-        successor, a CRD went so that its syncer may come back, or nobody could remember the first look."""
+        """Whether something other than a brake may keep it: its syncer is suspended, a stranger has
+        the place of its successor, a CRD went so that its syncer may come back, or nobody could
+        remember the first look."""
         truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
         if self._is_suspended(view, listed):
             return True
         for other, claim in truth.eligible.items():
-            succeeds = other.app == key.app or claim.holder == syncer_of(listed[0])  # by another name
+            succeeds = other.app == key.app or claim.holder == syncer_of(
+                listed[0]
+            )  # by another name
             if succeeds and self._judge.duplicates(other):
                 return True
         if syncer is not None:
@@ -264,7 +304,8 @@ class Dead:
             if stands[key] > 1:
                 other = "/".join(self._apps[others[0]])
                 raise Violation(
-                    "address", f"{key} is UP after {stands[key]} good passes, and a pod of {other} is there"
+                    "address",
+                    f"{key} is UP after {stands[key]} good passes, and a pod of {other} is there",
                 )
         self._misled = stands
 
@@ -278,7 +319,9 @@ class Dead:
             self._judge.reached["a removal that a test of the whole pass held"] += 1
             moved = self._moved(key.app, held)
             if lost[key.app] - moved <= brought[key.app]:
-                raise Violation("held app", f"{key} is held, and app {key.app} loses nothing by what goes")
+                raise Violation(
+                    "held app", f"{key} is held, and app {key.app} loses nothing by what goes"
+                )
 
     def _moved(self, app: str, held: set[Key]) -> int:
         """How many held instances of an app are UP under another name, which stays."""

@@ -1,4 +1,5 @@
-"""Decisions of people beside specs: they release held removals, abandon a deletion, delete a whole namespace."""
+"""Decisions of people beside specs: they release held removals, abandon a deletion, delete a whole
+namespace."""
 
 from __future__ import annotations
 
@@ -29,14 +30,21 @@ class RemovalsReleased(Event):
     """Seconds from now; more than an hour, or less than zero, is a mistake."""
 
     def happen(self, stage: Stage) -> str:
-        until = datetime.fromtimestamp(int(stage.clock.now() + self.lasts), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        until = datetime.fromtimestamp(int(stage.clock.now() + self.lasts), UTC).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
         there = stage.world.annotate(syncer_path(APPS[self.app], self.name), {APPROVE: until})
-        return f"a person releases the removals of syncer {self.name} for {self.lasts:g} s" if there else ""
+        return (
+            f"a person releases the removals of syncer {self.name} for {self.lasts:g} s"
+            if there
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReleased(Event):
-    """A person reads in a condition what is held, and runs the program with the plan id, at once or late."""
+    """A person reads in a condition what is held, and runs the program with the plan id, at once or
+    late."""
 
     late: float = 0.0
 
@@ -52,7 +60,9 @@ class PlanReleased(Event):
             return ""
         if not self.late:
             return stage.run_approving(ids[0])
-        stage.clock.at(stage.clock.time + self.late, lambda: stage.happened(stage.run_approving(ids[0])))
+        stage.clock.at(
+            stage.clock.time + self.late, lambda: stage.happened(stage.run_approving(ids[0]))
+        )
         return f"a person reads that {ids[0]} is held"
 
 
@@ -64,7 +74,9 @@ class DeletionAbandoned(Event):
     app: str
 
     def happen(self, stage: Stage) -> str:
-        there = stage.world.annotate(syncer_path(APPS[self.app], self.name), {"eurekube.io/abandon": "true"})
+        there = stage.world.annotate(
+            syncer_path(APPS[self.app], self.name), {"eurekube.io/abandon": "true"}
+        )
         return f"a person abandons the deletion of syncer {self.name}" if there else ""
 
 

@@ -20,7 +20,8 @@ class Defect:
 
 @contextmanager
 def made_wrong(defect: Defect) -> Iterator[None]:
-    """Patches the product with the defect meanwhile. Raises KeyError for a patch of a name that does not exist."""
+    """Patches the product with the defect meanwhile. Raises KeyError for a patch of a name that
+    does not exist."""
     before = [(where, name, vars(where)[name]) for where, name, _ in defect.patches]
     for where, name, wrong in defect.patches:
         setattr(where, name, wrong)

@@ -1,6 +1,7 @@
 """Makes the product wrong on purpose, one defect at a time. A promise has to catch each.
 
-This is the one place where our own code is patched: a defect that the judge does not see would be the judge's.
+This is the one place where our own code is patched: a defect that the judge does not see would be
+the judge's.
 """
 
 from __future__ import annotations
@@ -112,7 +113,11 @@ def _at_once(*arguments: Any, **named: Any) -> None:
 
 
 def _too_late(self: RenewalLedger, keys: Any, now: float) -> list[Any]:
-    return [key for key in keys if (last := self._last.get(key)) is None or now - last >= 10 * self.period]
+    return [
+        key
+        for key in keys
+        if (last := self._last.get(key)) is None or now - last >= 10 * self.period
+    ]
 
 
 _LISTS = ("list_syncers", "list_services", "list_slices")
@@ -158,7 +163,9 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
 
 def _removals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(given: Any, found: Any, report: Any) -> Any:
-        found.applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
+        found.applier.remove(
+            [a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {}
+        )
         return carry_out(given, found, report)
 
     return wrong
@@ -198,11 +205,21 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="a list of Eureka that failed is read as empty",
             about="an unlisted deletion",
-            patches=((EurekaClient, "list_instances", _empty_registry(EurekaClient.list_instances)),),
+            patches=(
+                (EurekaClient, "list_instances", _empty_registry(EurekaClient.list_instances)),
+            ),
         ),
-        Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
-        Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),
-        Defect(name="POST with an old timestamp", patches=((apply.Applier, "dated", _old_timestamp),)),
+        Defect(
+            name="the owner's mark is not looked at",
+            patches=((Ownership, "holds", _cluster_alone),),
+        ),
+        Defect(
+            name="the cluster's mark is not looked at",
+            patches=((Ownership, "holds", _owner_alone),),
+        ),
+        Defect(
+            name="POST with an old timestamp", patches=((apply.Applier, "dated", _old_timestamp),)
+        ),
         Defect(
             name="PUT .../status makes an instance DOWN",
             patches=((EurekaClient, "register", _status_by_put(EurekaClient.register)),),
@@ -228,19 +245,26 @@ def defects() -> tuple[Defect, ...]:
             patches=((ours, "_for_unwanted", _healed_when_frozen(ours._for_unwanted)),),
         ),
         Defect(
-            name="the end of the CRD is read as deletions", patches=((KubernetesCluster, "crd_live", _always_live),)
+            name="the end of the CRD is read as deletions",
+            patches=((KubernetesCluster, "crd_live", _always_live),),
         ),
         Defect(
             name="the brake does not count UP to DOWN",
-            patches=tuple((where, "removes", _cancels_alone) for where in (actions, value, removals)),
+            patches=tuple(
+                (where, "removes", _cancels_alone) for where in (actions, value, removals)
+            ),
         ),
-        Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
+        Defect(
+            name="orphans are judged in a filtered view",
+            patches=((Scope, "knowing", _of_nobody_else),),
+        ),
         Defect(
             name="removals come before adds",
             patches=((reconcile, "carry_out", _removals_first(steps.carry_out)),),
         ),
         Defect(
-            name="the cached list is trusted for a removal", patches=((Plan, "suspects", property(_only_what_adds)),)
+            name="the cached list is trusted for a removal",
+            patches=((Plan, "suspects", property(_only_what_adds)),),
         ),
         Defect(
             name="a pass that is cut always leaves the same leases",
@@ -250,7 +274,10 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="one id, and so one override, for two apps",
             about="two apps",
-            patches=((instance, "instance_id", _id_without_app), (truth, "instance_id", _id_without_app)),
+            patches=(
+                (instance, "instance_id", _id_without_app),
+                (truth, "instance_id", _id_without_app),
+            ),
         ),
         Defect(
             name="there is no brake",

@@ -1,4 +1,5 @@
-"""A person drains pods and nodes, and the lists that show it fail: events and troubles on top of any story.
+"""A person drains pods and nodes, and the lists that show it fail: events and troubles on top of
+any story.
 
 Apart from the other stories, which stay the same of each seed.
 """
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 
 _LISTS = frozenset({Call.PODS, Call.NODES})
 """The lists that show drains of pods and of nodes."""
-_KINDS = (Kind.TIMEOUT_BEFORE, Kind.ERROR_503, Kind.FORBIDDEN, Kind.FORBIDDEN, Kind.EMPTY, Kind.CUT, Kind.PAGE)
+_KINDS = (
+    Kind.TIMEOUT_BEFORE,
+    Kind.ERROR_503,
+    Kind.FORBIDDEN,
+    Kind.FORBIDDEN,
+    Kind.EMPTY,
+    Kind.CUT,
+    Kind.PAGE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +42,14 @@ class PodDrained(Event):
 
     def happen(self, stage: Stage) -> str:
         name = f"{self.app}-{self.number}"
-        there = annotate(stage, f"/api/v1/namespaces/{APPS[self.app]}/pods/{name}", drained=self.drained)
-        return f"a person {'drains' if self.drained else 'takes the drain off'} pod {name}" if there else ""
+        there = annotate(
+            stage, f"/api/v1/namespaces/{APPS[self.app]}/pods/{name}", drained=self.drained
+        )
+        return (
+            f"a person {'drains' if self.drained else 'takes the drain off'} pod {name}"
+            if there
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +62,11 @@ class NodeDrained(Event):
     def happen(self, stage: Stage) -> str:
         name = f"node-{self.number}"
         there = annotate(stage, f"/api/v1/nodes/{name}", drained=self.drained)
-        return f"a person {'drains' if self.drained else 'takes the drain off'} {name}" if there else ""
+        return (
+            f"a person {'drains' if self.drained else 'takes the drain off'} {name}"
+            if there
+            else ""
+        )
 
 
 def annotate(stage: Stage, path: str, *, drained: bool) -> bool:
@@ -67,7 +86,11 @@ def story(seed: int) -> Story:
     for _ in range(dice.choice((2, 3, 5, 8))):
         at, drained = round(dice.uniform(1, last), 1), dice.random() < 0.65
         pod = PodDrained(at=at, app=dice.choice(apps), number=dice.randint(0, 2), drained=drained)
-        events.append(pod if dice.random() < 0.7 else NodeDrained(at=at, number=dice.randint(1, 2), drained=drained))
+        events.append(
+            pod
+            if dice.random() < 0.7
+            else NodeDrained(at=at, number=dice.randint(1, 2), drained=drained)
+        )
     troubles = list(base.troubles)
     for _ in range(dice.choice((0, 1, 2, 3))):
         at = round(dice.uniform(0, last), 1)

@@ -1,7 +1,9 @@
-"""Another cluster behind our address: its objects, when the address leads there, and stories about it.
+"""Another cluster behind our address: its objects, when the address leads there, and stories about
+it.
 
-As with a kubeconfig that is read again, or a name that is given to a rebuilt cluster. A process that has learned whom
-it serves follows; one that has not is another cluster's program, and none of these stories.
+As with a kubeconfig that is read again, or a name that is given to a rebuilt cluster. A process
+that has learned whom it serves follows; one that has not is another cluster's program, and none of
+these stories.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ class Twin:
 
     def build(self, world: World) -> None:
         """Creates its objects in the other cluster."""
-        spec: dict[str, object] = {"selector": {"app": self.app}, "appName": self.app_name or self.app}
+        spec: dict[str, object] = {
+            "selector": {"app": self.app},
+            "appName": self.app_name or self.app,
+        }
         manifest = dict(syncer_manifest(self.app, self.app, spec | self.asked.written()))
         if self.deleting:
             manifest["metadata"] = {**manifest["metadata"], "finalizers": [FINALIZER]}
@@ -56,8 +61,8 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressLeadsElsewhere(Event):
-    """After `skip` more calls, another cluster answers the program's calls to Kubernetes, for some seconds or a number
-    of calls, whichever ends first."""
+    """After `skip` more calls, another cluster answers the program's calls to Kubernetes, for some
+    seconds or a number of calls, whichever ends first."""
 
     lasts: float
     twins: tuple[Twin, ...]
@@ -81,7 +86,10 @@ class AddressLeadsElsewhere(Event):
         stage.world.address.lead(other, skip=self.skip, calls=self.calls)
         stage.clock.at(stage.clock.time + self.lasts, lambda: self._back(stage, other))
         names = ", ".join(twin.app for twin in self.twins) or "nothing"
-        return f"the Kubernetes address leads to another cluster, which has {names}, after {self.skip} calls more"
+        return (
+            f"the Kubernetes address leads to another cluster, which has {names}, after "
+            f"{self.skip} calls more"
+        )
 
     def _back(self, stage: Stage, other: World) -> None:
         if stage.world.address.elsewhere is other:

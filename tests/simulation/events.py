@@ -1,4 +1,5 @@
-"""Events of the world. An event that finds nothing to change does nothing, so any of them can be left out."""
+"""Events of the world. An event that finds nothing to change does nothing, so any of them can be
+left out."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Event(ABC):
 
     @abstractmethod
     def happen(self, stage: Stage) -> str:
-        """Makes it happen, and returns a sentence about it; empty if there was nothing to change."""
+        """Makes it happen, and returns a sentence about it; empty if there was nothing to
+        change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,13 @@ class SyncerApplied(Event):
     asked: Asked = PLAIN
 
     def happen(self, stage: Stage) -> str:
-        spec: dict[str, object] = {"selector": {"app": self.app}, "appName": self.app_name or self.app}
-        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, self.app, spec | self.asked.written()))
+        spec: dict[str, object] = {
+            "selector": {"app": self.app},
+            "appName": self.app_name or self.app,
+        }
+        done = stage.world.apply(
+            _SYNCERS, syncer_manifest(self.name, self.app, spec | self.asked.written())
+        )
         named = f" as {self.app_name}" if self.app_name else ""
         asks = f" ({self.asked})" if self.asked != PLAIN else ""
         return f"syncer {self.name} of app {self.app}{named}{asks} is {done}"
@@ -97,7 +104,11 @@ class PodStarted(Event):
         name = f"{self.app}-{self.number}"
         ip = stage.world.start_pod(self.app, name, self.ip, ready=self.ready, gated=self.gated)
         gate = ", behind the gate" if self.gated else ""
-        return f"pod {name} starts at {ip}, {'ready' if self.ready else 'not ready'}{gate}" if ip else ""
+        return (
+            f"pod {name} starts at {ip}, {'ready' if self.ready else 'not ready'}{gate}"
+            if ip
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +170,14 @@ class AllPodsTurn(Event):
     def happen(self, stage: Stage) -> str:
         pods = stage.world.pods()
         for pod in pods:
-            stage.world.turn(pod["metadata"]["namespace"], pod["metadata"]["name"], ready=self.ready)
-        return f"all {len(pods)} pods turn {'ready' if self.ready else 'unready'} at once" if pods else ""
+            stage.world.turn(
+                pod["metadata"]["namespace"], pod["metadata"]["name"], ready=self.ready
+            )
+        return (
+            f"all {len(pods)} pods turn {'ready' if self.ready else 'unready'} at once"
+            if pods
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +185,14 @@ class StrangerRegisters(Event):
     """Another client registers an instance beside ours."""
 
     who: str
-    """`service`: one of the data centre, under the same app and VIP; `itself`: the pod's own Eureka client; `owner`:
-    another owner in this cluster; `cluster`: our owner in another cluster; `id`: under exactly our id."""
+    """`service`: one of the data centre, under the same app and VIP; `itself`: the pod's own Eureka
+    client; `owner`: another owner in this cluster; `cluster`: our owner in another cluster; `id`:
+    under exactly our id."""
     app: str
     ip: str
     by_name: bool = False
-    """Whether its host name is a pod's, as by Spring's default: nobody outside of the cluster resolves it."""
+    """Whether its host name is a pod's, as by Spring's default: nobody outside of the cluster
+    resolves it."""
 
     def happen(self, stage: Stage) -> str:
         stranger = stage.stranger(self.who, self.app, self.ip)
@@ -197,7 +216,11 @@ class StrangerLeaves(Event):
         key = stage.stranger(self.who, self.app, self.ip).key
         if stage.is_ours(key):
             return ""
-        return f"the stranger ({self.who}) cancels {key}" if stage.world.ask_for("DELETE", key) == 200 else ""
+        return (
+            f"the stranger ({self.who}) cancels {key}"
+            if stage.world.ask_for("DELETE", key) == 200
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +243,8 @@ class ClientTurns(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEnds(Event):
-    """The pod's own Eureka client ends without a cancel. Its instance stays UP as long as its lease lasts."""
+    """The pod's own Eureka client ends without a cancel. Its instance stays UP as long as its lease
+    lasts."""
 
     app: str
     ip: str

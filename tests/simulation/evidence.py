@@ -1,4 +1,5 @@
-"""What a pass may have known as evidence for a removal: a terminating pod, a deleted syncer, a limit, a drain."""
+"""What a pass may have known as evidence for a removal: a terminating pod, a deleted syncer, a
+limit, a drain."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ class Evidence:
         self._until.update(dict.fromkeys(self._wished, now))
         self._deleted.update(dict.fromkeys(self._deleting, now))
         self._deleting = {ref for ref, one in self._truth.syncers.items() if one.deleting}
-        self._wished = {ref for ref, one in self._truth.syncers.items() if one.deleting or one.asked.limit is not None}
+        self._wished = {
+            ref
+            for ref, one in self._truth.syncers.items()
+            if one.deleting or one.asked.limit is not None
+        }
 
     def deleted(self, view: PassView, ref: Ref) -> bool:
         """Whether a pass may have seen that a person deletes this syncer."""
@@ -38,4 +43,8 @@ class Evidence:
     def asked_for(self, view: PassView, key: Key) -> bool:
         """Whether a person may have asked for it: by a drain, a limit or a deletion."""
         ref = view.taken[key]
-        return self._truth.world.drains or ref in self._wished or self._until.get(ref, -1.0) >= view.specs
+        return (
+            self._truth.world.drains
+            or ref in self._wished
+            or self._until.get(ref, -1.0) >= view.specs
+        )

@@ -1,12 +1,13 @@
-"""Stories of what comes and goes each pass: the pods of an app while another app loses its own, and a
-list that fails each second time; and the promise about them.
+"""Stories of what comes and goes each pass: the pods of an app while another app loses its own, and
+a list that fails each second time; and the promise about them.
 
-awaited     in a daemon, a removal awaits no second look if the good passes of the last 20 s, at least two,
-            all wanted to remove the same of its app, whatever else held it then; where pods died
-            meanwhile, or where the passes now look at something else (a syncer that is deleted, one that is
-            missing, or the endpoints of one that is there), the passes since then count. What was seen of a
-            missing syncer counts for its endpoints, unless it may only have gone with its CRD. So an app that
-            flaps keeps no instance of another UP
+awaited     in a daemon, a removal awaits no second look if the good passes of the last 20 s, at
+            least two, all wanted to remove the same of its app, whatever else held it then;
+            where pods died meanwhile, or where the passes now look at something else (a syncer
+            that is deleted, one that is missing, or the endpoints of one that is there), the
+            passes since then count. What was seen of a missing syncer counts for its endpoints,
+            unless it may only have gone with its CRD. So an app that flaps keeps no instance of
+            another UP
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ _CONFIRM = 21.0
 
 
 def with_a_flapping_app(base: Story) -> Story:
-    """Adds an app that is ready for one pass and not for the next, and one whose pods die or stay unready."""
+    """Adds an app that is ready for one pass and not for the next, and one whose pods die or stay
+    unready."""
     dice = random.Random(f"flaps {base.seed}")
     flapping, losing = dice.sample(OF_THE_FIRST_TEAM, 2)
     begins = round(base.ends - QUIET + dice.uniform(30, 45), 1)
@@ -84,7 +86,8 @@ def _interval(base: Story) -> float:
 
 
 def _flapping(base: Story, app: str, pods: int, begins: float) -> Iterator[e.Event]:
-    """Gives the events that turn the pods of an app for each pass: unready before one, ready before the next."""
+    """Gives the events that turn the pods of an app for each pass: unready before one, ready before
+    the next."""
     turns = int(_LASTS / _interval(base)) // 2 * 2
     for turn in range(turns):
         at = round(begins + turn * _interval(base), 1)
@@ -165,7 +168,9 @@ class SecondLooks:
                 reasons.setdefault(removal.key.app, {})[removal] = hold.reason.value
         self._held = {app: self._with(app, frozenset(held), view) for app, held in reasons.items()}
         for app, held in sorted(self._held.items()):
-            awaiting = [removal.key for removal, reason in reasons[app].items() if reason == _AWAITING]
+            awaiting = [
+                removal.key for removal, reason in reasons[app].items() if reason == _AWAITING
+            ]
             if not awaiting:
                 continue
             self._judge.reached["a removal that awaits a second look"] += 1

@@ -1,12 +1,13 @@
-"""Stories in which a syncer gives way to an heir that alone needs a list, and just that list fails; and
-the promise about heirs.
+"""Stories in which a syncer gives way to an heir that alone needs a list, and just that list fails;
+and the promise about heirs.
 
-heir        while a living syncer selects the living pod of an instance, the instance is not cancelled because
-            the syncer of its mark is deleted, is gone or has the limit 0, whatever lists failed
+heir        while a living syncer selects the living pod of an instance, the instance is not
+            cancelled because the syncer of its mark is deleted, is gone or has the limit 0,
+            whatever lists failed
 
-A syncer is renamed as docs/suspend.md says: the new one is made, then the old one is deleted, or its
-limit becomes 0. Only the new one reads labels or gates of pods, or zones of nodes; or the grants of
-Namespaces decide about both.
+A syncer is renamed as docs/suspend.md says: the new one is made, then the old one is deleted, or
+its limit becomes 0. Only the new one reads labels or gates of pods, or zones of nodes; or the
+grants of Namespaces decide about both.
 """
 
 from __future__ import annotations
@@ -118,13 +119,18 @@ def with_an_heir(base: Story) -> Story:
         *base.events,
         e.ServiceApplied(at=0.0, app=app),
         e.SyncerApplied(at=0.0, name=app, app=app, asked=old),
-        *(e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.4.{1 + number}") for number in pods),
+        *(
+            e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.4.{1 + number}")
+            for number in pods
+        ),
         e.SyncerApplied(at=made, name=f"{app}-next", app=app, asked=asked),
         _end_of_the_old_one(dice, app, goes),
     ]
     fails = round(goes - dice.choice((0.1, 0.1, 15.0)), 1)
     lasts = dice.choice((12.0, 25.0, 60.0, 150.0, 400.0))
-    trouble = Trouble(at=fails, until=round(goes + lasts, 1), calls=frozenset({call}), kind=dice.choice(_KINDS))
+    trouble = Trouble(
+        at=fails, until=round(goes + lasts, 1), calls=frozenset({call}), kind=dice.choice(_KINDS)
+    )
     for _ in range(dice.choice((0, 0, 1, 2))):
         at = round(goes + dice.uniform(0, min(lasts, 60.0)), 1)
         events.append(_of_a_pod(dice, app, at))

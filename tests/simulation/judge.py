@@ -1,20 +1,25 @@
-"""The promises, held against the true state of the servers at every call that a copy of the program makes.
+"""The promises, held against the true state of the servers at every call that a copy of the program
+makes.
 
 other owner an instance of another owner is never changed, if the program could have seen it
 unread      nothing is written that the same pass did not read uncached before
 removed     an instance that should be UP, since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
-unwanted    nothing is registered that should not be UP when the pass looked, but instances of a suspended syncer that
-            Eureka lost
-drained     while a person drains an instance, and its mark says so, it does not become UP, whichever lists fail
-returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
+unwanted    nothing is registered that should not be UP when the pass looked, but instances of a
+            suspended syncer that Eureka lost
+drained     while a person drains an instance, and its mark says so, it does not become UP,
+            whichever lists fail
+returned    at rest a suspended syncer has the instances that it had when it was suspended
+            (`suspensions`)
 crash       no pass ends with an exception
 
-The other promises: `last`, `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead pods; `flaps`
-second looks; `twins` pods that register themselves; `neighbours` claims of another namespace; `machines` endpoints with
-two ports; `leases` the ends of leases; `deletions` finalizers; `strays` another cluster's lists; `conduct` and `limits`
-the other fields of specs; `overrides` instances that a person put out of service; `steady` needless writes; `sharing`
-gates of two syncers; `starving` a stage without time; `unlisted` conditions without events; `rest` the end of a story.
+The other promises: `last`, `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead
+pods; `flaps` second looks; `twins` pods that register themselves; `neighbours` claims of another
+namespace; `machines` endpoints with two ports; `leases` the ends of leases; `deletions` finalizers;
+`strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides`
+instances that a person put out of service; `steady` needless writes; `sharing` gates of two
+syncers; `starving` a stage without time; `unlisted` conditions without events; `rest` the end of a
+story.
 """
 
 from __future__ import annotations
@@ -54,7 +59,19 @@ from .troubles import Call, Kind
 from .truth import FINALIZER, Ref, Truth
 from .twins import Twins
 from .unlisted import Told
-from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
+from .view import (
+    OUT,
+    OWNER,
+    PassView,
+    State,
+    Violation,
+    change,
+    is_up,
+    named,
+    pod_of,
+    status_of,
+    syncer_of,
+)
 from .world import Key, World
 
 if TYPE_CHECKING:
@@ -117,7 +134,7 @@ class Judge:
         """The instances that each Eureka server holds."""
         return self._known
 
-    # --- What the world tells -----------------------------------------------------------------------------------------
+    # --- What the world tells ---------------------------------------------------------------------
 
     def world_changed(self) -> None:
         """Notes the state of the world after an event; the next call is compared with it."""
@@ -140,7 +157,10 @@ class Judge:
         left = {
             key
             for key, kept in self.truth.frozen.items()
-            if any(key in state and self._is_left_behind(state[key], kept.holder) for state in self._known)
+            if any(
+                key in state and self._is_left_behind(state[key], kept.holder)
+                for state in self._known
+            )
         }
         self.confirmations.look(self.truth.eligible.keys() | (self.truth.frozen.keys() - left), now)
         self.overrides.look(now)
@@ -177,9 +197,12 @@ class Judge:
         return 0 < sum(key in state for state in self._known) < len(self._known)
 
     def _any_stands_in_part(self) -> bool:
-        """Whether only some servers hold an instance of ours. A process of one pass lists the other servers only
-        sometimes, so a status may count such an instance in one pass and not in the next."""
-        return len(self._known) > 1 and any(self.stands_in_part(key) for state in self._known for key in state)
+        """Whether only some servers hold an instance of ours. A process of one pass lists the other
+        servers only sometimes, so a status may count such an instance in one pass and not in the
+        next."""
+        return len(self._known) > 1 and any(
+            self.stands_in_part(key) for state in self._known for key in state
+        )
 
     def up_since(self, key: Key) -> float:
         """Since when it is UP on every server that holds it as UP."""
@@ -192,9 +215,12 @@ class Judge:
     def ours(self, listed: Listed) -> bool:
         """Whether it has both marks of ours."""
         metadata = listed[0].metadata
-        return metadata.get("eurekube.owner") == OWNER and metadata.get("eurekube.cluster") == self.cluster
+        return (
+            metadata.get("eurekube.owner") == OWNER
+            and metadata.get("eurekube.cluster") == self.cluster
+        )
 
-    # --- What the program does --------------------------------------------------------------------------------------
+    # --- What the program does --------------------------------------------------------------------
 
     def before(self) -> None:
         """Notes what changed by itself since the last call, right before this call takes effect."""
@@ -206,19 +232,24 @@ class Judge:
             if request.method != "GET":
                 view.writes.append(f"{request.method} {request.path}")
                 if not self._any_stands_in_part():
-                    self.steady.wrote(view, f"{request.method} {request.path}", self.world.clock.time)
+                    self.steady.wrote(
+                        view, f"{request.method} {request.path}", self.world.clock.time
+                    )
                 self._judge_kubernetes(view, request)
             return
         if request.method == "GET":
             return
         before, now = self._known[peer], self.world.standing(peer)
         self._known[peer] = now
-        # A DELETE that meets a 404 makes sure, no more: with peers, and as long as a deletion waits.
+        # A DELETE that meets a 404 makes sure, no more: with peers, and as long as a deletion
+        # waits.
         awaited = len(self.world.eurekas) > 1 or self.truth.a_deletion_waits
         made_sure = call is Call.CANCEL and before.keys() == now.keys() and awaited
         if (call not in (Call.READ, Call.RENEW) and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
-        changed = [key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))]
+        changed = [
+            key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))
+        ]
         excused = bool(changed) and self.strays.excuses(view)
         for key in sorted(changed):
             if not excused:
@@ -234,8 +265,11 @@ class Judge:
             self.steady.changed(self.world.clock.time)
             self._look_at_wishes()
 
-    def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
-        """Notes that the program got a complete answer at `now`. `as_of` is the moment that an old answer shows."""
+    def saw(
+        self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None
+    ) -> None:
+        """Notes that the program got a complete answer at `now`. `as_of` is the moment that an old
+        answer shows."""
         if call is Call.LIST:
             # A later one shows no more than other peers' instances of syncers that are deleted.
             if view.eureka is None or view.kubernetes is None:
@@ -247,7 +281,9 @@ class Judge:
             self.confirmations.saw(view, told_of, now)
             if as_of is not None:
                 view.older = True
-                view.kubernetes = min(as_of, view.kubernetes if view.kubernetes is not None else as_of)
+                view.kubernetes = min(
+                    as_of, view.kubernetes if view.kubernetes is not None else as_of
+                )
             elif view.kubernetes is None:
                 view.kubernetes = now
         elif key is not None:
@@ -267,14 +303,26 @@ class Judge:
         self.strays.judge_change(view, f"{key} was {change(was, stands) if was else 'registered'}")
         if was is not None and not self.ours(was):
             if not self._came_after_the_look(view, key, self._arrived.get(key, 0.0)):
-                raise Violation("other owner", f"{key} is somebody else's, and was {change(was, stands)}")
+                raise Violation(
+                    "other owner", f"{key} is somebody else's, and was {change(was, stands)}"
+                )
             return
         if key not in view.looked:
-            raise Violation("unread", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
+            raise Violation(
+                "unread",
+                f"{key} was {change(was, stands) if was else 'registered'} without a look at it",
+            )
         if stands is not None and not self.ours(stands):
             raise Violation("other owner", f"{key} is ours, and was made somebody else's")
-        if was is None and self.is_taken(key) and self._arrived[key] <= view.looked[key] and not self.story.troubles:
-            raise Violation("other owner", f"{key} was registered, and is somebody else's on another server")
+        if (
+            was is None
+            and self.is_taken(key)
+            and self._arrived[key] <= view.looked[key]
+            and not self.story.troubles
+        ):
+            raise Violation(
+                "other owner", f"{key} was registered, and is somebody else's on another server"
+            )
         self.conduct.judge(view, key, was, stands, now)
         if was is not None and stands is None:
             self.overrides.judge_cancel(view, key, before)
@@ -294,19 +342,26 @@ class Judge:
         mark, pod = "eurekube.drained", "eurekube.pod"
         uid = pod_of(was[0])
         marked = (
-            was[0].metadata.get(mark, "").split(",") if was[0].metadata.get(pod) == stands[0].metadata.get(pod) else ()
+            was[0].metadata.get(mark, "").split(",")
+            if was[0].metadata.get(pod) == stands[0].metadata.get(pod)
+            else ()
         )
         for kind, since in self.truth.drained.get(uid, {}).items():
             if kind in marked and since <= view.moment:
-                raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
+                raise Violation(
+                    "drained",
+                    f"{key} was brought up, and its {kind} is drained since {since:.1f} s",
+                )
 
     def _came_after_the_look(self, view: PassView, key: Key, came: float) -> bool:
-        """Whether it came after the pass read it uncached, not long ago. No client can win that race, because Eureka
-        has no condition for a write."""
+        """Whether it came after the pass read it uncached, not long ago. No client can win that
+        race, because Eureka has no condition for a write."""
         looked = view.looked.get(key)
         return looked is not None and came > looked >= self.world.clock.time - _LOOK_HOLDS
 
-    def _judge_removal(self, view: PassView, key: Key, was: Listed, before: State, now: State, peer: int) -> None:
+    def _judge_removal(
+        self, view: PassView, key: Key, was: Listed, before: State, now: State, peer: int
+    ) -> None:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
@@ -315,25 +370,37 @@ class Judge:
             self.machines.judge_removal(view, key, was, now.get(key))
         since = self._protected_since(view, key, was)
         syncer = self.truth.syncers.get(ref)
-        if syncer and self.truth.terminated_since(key, view.moment) and syncer.since["terminating"] > view.specs:
+        if (
+            syncer
+            and self.truth.terminated_since(key, view.moment)
+            and syncer.since["terminating"] > view.specs
+        ):
             return  # by the spec that it read, the pod's instance was to go
         if since is not None and since <= view.moment and not self.is_taken(key):
-            told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
+            told = (
+                f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
+            )
             self.tenants.judge_loss(key)
             raise Violation("removed", f"{key} was {change(was, now.get(key))}; {told}")
-        # Another copy brought it UP after this pass read it, for a pod that is ready since: a cancel may be late on its
-        # way, or be repeated for want of an answer. By what the pass read, it takes nothing that was UP.
-        if key not in view.brought and self._came_after_the_look(view, key, self._up_since[peer].get(key, 0.0)):
+        # Another copy brought it UP after this pass read it, for a pod that is ready since: a
+        # cancel may be late on its way, or be repeated for want of an answer. By what the pass
+        # read, it takes nothing that was UP.
+        if key not in view.brought and self._came_after_the_look(
+            view, key, self._up_since[peer].get(key, 0.0)
+        ):
             view.unseen.add(key)
-            self.reached["a removal of an instance that another copy brought UP after the look"] += 1
+            self.reached[
+                "a removal of an instance that another copy brought UP after the look"
+            ] += 1
             return
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])
 
     def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
-        """Since when it must not be removed. If its syncer is not served, it stays as long as its pod, unless another
-        pod has its address. A successor that is not served cannot take it over."""
+        """Since when it must not be removed. If its syncer is not served, it stays as long as its
+        pod, unless another pod has its address. A successor that is not served cannot take it
+        over."""
         if key in self.truth.up:
             return self.truth.up[key].since
         syncer = self.truth.syncers.get(syncer_of(was[0]))
@@ -341,17 +408,24 @@ class Judge:
             return None  # a person's wish, whoever is to succeed it
         pod = pod_of(was[0])
         kept = self.truth.frozen.get(key)
-        if kept is None or (pod or "no pod") not in self.truth.pods or self.truth.replaced(key, pod):
+        if (
+            kept is None
+            or (pod or "no pod") not in self.truth.pods
+            or self.truth.replaced(key, pod)
+        ):
             return None
         if self._is_left_behind(was, kept.holder):
             return None
         # Whoever was shown the Service still goes by what the pod says, which may be read later.
-        showed_service = kept.frozen_at is not None and view.lists.get(Call.SERVICES, view.moment) < kept.frozen_at
+        showed_service = (
+            kept.frozen_at is not None
+            and view.lists.get(Call.SERVICES, view.moment) < kept.frozen_at
+        )
         return kept.serves_since if showed_service else kept.since
 
     def _is_left_behind(self, listed: Listed, frozen_for: Ref) -> bool:
-        """Whether its own syncer is gone, and the next one that wanted it is not served, so that it cannot take it
-        over."""
+        """Whether its own syncer is gone, and the next one that wanted it is not served, so that it
+        cannot take it over."""
         ref = syncer_of(listed[0])
         return ref != frozen_for and ref not in self.truth.syncers
 
@@ -367,7 +441,9 @@ class Judge:
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
         wanted = self.truth.wanted_since(key, claimed=claimed, ready=ready)
         if not wanted and not self.conduct.is_as_it_was(view, key, stands):
-            raise Violation("unwanted", f"{key} was registered, and nothing in the cluster wants it")
+            raise Violation(
+                "unwanted", f"{key} was registered, and nothing in the cluster wants it"
+            )
         ref = syncer_of(stands[0])
         syncer = self.truth.syncers.get(ref)
         if view.older and syncer is not None and syncer.going:
@@ -375,7 +451,9 @@ class Judge:
         if syncer is None or FINALIZER not in syncer.finalizers:
             bare = self.truth.bare_since.get(ref)
             if bare is None or bare <= view.moment:
-                raise Violation("bare", f"{key} was registered for {named(ref)}, which is without our finalizer")
+                raise Violation(
+                    "bare", f"{key} was registered for {named(ref)}, which is without our finalizer"
+                )
 
     def _note_ups(self, peer: int, before: State, now: State) -> None:
         moment, since = self.world.clock.time, self._up_since[peer]
@@ -392,12 +470,14 @@ class Judge:
             return
         if not self.strays.excuses(view):
             if "/pods/" in request.path:
-                self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self.clock_right)
+                self.conduct.judge_gates(
+                    view, gates, now=self.world.clock.time, clock_right=self.clock_right
+                )
                 self.shared_gates.judge(view, gates)
             self._deletions.judge(before)
         self._look_at_wishes()
 
-    # --- What passes by itself, and at the end of a pass ------------------------------------------------------------
+    # --- What passes by itself, and at the end of a pass ------------------------------------------
 
     def _look_at_eureka(self, peer: int) -> bool:
         """Looks at Eureka; returns whether anything changed there by itself."""
@@ -421,7 +501,8 @@ class Judge:
         return changed
 
     def pass_ended(self, view: PassView, report: PassReport, *, period: float) -> None:
-        """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
+        """Judges the end of a pass: each instance that was registered all through it was renewed in
+        time."""
         self.world_changed()
         self.dead.judge_pass(view, report)
         self.second_looks.judge_pass(view, report)

@@ -1,8 +1,9 @@
 """The promise about the last UP instance of an app, at the end of every pass of the program.
 
-last        a pass that takes the last UP instance of an app does not end as if all were well while a ready
-            pod that a syncer of the app selects is not registered, whatever the reason; unless a person
-            asked for it with a limit, a suspension, a drain or a deletion
+last        a pass that takes the last UP instance of an app does not end as if all were well
+            while a ready pod that a syncer of the app selects is not registered, whatever the
+            reason; unless a person asked for it with a limit, a suspension, a drain or a
+            deletion
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class LastOnes:
             judge.reached["an app that lost its last UP instance while a ready pod waits"] += 1
             if well:
                 told = f"{key}, a ready pod of {named(syncer.ref)}, is not registered"
-                raise Violation("last", f"a pass took the last of app {key.app}, {told}, and the exit code is 0")
+                raise Violation(
+                    "last", f"a pass took the last of app {key.app}, {told}, and the exit code is 0"
+                )
 
     def _waits(self, view: PassView, key: Key, syncer: SyncerTruth) -> bool:
         """Whether the pass must have seen that this pod is to be registered, and it is not."""
@@ -46,4 +49,6 @@ class LastOnes:
             return False  # it is for the other half, which makes passes of its own
         registered = any(key in state for state in judge.known)
         told = max(syncer.since.values()) <= view.specs
-        return told and not registered and not judge.duplicates(key) and not judge.overrides.ever(key)
+        return (
+            told and not registered and not judge.duplicates(key) and not judge.overrides.ever(key)
+        )

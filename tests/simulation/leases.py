@@ -42,7 +42,12 @@ class Leases:
         wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
         left_over = not wanted and self._is_gone_elsewhere(key, peer)
         left = is_left(was)
-        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left and not left_over:
+        if (
+            ran_out < clock.time
+            and self._judge.calm_since + 120 < ran_out
+            and not left
+            and not left_over
+        ):
             raise Violation("lease", f"the lease of {key} ran out at {ran_out:.0f} s")
         if ran_out < clock.time and left:
             self._judge.reached["an instance that a policy left to expire"] += 1
@@ -56,14 +61,17 @@ class Leases:
             if self._judge.truth.is_claimed_by_sync(key):
                 continue  # while it cannot be read, it is renewed as it is
             if seen and view.eureka is not None and renewed(listed) > renewed(before[key]):
-                raise Violation("expires", f"{key} was renewed, and is to expire since {written(listed):.0f} s")
+                raise Violation(
+                    "expires", f"{key} was renewed, and is to expire since {written(listed):.0f} s"
+                )
 
     def _may_be_suspended(self, view: PassView, listed: Listed) -> bool:
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is not None and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
 
     def judge_rest(self, view: PassView) -> None:
-        """Judges the end of a story: an instance left to expire long ago is gone, or its lease is over."""
+        """Judges the end of a story: an instance left to expire long ago is gone, or its lease is
+        over."""
         clock = self._judge.world.clock
         for state in self._judge.known:
             for key in self._judge.ours_of(state):
@@ -75,23 +83,28 @@ class Leases:
                     raise Violation("expires", f"{key} stands, and was to expire by {latest:.0f} s")
 
     def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
-        """Whether another server no longer holds it: an instance that a late renewal of another server brought back is
-        left to a sweep."""
-        return any(key not in state for number, state in enumerate(self._judge.known) if number != peer)
+        """Whether another server no longer holds it: an instance that a late renewal of another
+        server brought back is left to a sweep."""
+        return any(
+            key not in state for number, state in enumerate(self._judge.known) if number != peer
+        )
 
     def judge_pass(self, view: PassView, *, period: float) -> None:
-        """Judges the end of a pass: each instance that was registered all through it was renewed in time."""
+        """Judges the end of a pass: each instance that was registered all through it was renewed in
+        time."""
         if view.troubled:
             return
         clock, known = self._judge.world.clock, self._judge.known
         allowed = period + self._judge.story.installation.interval + (clock.time - view.begun)
         for key in sorted(self._judge.ours_of(known[0])):
-            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest counts.
+            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest
+            # counts.
             there = [state[key] for state in known if key in state and self._judge.ours(state[key])]
             if len(there) < len(known):
                 continue
             gap = clock.now() - max(map(renewed, there))
-            # A process that begins after another registered it does not find it in the cached list yet.
+            # A process that begins after another registered it does not find it in the cached list
+            # yet.
             age = clock.now() - min(listed[1].registered for listed in there) / 1000
             cached = _CACHE if age <= allowed + _CACHE else 0.0
             if gap > allowed + cached and not all(map(is_left, there)):
@@ -121,7 +134,11 @@ def duration(listed: Listed) -> float:
 def renewed(listed: Listed) -> float:
     """Unix seconds of its last renewal, or of its registration."""
     times = listed[1]
-    renewed = times.renewed if times.renewed == times.registered else times.renewed - duration(listed) * 1000
+    renewed = (
+        times.renewed
+        if times.renewed == times.registered
+        else times.renewed - duration(listed) * 1000
+    )
     return renewed / 1000
 
 

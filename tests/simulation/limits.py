@@ -1,7 +1,8 @@
 """How many instances each limit allows as the world changes, and the promises about limits.
 
-limit       while a limit is the same, no pass makes more instances UP than it allows, and none removes instances that
-            it allows; a percentage that falls to fewer places by itself removes nothing
+limit       while a limit is the same, no pass makes more instances UP than it allows, and none
+            removes instances that it allows; a percentage that falls to fewer places by itself
+            removes nothing
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class _History:
 
 
 class Limits:
-    """Sees every change of the world, and every change that a pass makes to instances of a limited syncer."""
+    """Sees every change of the world, and every change that a pass makes to instances of a limited
+    syncer."""
 
     def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]]) -> None:
         self._truth = truth
@@ -57,13 +59,19 @@ class Limits:
                 continue
             history = self._known.get(syncer.uid)
             if history is None or history.limit != limit:
-                raised = history is not None and history.limit.kind == limit.kind and history.limit.value < limit.value
+                raised = (
+                    history is not None
+                    and history.limit.kind == limit.kind
+                    and history.limit.value < limit.value
+                )
                 kept = history.peak if history is not None and raised else 0
                 if history is not None:
                     self._peaks[syncer.uid, history.limit] = history.peak
                 # What was let in under this very limit, and still stands, stays.
                 let_in = self._peaks.get((syncer.uid, limit), 0)
-                kept = max(kept, min(let_in, max(self._count_up(syncer, state) for state in states)))
+                kept = max(
+                    kept, min(let_in, max(self._count_up(syncer, state) for state in states))
+                )
                 history = _History(limit=limit, since=now, peak=kept)
                 self._known[syncer.uid] = history
                 self._begin(history, syncer, now)
@@ -71,13 +79,15 @@ class Limits:
             history.most_others = max(history.most_others, others)
             pods = self._truth.pod_count.get(syncer.ref, 0)
             places = limit.places(pods=pods, others=others)
-            history.peak = max(history.peak, places, limit.places(pods=pods, others=history.most_others))
+            history.peak = max(
+                history.peak, places, limit.places(pods=pods, others=history.most_others)
+            )
             if not history.places or history.places[-1][1] != places:
                 history.places.append((now, places))
 
     def _begin(self, history: _History, syncer: SyncerTruth, now: float) -> None:
-        """Begins the history of a limit. A list that is read right after it was set may still show earlier instances of
-        others."""
+        """Begins the history of a limit. A list that is read right after it was set may still show
+        earlier instances of others."""
         if history.limit.kind != "share":
             return
         pods = self._truth.pod_count.get(syncer.ref, 0)
@@ -106,7 +116,9 @@ class Limits:
         """The places now."""
         return self._known[syncer.uid].places[-1][1]
 
-    def judge_brought(self, view: PassView, key: Key, state: State, up_since: Mapping[Key, float]) -> None:
+    def judge_brought(
+        self, view: PassView, key: Key, state: State, up_since: Mapping[Key, float]
+    ) -> None:
         """Judges that a pass made it UP."""
         syncer = self._limited(view, key)
         if syncer is None:
@@ -121,7 +133,10 @@ class Limits:
             and claimed.since <= view.moment
         ]
         if len(stand) > self.most(syncer):
-            what = f"{key} was brought UP as number {len(stand)} of {named(syncer.ref)}, whose limit is"
+            what = (
+                f"{key} was brought UP as number {len(stand)} of {named(syncer.ref)}, whose "
+                "limit is"
+            )
             raise Violation("limit", f"{what} {syncer.asked.limit}: {self.most(syncer)}")
 
     def judge_taken(self, view: PassView, key: Key, state: State) -> None:
@@ -134,23 +149,34 @@ class Limits:
         uid, specs = self._written.get(key, ("", 0.0))
         # What another copy let in since this pass looked is no news that it could have.
         if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs <= view.specs:
-            raise Violation("limit", f"{key} was taken out, and the limit {limit.limit} it was let in by still stands")
+            raise Violation(
+                "limit",
+                f"{key} was taken out, and the limit {limit.limit} it was let in by still stands",
+            )
         # It may have stood as another syncer's, whose claim this one takes over.
         stand = [
             one
             for one in {key, *self._standing(syncer, state)}
             if status_of(state[one]) in ("UP", OUT)
-            and (one in self._truth.eligible or self._truth.eligible_until.get(one, 0.0) >= view.moment - _LIST_IS_OLD)
+            and (
+                one in self._truth.eligible
+                or self._truth.eligible_until.get(one, 0.0) >= view.moment - _LIST_IS_OLD
+            )
         ]
         lost = [
             one
             for one, when in self.lost_up.items()
-            if when >= view.begun - _LIST_IS_OLD and one not in view.taken and one not in stand and one.app == key.app
+            if when >= view.begun - _LIST_IS_OLD
+            and one not in view.taken
+            and one not in stand
+            and one.app == key.app
         ]
         count = len(stand) + len(lost)
         least = self.least(syncer, min(view.moment, view.eureka or view.begun) - _LIST_IS_OLD)
         if count <= least:
-            raise Violation("limit", f"{key} was taken out, and only {count} of {limit.limit} stood")
+            raise Violation(
+                "limit", f"{key} was taken out, and only {count} of {limit.limit} stood"
+            )
 
     def _limited(self, view: PassView, key: Key) -> SyncerTruth | None:
         """The syncer that claims it, if that has a limit that the pass must have seen."""
@@ -168,7 +194,8 @@ class Limits:
         return sum(is_up(state[key]) for key in self._standing(syncer, state))
 
     def _others(self, syncer: SyncerTruth, state: State) -> int:
-        """UP instances under its VIP that callers find, and that are not the syncer's own, now or soon."""
+        """UP instances under its VIP that callers find, and that are not the syncer's own, now or
+        soon."""
         vip = syncer.app_name.lower()
         mine = set(self._standing(syncer, state))
         return sum(

@@ -1,10 +1,11 @@
 """The promises about what an app may lose, at every call of a pass.
 
-emptied     on no server an app of ours loses its last instance while an instance to be added is missing; nor does a
-            syncer while one of its pods should move to another name. A limit adds none if instances that a person put
-            out of service have all its places
-brake       no pass removes the last UP instance that may serve of more than one app and 5 % of them, unless a person
-            asked for it by a drain or a limit; by deletions, not of more than ten apps and 20 % of them
+emptied     on no server an app of ours loses its last instance while an instance to be added is
+            missing; nor does a syncer while one of its pods should move to another name. A limit
+            adds none if instances that a person put out of service have all its places
+brake       no pass removes the last UP instance that may serve of more than one app and 5 % of
+            them, unless a person asked for it by a drain or a limit; by deletions, not of more
+            than ten apps and 20 % of them
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ class Losses:
 
     def judge(self, view: PassView, before: State, now: State) -> None:
         """Judges a call of this pass, unless it only renewed."""
-        ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key]) and key not in view.unseen]
+        ups_before = [
+            key
+            for key in self._judge.ours_of(before)
+            if is_up(before[key]) and key not in view.unseen
+        ]
         ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
         left = {key.app for key in (*ups_now, *view.gave_way)}  # callers have the pods' own
         for app in sorted({key.app for key in ups_before} - left):
@@ -53,12 +58,17 @@ class Losses:
                     and not self._judge.overrides.since_looked(view, app)
                     and not self._has_no_place(view, key, now)
                 ):
-                    raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
+                    raise Violation(
+                        "emptied",
+                        f"app {app} went to nothing, and {key}, which is ready, is not there",
+                    )
             unreleased = self._unreleased(view, app)
             if unreleased or not any(key.app == app for key in view.taken):
                 self._judge_brake(view, app, unreleased, left)
             if self._judge.clock_right:
-                self._judge.confirmations.judge(view, unreleased, self._judge.known, self._judge.limits.lost_up)
+                self._judge.confirmations.judge(
+                    view, unreleased, self._judge.known, self._judge.limits.lost_up
+                )
         for key in sorted(view.taken.keys() & set(ups_before) - ups_now):
             self._judge_moved(view, key, ups_now)
         if len(view.taken) + len(view.gave_way) > FLOOR:
@@ -67,22 +77,32 @@ class Losses:
     def _judge_size(self, view: PassView) -> None:
         judge = self._judge
         stands = {key for state in judge.known for key in judge.ours_of(state) if is_up(state[key])}
-        unreleased = [key for app in sorted({key.app for key in view.taken}) for key in self._unreleased(view, app)]
+        unreleased = [
+            key
+            for app in sorted({key.app for key in view.taken})
+            for key in self._unreleased(view, app)
+        ]
         counted = [key for key in unreleased if not self.is_no_loss(view, key)]
         gave_way = [key for key in view.gave_way if not self.released(view, key)]
         judge.sizes.judge(view, counted, gave_way, stands, judge.limits.lost_up)
 
     def is_no_loss(self, view: PassView, key: Key) -> bool:
-        """Whether callers lose nothing by a removal: another pod has its address, its pod is served under another name,
-        or another pass saw before that it is dead."""
+        """Whether callers lose nothing by a removal: another pod has its address, its pod is served
+        under another name, or another pass saw before that it is dead."""
         judge = self._judge
-        seen = judge.confirmations.saw_dead(view, key) or not judge.clock_right  # a wrong clock shortens the wait
+        seen = (
+            judge.confirmations.saw_dead(view, key) or not judge.clock_right
+        )  # a wrong clock shortens the wait
         dead = not judge.dead.may_serve(view, key) and seen
-        return dead or judge.dead.is_anothers(view, key) or judge.confirmations.lives_on(key, judge.known)
+        return (
+            dead
+            or judge.dead.is_anothers(view, key)
+            or judge.confirmations.lives_on(key, judge.known)
+        )
 
     def _unreleased(self, view: PassView, app: str) -> list[Key]:
-        """The removals of the pass in an app, without those that a person may have released and those that the pod's
-        own instance replaces."""
+        """The removals of the pass in an app, without those that a person may have released and
+        those that the pod's own instance replaces."""
         return [
             key
             for key in view.taken
@@ -93,27 +113,49 @@ class Losses:
         ]
 
     def _judge_moved(self, view: PassView, key: Key, ups_now: set[Key]) -> None:
-        """Judges that a pod of a syncer without UP instances should be registered under another name."""
+        """Judges that a pod of a syncer without UP instances should be registered under another
+        name."""
         ref, states = view.taken[key], self._judge.known
-        of_it = (one for state in states for one in self._judge.ours_of(state) if syncer_of(state[one][0]) == ref)
+        of_it = (
+            one
+            for state in states
+            for one in self._judge.ours_of(state)
+            if syncer_of(state[one][0]) == ref
+        )
         recent = view.begun - _LIST_IS_OLD
-        lost = (one for one, when in self._judge.limits.lost_up.items() if when > recent and one not in view.taken)
+        lost = (
+            one
+            for one, when in self._judge.limits.lost_up.items()
+            if when > recent and one not in view.taken
+        )
         if any(one in ups_now for one in of_it) or any(lost) or self._judge.duplicates(key):
             return
         if self._is_gone_elsewhere(key):
             return
         for other, wanted in self._judge.truth.eligible.items():
-            if other.app == key.app or other.id.split(":")[3:] != key.id.split(":")[3:] or wanted.holder != ref:
+            if (
+                other.app == key.app
+                or other.id.split(":")[3:] != key.id.split(":")[3:]
+                or wanted.holder != ref
+            ):
                 continue
             if other in ups_now:
-                continue  # callers find it; that it is another syncer's by its mark is for a later write to mend
+                # Callers find it; that it is another syncer's by its mark is for a later write to
+                # mend
+                continue
             told = wanted.since <= min(view.specs, view.moment) and self._is_to_come(view, other)
             if told and not self._judge.duplicates(other) and not self._judge.overrides.ever(other):
-                raise Violation("emptied", f"{key} went, and {other}, which its pod was to have instead, is not there")
+                raise Violation(
+                    "emptied",
+                    f"{key} went, and {other}, which its pod was to have instead, is not there",
+                )
 
     def _is_gone_elsewhere(self, key: Key) -> bool:
-        """Whether another server lacks it already. Only the server where it went first is judged."""
-        return sum(is_up(state.get(key)) for state in self._judge.known) < len(self._judge.known) - 1
+        """Whether another server lacks it already. Only the server where it went first is
+        judged."""
+        return (
+            sum(is_up(state.get(key)) for state in self._judge.known) < len(self._judge.known) - 1
+        )
 
     def _gone_elsewhere(self, now: State, app: str) -> bool:
         """Whether another server has no UP instance of the app already."""
@@ -124,14 +166,16 @@ class Losses:
         )
 
     def _is_told(self, view: PassView, key: Key, wanted: Since) -> bool:
-        """Whether the pass could know the syncer that claims it, and of a pod that ends, that it stays."""
+        """Whether the pass could know the syncer that claims it, and of a pod that ends, that it
+        stays."""
         truth = self._judge.truth
         since = truth.syncers[wanted.holder].since
         ends = truth.terminated_since(key, view.moment) and since["terminating"] > view.specs
         return min(since.values()) <= view.specs and not ends
 
     def _cannot_follow_the_dead(self, view: PassView, app: str, wanted: Since) -> bool:
-        """Whether a list failed without which its syncer cannot be served, and only dead pods of the app went."""
+        """Whether a list failed without which its syncer cannot be served, and only dead pods of
+        the app went."""
         judge = self._judge
         serving = any(key.app == app and judge.dead.may_serve(view, key) for key in view.taken)
         return not serving and judge.heirs.is_unread(view, judge.truth.syncers[wanted.holder])
@@ -146,26 +190,36 @@ class Losses:
             return False
         since = max(syncer.since["limit"], syncer.since["suspend"])
         return (
-            since <= min(view.specs, view.moment) and self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD) > 0
+            since <= min(view.specs, view.moment)
+            and self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD) > 0
         )
 
     def _has_no_place(self, view: PassView, key: Key, now: State) -> bool:
-        """Whether instances that a person put out of service have all places of its limit, and no wanted UP instance
-        was removed. Such a place is kept, and no limit is exceeded for a pod that serves nobody."""
+        """Whether instances that a person put out of service have all places of its limit, and no
+        wanted UP instance was removed. Such a place is kept, and no limit is exceeded for a pod
+        that serves nobody."""
         truth = self._judge.truth
         syncer = truth.syncers[truth.eligible[key].holder]
         gone = [one for one in view.taken if one.app == key.app]
-        live = any(one in truth.eligible and truth.eligible[one].since <= view.moment for one in gone)
+        live = any(
+            one in truth.eligible and truth.eligible[one].since <= view.moment for one in gone
+        )
         if syncer.asked.limit is None or not gone or live:
             return False
         ours = self._judge.ours_of(now)
-        out = sum(status_of(now[one]) == OUT and syncer_of(now[one][0]) == syncer.ref for one in ours)
+        out = sum(
+            status_of(now[one]) == OUT and syncer_of(now[one][0]) == syncer.ref for one in ours
+        )
         no_place = out >= self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD)
-        self._judge.reached["a last UP instance that went beside a place of one out of service"] += no_place
+        self._judge.reached[
+            "a last UP instance that went beside a place of one out of service"
+        ] += no_place
         return no_place
 
     def _judge_brake(self, view: PassView, app: str, unreleased: list[Key], left: set[str]) -> None:
-        moved = [key for key in unreleased if self._judge.confirmations.lives_on(key, self._judge.known)]
+        moved = [
+            key for key in unreleased if self._judge.confirmations.lives_on(key, self._judge.known)
+        ]
         if moved and len(moved) == len(unreleased):
             self._judge.reached["an app that changed its name"] += 1
             return
@@ -183,19 +237,28 @@ class Losses:
             view.emptied_by_deletion.add(app)
             count = len(view.emptied_by_deletion)
             if count > 1:
-                self._judge.reached["one of several apps that one pass took, and a person deleted"] += 1
+                self._judge.reached[
+                    "one of several apps that one pass took, and a person deleted"
+                ] += 1
             if count > _DELETED_APPS and count * 100 > _DELETED_PERCENT * apps:
-                raise Violation("brake", f"one pass took all of {count} apps of {apps}, for a person deletes them")
+                raise Violation(
+                    "brake",
+                    f"one pass took all of {count} apps of {apps}, for a person deletes them",
+                )
             return
         view.emptied.add(app)
         if len(view.emptied) > 1 and len(view.emptied) * 20 > apps:
-            raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
+            raise Violation(
+                "brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}"
+            )
 
     def released(self, view: PassView, key: Key) -> bool:
         """Whether a person may have released this removal."""
         ref = view.taken[key] if key in view.taken else view.gave_way[key]
         syncer = self._judge.truth.syncers.get(ref)
-        annotated = syncer is not None and self._judge.releases.may_free(view, syncer, self._judge.world.clock.time)
+        annotated = syncer is not None and self._judge.releases.may_free(
+            view, syncer, self._judge.world.clock.time
+        )
         if annotated:
             self._judge.reached["a removal that an annotation may release"] += 1
         return annotated or key in self._judge.releases.approved(view)

@@ -1,10 +1,10 @@
-"""Machines outside of the cluster, behind a Service with slices that a person writes, and stories in
-which one of them listens at two ports; and the promise about them.
+"""Machines outside of the cluster, behind a Service with slices that a person writes, and stories
+in which one of them listens at two ports; and the promise about them.
 
-socket      an endpoint is an address and a port: at rest each ready one is registered, and no other;
-            no pass removes one that is ready since before the pass looked. If the Service is gone and
-            its syncer lives, as after a CRD was restored, the syncer is not served: what stands of it
-            stays, because no list of pods can prove that a machine is gone
+socket      an endpoint is an address and a port: at rest each ready one is registered, and no
+            other; no pass removes one that is ready since before the pass looked. If the Service
+            is gone and its syncer lives, as after a CRD was restored, the syncer is not served:
+            what stands of it stays, because no list of pods can prove that a machine is gone
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class MachinesServed(Event):
 
     app: str
     how: str
-    """`slices`: the Service has no selector, and slices are written for it; `subsets`: Endpoints are
-    written, and a controller mirrors them; `beside`: it selects no pod, and slices are written."""
+    """`slices`: the Service has no selector, and slices are written for it; `subsets`: Endpoints
+    are written, and a controller mirrors them; `beside`: it selects no pod, and slices are
+    written."""
 
     def happen(self, stage: Stage) -> str:
         name = machine_name(self.app)
@@ -54,7 +55,9 @@ class MachinesServed(Event):
             "selector": {"app": name} if self.how == "beside" else None,
             "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
         }
-        stage.world.apply("api/v1/services", {"metadata": {**place, "labels": labels}, "spec": spec})
+        stage.world.apply(
+            "api/v1/services", {"metadata": {**place, "labels": labels}, "spec": spec}
+        )
         syncer = {
             "apiVersion": "eurekube.io/v1",
             "kind": "EurekaSyncer",
@@ -82,7 +85,9 @@ class MachinesListen(Event):
         else:
             for port in _PORTS:
                 self._write_slice(stage, namespace, name, port)
-        written = (f"{host}:{port}{'' if ready else ' (not ready)'}" for host, port, ready in self.sockets)
+        written = (
+            f"{host}:{port}{'' if ready else ' (not ready)'}" for host, port, ready in self.sockets
+        )
         return f"machines of {self.app} listen at {', '.join(written) or 'no address'}"
 
     def _write_slice(self, stage: Stage, namespace: str, service: str, port: int) -> None:
@@ -112,7 +117,9 @@ class MachinesListen(Event):
             if hosts[True] or hosts[False]:
                 ports = [{"name": "http", "port": port, "protocol": "TCP"}]
                 both = {"addresses": hosts[True], "notReadyAddresses": hosts[False]}
-                subsets.append({"ports": ports, **{kind: entries for kind, entries in both.items() if entries}})
+                subsets.append(
+                    {"ports": ports, **{kind: entries for kind, entries in both.items() if entries}}
+                )
         body = {"metadata": {"name": name}, "subsets": subsets}
         _write(stage, f"/api/v1/namespaces/{namespace}/endpoints", name, body)
 
@@ -212,7 +219,9 @@ class Machines:
                     self._judge.reached["machines of a Service that is gone, at rest"] += 1
                     continue
                 if key not in written and status_of(state[key]) != "OUT_OF_SERVICE":
-                    raise Violation("socket", f"{key} stands, and no slice has its address and port")
+                    raise Violation(
+                        "socket", f"{key} stands, and no slice has its address and port"
+                    )
         if self._has_two_at_one_address():
             self._judge.reached["two ports at one address at rest"] += 1
 
@@ -221,8 +230,8 @@ class Machines:
         return len(set(hosts)) < len(hosts)
 
     def _written(self) -> Iterator[tuple[Key, bool]]:
-        """The instances that the slices of living syncers ask for, and whether they are ready. Of two
-        slices with one socket, the ready one counts."""
+        """The instances that the slices of living syncers ask for, and whether they are ready. Of
+        two slices with one socket, the ready one counts."""
         world = self._judge.world
         services = {_named(service) for service in world.objects("/api/v1/services")}
         written: dict[Key, bool] = {}

@@ -89,7 +89,11 @@ def _shutting(openings: Callable[..., tuple[Opening, ...]]) -> Callable[..., tup
     def wrong(wanted: Any, view: ClusterView, *rest: Any, **named: Any) -> tuple[Opening, ...]:
         sources = view.readiness.by_namespace.values() if view.readiness else ()
         pods = [pod for source in sources if isinstance(source, Complete) for pod in source.data]
-        shut = [Opening(pod=pod, reason=_SHUT_AGAIN, message="") for pod in pods if pod.registered and not pod.ready]
+        shut = [
+            Opening(pod=pod, reason=_SHUT_AGAIN, message="")
+            for pod in pods
+            if pod.registered and not pod.ready
+        ]
         return (*openings(wanted, view, *rest, **named), *shut)
 
     return wrong
@@ -103,7 +107,9 @@ def _also_shuts(open_gate: Callable[..., None]) -> Callable[..., None]:
         body = {"status": {"conditions": [{"type": GATE, "status": "False"}]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         media = "application/strategic-merge-patch+json"
-        self._calls.send(Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=media))
+        self._calls.send(
+            Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=media)
+        )
 
     return wrong
 
@@ -129,7 +135,9 @@ def _by_its_key(instance: Any, syncer: Any) -> list[Any]:
 
 
 def _all_that_is_ready(desired: Desired, observed: Any, stood: Any) -> frozenset[Any]:
-    return frozenset(key for key in desired.wanted_by if key not in observed.ours and key not in observed.others)
+    return frozenset(
+        key for key in desired.wanted_by if key not in observed.ours and key not in observed.others
+    )
 
 
 def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Callable[..., Any]:
@@ -137,10 +145,17 @@ def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Ca
         there = instance
         syncer = syncer_of(instance)
         claim = desired.claims.get(syncer) if syncer else None
-        if isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), OverLimit) is limit:
-            there = replace(instance, instance=replace(instance.instance, status=InstanceStatus.DOWN))
+        if (
+            isinstance(claim, Serving)
+            and isinstance(claim.verdicts.get(instance.key), OverLimit) is limit
+        ):
+            there = replace(
+                instance, instance=replace(instance.instance, status=InstanceStatus.DOWN)
+            )
         action = for_unwanted(there, desired)
-        return replace(action, **{"was" if isinstance(action, Cancel) else "status": instance.status})
+        return replace(
+            action, **{"was" if isinstance(action, Cancel) else "status": instance.status}
+        )
 
     return wrong
 
@@ -187,7 +202,11 @@ def misreadings() -> tuple[Defect, ...]:
             about="suspended",
             patches=((left_alone, "lost", _all_that_is_ready),),
         ),
-        Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
+        Defect(
+            name="a limit lets one more in",
+            about="limits",
+            patches=((Limit, "places", _one_more(Limit.places)),),
+        ),
         Defect(
             name="a limit lets nobody keep a place",
             about="limits",
@@ -221,7 +240,13 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="ours stays beside what its pod registers itself later",
             about="duplicates",
-            patches=((duplicates, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
+            patches=(
+                (
+                    duplicates,
+                    "lacks",
+                    lambda other, wanted, ours=None: "it is another" if ours else None,
+                ),
+            ),
         ),
         Defect(
             name="ours is removed, whatever the pod's own instance says",
@@ -231,7 +256,13 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="ours goes for a host name that nobody resolves",
             about="duplicates",
-            patches=((duplicates, "unreached_by_callers", _by_any_host_name(duplicates.unreached_by_callers)),),
+            patches=(
+                (
+                    duplicates,
+                    "unreached_by_callers",
+                    _by_any_host_name(duplicates.unreached_by_callers),
+                ),
+            ),
         ),
         Defect(
             name="ours stays away from a host name that nobody resolves",
@@ -241,7 +272,9 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a cached list is trusted about a pod's own instance",
             about="duplicates",
-            patches=((Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),),
+            patches=(
+                (Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),
+            ),
         ),
         Defect(
             name="a Service without a ready endpoint is UP",
@@ -291,14 +324,20 @@ def misreadings() -> tuple[Defect, ...]:
             about="an expiry",
             patches=((make, "is_gone", lambda instance: False),),
         ),
-        Defect(name="an annotation releases for ever", about="held", patches=((approval, "LONGEST", 10**9),)),
+        Defect(
+            name="an annotation releases for ever",
+            about="held",
+            patches=((approval, "LONGEST", 10**9),),
+        ),
         Defect(
             name="an annotation releases nothing",
             about="held",
             patches=((steps, "annotation_releases", lambda syncer, now: False),),
         ),
         Defect(
-            name="a plan id releases whatever is held", about="held", patches=((braking, "released_by", _all_of_it),)
+            name="a plan id releases whatever is held",
+            about="held",
+            patches=((braking, "released_by", _all_of_it),),
         ),
         Defect(
             name="a plan id releases nothing",
@@ -318,12 +357,16 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a person's override is cancelled with a pod that is not ready",
             about="out of service",
-            patches=((ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=False)),),
+            patches=(
+                (ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=False)),
+            ),
         ),
         Defect(
             name="a person's override is cancelled for a limit",
             about="out of service",
-            patches=((ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=True)),),
+            patches=(
+                (ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=True)),
+            ),
         ),
         Defect(
             name="nothing waits for its successor",
@@ -334,7 +377,11 @@ def misreadings() -> tuple[Defect, ...]:
             name="an instance is removed before its pod has the new name",
             about="refused registrations",
             patches=(
-                (removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),
+                (
+                    removals,
+                    "_names",
+                    lambda key, vip_address, syncer: removals._called(key, vip_address),
+                ),
                 (removals, "_same", _by_its_key),
             ),
         ),
@@ -344,6 +391,7 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((EverywhereBatches, "returned", lambda self: False),),
         ),
         Defect(
-            name="with several servers, no lease is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)
+            name="with several servers, no lease is renewed",
+            patches=((EurekaPeers, "renew", lambda self, key: True),),
         ),
     )

@@ -33,7 +33,9 @@ def _by_its_id(self: Decoded, afresh: Callable[..., Any]) -> Iterator[Callable[.
 
 
 def _as_before(observe: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(registry: Any, ownership: Any, scope: Any, *, asked: float, before: Any = None) -> Any:
+    def wrong(
+        registry: Any, ownership: Any, scope: Any, *, asked: float, before: Any = None
+    ) -> Any:
         found = observe(registry, ownership, scope, asked=asked)
         same = before is not None and len(before.ours) == len(found.ours)
         return replace(found, ours=before.ours) if same else found
@@ -63,7 +65,10 @@ def _with_its_first_token(begin: Callable[..., None]) -> Callable[..., None]:
 def mistaken() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
-        Defect(name="an instance of Eureka's list is known by its id", patches=((Decoded, "reading", _by_its_id),)),
+        Defect(
+            name="an instance of Eureka's list is known by its id",
+            patches=((Decoded, "reading", _by_its_id),),
+        ),
         Defect(
             name="a list that is as long as the last one is taken for the same",
             patches=((reconcile, "observe", _as_before(vars(reconcile)["observe"])),),
@@ -73,8 +78,13 @@ def mistaken() -> tuple[Defect, ...]:
             about="credentials",
             patches=((Calls, "__init__", _with_its_first_token(vars(Calls)["__init__"])),),
         ),
-        Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda *_: True),)),
-        Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),
+        Defect(
+            name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda *_: True),)
+        ),
+        Defect(
+            name="a renewal is known by its key",
+            patches=((EarlierPlan, "renewal", _whatever_is_registered),),
+        ),
         Defect(
             name="a status that is not written yet is taken for written",
             patches=((status, "_is_steady", lambda claim, status: True),),

@@ -53,7 +53,9 @@ def _nothing_waits(*weighed: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _at_the_first_look(removals: Collection[Removal], brake: Any, **how: bool) -> frozenset[InstanceKey]:
+def _at_the_first_look(
+    removals: Collection[Removal], brake: Any, **how: bool
+) -> frozenset[InstanceKey]:
     return frozenset(one.key for one in removals)
 
 
@@ -61,16 +63,28 @@ def _however_soon(brake: Any, syncer: SyncerRef, mark: str) -> bool:
     return (syncer, mark) in brake.seen
 
 
-def _all_that_end(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
+def _all_that_end(
+    removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]
+) -> Any:
     ending = {one.key for one in removals if one.grounds is Grounds.TERMINATING}
     return _DEAD(removals, observed, listed) | ending
 
 
-def _unless_listed(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
+def _unless_listed(
+    removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]
+) -> Any:
     """Reads a failed list as empty."""
-    asked = [one.key for one in removals if (pod_namespace_of(observed.ours[one.key]) or "") in listed]
-    failed = (key for key in asked if isinstance(listed[pod_namespace_of(observed.ours[key]) or ""], Unknown))
-    return _DEAD(removals, observed, listed) | {key for key in failed if pod_uid_of(observed.ours[key])}
+    asked = [
+        one.key for one in removals if (pod_namespace_of(observed.ours[one.key]) or "") in listed
+    ]
+    failed = (
+        key
+        for key in asked
+        if isinstance(listed[pod_namespace_of(observed.ours[key]) or ""], Unknown)
+    )
+    return _DEAD(removals, observed, listed) | {
+        key for key in failed if pod_uid_of(observed.ours[key])
+    }
 
 
 def _but_duplicates(removals: Collection[Removal], *rest: Any) -> Any:
@@ -86,34 +100,57 @@ def misweighings() -> tuple[Defect, ...]:
             about="teams",
             patches=((braking, "too_much", _any_number_of_apps),),
         ),
-        Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
-        Defect(name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)),
+        Defect(
+            name="the last of an app goes at the first look",
+            patches=((braking, "unconfirmed", _nothing_waits),),
+        ),
+        Defect(
+            name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)
+        ),
         Defect(
             name="a larger hold is no look at what it holds",
             about="a flapping app",
             patches=((braking, "_seen_now", _nothing_waits),),
         ),
-        Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
-        Defect(name="an app may lose ever so many", about="a crowd", patches=((braking, "too_much", _of_any_app),)),
+        Defect(
+            name="a pass may take ever so many",
+            about="a crowd",
+            patches=((braking, "too_much", _of_any_size),),
+        ),
+        Defect(
+            name="an app may lose ever so many",
+            about="a crowd",
+            patches=((braking, "too_much", _of_any_app),),
+        ),
         Defect(
             name="an instance that gives way to its pod's own is not counted",
             about="a crowd",
             patches=((braking, "loss_of", _but_duplicates),),
         ),
         Defect(
-            name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
+            name="any number of syncers may be deleted",
+            about="teams",
+            patches=((braking, "too_much", _any_deletion),),
         ),
         Defect(
-            name="a hold takes apps that lose nothing", about="teams", patches=((braking, "too_much", _with_hostages),)
+            name="a hold takes apps that lose nothing",
+            about="teams",
+            patches=((braking, "too_much", _with_hostages),),
         ),
         Defect(name="a new name is a loss", about="a crowd", patches=((braking, "moved", wrong),)),
-        Defect(name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)),
+        Defect(
+            name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)
+        ),
         Defect(
             name="dead pods go at the first look",
             about="teams",
             patches=((braking, "seen_before", _at_the_first_look),),
         ),
-        Defect(name="a pod that terminates is dead", about="teams", patches=((braking, "dead", _all_that_end),)),
+        Defect(
+            name="a pod that terminates is dead",
+            about="teams",
+            patches=((braking, "dead", _all_that_end),),
+        ),
         Defect(
             name="a list of pods that failed is read as empty",
             about="teams",

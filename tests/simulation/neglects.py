@@ -1,5 +1,5 @@
-"""Defects that lose nothing at once: needless writes, too many registrations by a rough count, gates that open too
-soon, work that never gets its turn."""
+"""Defects that lose nothing at once: needless writes, too many registrations by a rough count,
+gates that open too soon, work that never gets its turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ from .defect import Defect
 
 def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(claim: Any, type_: str, aspect: Any, before: Any, now: int) -> Any:
-        return condition(claim, type_, aspect._replace(message=f"{aspect.message} ({now // 60} min)"), before, now)
+        return condition(
+            claim,
+            type_,
+            aspect._replace(message=f"{aspect.message} ({now // 60} min)"),
+            before,
+            now,
+        )
 
     return wrong
 
@@ -74,7 +80,11 @@ def neglects() -> tuple[Defect, ...]:
             about="a share",
             patches=((left_out, "_pods_of", _ready_pods_of),),
         ),
-        Defect(name="a share rounds down", about="a share", patches=((Limit, "places", _rounded_down(Limit.places)),)),
+        Defect(
+            name="a share rounds down",
+            about="a share",
+            patches=((Limit, "places", _rounded_down(Limit.places)),),
+        ),
         Defect(
             name="a gate opens when one of two syncers is done",
             about="shared gates",
@@ -94,6 +104,9 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a stage may take all the time of a pass",
             about="a slow stage",
-            patches=((Deadline, "stage", _all_the_time(stage)), (Deadline, "stage_of_rest", _all_the_time(stage))),
+            patches=(
+                (Deadline, "stage", _all_the_time(stage)),
+                (Deadline, "stage_of_rest", _all_the_time(stage)),
+            ),
         ),
     )

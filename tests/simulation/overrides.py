@@ -1,8 +1,9 @@
 """Stories in which a person puts instances out of service, and the promise about them.
 
-override    no instance is out of service unless a person put it there; such an instance is cancelled only when its
-            syncer is deleted or gives it another name, or its pod ends, because a cancel would lose the override: never
-            for an unready pod, for a limit, or because no Service selects the pod for a while
+override    no instance is out of service unless a person put it there; such an instance is
+            cancelled only when its syncer is deleted or gives it another name, or its pod ends,
+            because a cancel would lose the override: never for an unready pod, for a limit, or
+            because no Service selects the pod for a while
 """
 
 from __future__ import annotations
@@ -20,24 +21,33 @@ from .wishes import random_limit
 from .world import Key
 
 _CONFIRMED = 60.0
-"""Seconds in which two apps may lose their last UP instance one after the other: a released instance may be UP."""
+"""Seconds in which two apps may lose their last UP instance one after the other: a released
+instance may be UP."""
 _Place = tuple[Key, str, str]
 """A key, the UID of its pod, and the UID of the syncer that claims it."""
 
 
 def with_overrides(base: Story) -> Story:
-    """Adds an app of which some instances are put out of service, turn unready, are over a limit, or end."""
+    """Adds an app of which some instances are put out of service, turn unready, are over a limit,
+    or end."""
     dice = random.Random(f"overrides {base.seed}")
     begins = base.ends - QUIET
     out = round(begins + dice.uniform(25, 40), 1)
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
-    asked = dice.choice((PLAIN, Asked(not_ready="Cancel"), Asked(not_ready="Cancel"), Asked(terminating="Cancel")))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
+    )
+    asked = dice.choice(
+        (PLAIN, Asked(not_ready="Cancel"), Asked(not_ready="Cancel"), Asked(terminating="Cancel"))
+    )
     numbers = range(5, 5 + dice.choice((2, 3)))
     events: list[e.Event] = [
         *base.events,
         e.ServiceApplied(at=begins, app=app),
         e.SyncerApplied(at=begins, name=app, app=app, asked=asked),
-        *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}") for number in numbers),
+        *(
+            e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}")
+            for number in numbers
+        ),
         *(e.PersonOverrides(at=out, which=which) for which in range(dice.choice((2, 3, 5)))),
     ]
     for number in numbers:
@@ -74,8 +84,8 @@ class Overrides:
         """Since when each of them has a place, ready or not."""
 
     def asked_out(self, key: Key, now: float) -> None:
-        """Notes that a person put it out of service now. Eureka keeps this by id, so for one app alone if ids differ by
-        app."""
+        """Notes that a person put it out of service now. Eureka keeps this by id, so for one app
+        alone if ids differ by app."""
         self.out.add(key)
         self._ever[key] = now
 
@@ -84,14 +94,22 @@ class Overrides:
         return key in self._ever
 
     def since_looked(self, view: PassView, app: str) -> bool:
-        """Whether a person put an instance of the app out of service after the pass had read it as UP."""
+        """Whether a person put an instance of the app out of service after the pass had read it as
+        UP."""
         looked = view.eureka if view.eureka is not None else view.begun
-        return any(key.app == app and when > view.looked.get(key, looked) for key, when in self._ever.items())
+        return any(
+            key.app == app and when > view.looked.get(key, looked)
+            for key, when in self._ever.items()
+        )
 
     def look(self, now: float) -> None:
         """Notes which of them have a pod and a syncer."""
         if self._ever:
-            found = {place for syncer in self._truth.syncers.values() for place in self._places_of(syncer)}
+            found = {
+                place
+                for syncer in self._truth.syncers.values()
+                for place in self._places_of(syncer)
+            }
             self._places = {place: self._places.get(place, now) for place in found}
 
     def _places_of(self, syncer: SyncerTruth) -> list[_Place]:
@@ -122,4 +140,6 @@ class Overrides:
         ends = self._truth.terminated_since(key, min(view.moment, view.begun))
         if since is not None and since <= min(view.specs, view.moment) and not ends:
             told = f"{named(ref)} and its pod are there since {since:.1f} s"
-            raise Violation("override", f"{key}, which a person put out of service, was cancelled, and {told}")
+            raise Violation(
+                "override", f"{key}, which a person put out of service, was cancelled, and {told}"
+            )

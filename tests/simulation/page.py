@@ -27,18 +27,27 @@ PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
 
 def table(caught: Iterable[Caught]) -> str:
     """The table of the defects, in Markdown."""
-    rows = [f"| {one.defect} | {one.about or 'all'} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
-    return "\n".join(["| defect | about | stories | promise that it broke |", "|---|---|---|---|", *rows])
+    rows = [
+        f"| {one.defect} | {one.about or 'all'} | {one.seeds} | {one.promise or 'not caught'} |"
+        for one in caught
+    ]
+    return "\n".join(
+        ["| defect | about | stories | promise that it broke |", "|---|---|---|---|", *rows]
+    )
 
 
 RUN_BEGINS = "<!-- the last long run, written by the command that it names -->\n"
 RUN_ENDS = "<!-- the end of the last long run -->"
 
 
-def with_run(page: str, runs: int, first: int, jobs: int, shown: Iterable[str], *, about: str = "") -> str:
+def with_run(
+    page: str, runs: int, first: int, jobs: int, shown: Iterable[str], *, about: str = ""
+) -> str:
     """Gives the page with the output of this run between the marks."""
     head, _, rest = page.partition(RUN_BEGINS)
     kind = f' --about "{about}"' if about else ""
-    command = f"python -m tests.simulation{kind} --runs {runs} --seed {first} --jobs {jobs} --record"
+    command = (
+        f"python -m tests.simulation{kind} --runs {runs} --seed {first} --jobs {jobs} --record"
+    )
     lines = "\n".join([f"$ {command}", *shown])
     return f"{head}{RUN_BEGINS}```text\n{lines}\n```\n{RUN_ENDS}{rest.partition(RUN_ENDS)[2]}"

@@ -1,6 +1,8 @@
-"""The removals that a person released: one syncer's by its annotation, or the set that a plan id names.
+"""The removals that a person released: one syncer's by its annotation, or the set that a plan id
+names.
 
-By the words of the contract: an RFC 3339 time, at most one hour ahead, of the clock of the program's machine.
+By the words of the contract: an RFC 3339 time, at most one hour ahead, of the clock of the
+program's machine.
 """
 
 from __future__ import annotations
@@ -46,7 +48,11 @@ class Releases:
         clocks = {0.0, *(by for _, by in _since(self._wrong, view.begun))}
         said = [text for _, text in _since(self._annotations.get(syncer.uid, []), view.specs)]
         return any(
-            _released(text, moment + by) for text in said if text for by in clocks for moment in (view.begun, now)
+            _released(text, moment + by)
+            for text in said
+            if text
+            for by in clocks
+            for moment in (view.begun, now)
         )
 
     def must_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
@@ -54,7 +60,10 @@ class Releases:
         clocks = {by for _, by in _since(self._wrong, view.begun)}
         said = [text for _, text in _since(self._annotations.get(syncer.uid, []), view.begun)]
         return all(
-            text and _released(text, moment + by) for text in said for by in clocks for moment in (view.begun, now)
+            text and _released(text, moment + by)
+            for text in said
+            for by in clocks
+            for moment in (view.begun, now)
         )
 
     def approved(self, view: PassView) -> frozenset[Key]:

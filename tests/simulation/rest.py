@@ -1,12 +1,14 @@
-"""The end of a story: two good passes after the last trouble everything is as it should be, or a condition says why
-not.
+"""The end of a story: two good passes after the last trouble everything is as it should be, or a
+condition says why not.
 
-rest        every instance that should be UP is UP, no unwanted instance is registered, and no finalizer stays without
-            need
+rest        every instance that should be UP is UP, no unwanted instance is registered, and no
+            finalizer stays without need
 limit       as many of a limited syncer are UP as its limit asks for, and no more
-policy      an instance that its policy never cancels is DOWN and stays, and none of these is UP without a reason
+policy      an instance that its policy never cancels is DOWN and stays, and none of these is UP
+            without a reason
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
-reported    each held removal is reported by the condition of its syncer, or of the one that claims the instance now
+reported    each held removal is reported by the condition of its syncer, or of the one that
+            claims the instance now
 approved    a removal that an annotation releases is not held
 """
 
@@ -47,12 +49,22 @@ class Rest:
                 if self._judge.ours(listed) and key not in self._truth.up:
                     self._expect_reason(key, listed)
             for _, syncer in sorted(self._truth.syncers.items()):
-                if syncer.asked.limit is not None and not syncer.deleting and not syncer.asked.suspend:
+                if (
+                    syncer.asked.limit is not None
+                    and not syncer.deleting
+                    and not syncer.asked.suspend
+                ):
                     self._expect_limit(syncer, state)
         for ref, syncer in sorted(self._truth.syncers.items()):
-            left = any(syncer_of(listed[0]) == ref for state in self._judge.known for listed in state.values())
+            left = any(
+                syncer_of(listed[0]) == ref
+                for state in self._judge.known
+                for listed in state.values()
+            )
             if syncer.deleting and FINALIZER in syncer.finalizers and not left:
-                raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
+                raise Violation(
+                    "rest", f"{named(ref)} keeps our finalizer, and nothing of it is left"
+                )
         self._judge.leases.judge_rest(self._view)
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._judge.twins.judge_rest()
@@ -81,19 +93,34 @@ class Rest:
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
         elif listed[0].vip_address != wanted.vip or syncer is None:
             raise Violation(
-                "rest", f"{key} stands as it should not: VIP {listed[0].vip_address}, {syncer_of(listed[0])}"
+                "rest",
+                f"{key} stands as it should not: VIP {listed[0].vip_address}, "
+                f"{syncer_of(listed[0])}",
             )
         version = listed[0].metadata.get("version", "")
-        changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
+        changes = (
+            syncer is not None
+            and syncer.asked.policy != "CreateOnly"
+            and not self._truth.rivals(syncer)
+        )
         changes = changes and key not in self._judge.held  # what is held is renewed as it is
-        if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:
+        if (
+            syncer is not None
+            and changes
+            and self._judge.ours(listed)
+            and version != syncer.asked.version
+        ):
             raise Violation("rest", f"{key} stands with version {version!r}")
 
     def _gave_way(self, key: Key, listed: Listed, state: State, wanted: Since) -> bool:
-        """Whether it is left to expire beside the pod's own instance, by the policy of the syncer that claims it. Its
-        mark may name a syncer that was deleted since."""
+        """Whether it is left to expire beside the pod's own instance, by the policy of the syncer
+        that claims it. Its mark may name a syncer that was deleted since."""
         never_cancels = self._truth.syncers[wanted.holder].asked.policy != SYNC
-        return never_cancels and is_left(listed) and self._judge.twins.stands_beside(key, state) is not None
+        return (
+            never_cancels
+            and is_left(listed)
+            and self._judge.twins.stands_beside(key, state) is not None
+        )
 
     def _is_out(self, key: Key, listed: Listed) -> bool:
         return status_of(listed) == OUT and key in self._judge.overrides.out
@@ -108,13 +135,23 @@ class Rest:
         if key in self._truth.eligible:  # within a limit; see there
             claimed = self._truth.syncers[self._truth.eligible[key].holder].asked
             claims_nothing = claimed.limit is not None and claimed.limit.value == 0
-            if claims_nothing and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
+            if (
+                claims_nothing
+                and not held
+                and status_of(listed) != OUT
+                and not _lapses(listed, syncer)
+            ):
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
         # The last ones stay while a stranger keeps their successor from being registered.
-        blocked = [one for one in self._truth.syncers.values() if one.conditions.get("Conflict", ("",))[0] == "True"]
+        blocked = [
+            one
+            for one in self._truth.syncers.values()
+            if one.conditions.get("Conflict", ("",))[0] == "True"
+        ]
         waits = syncer is not None and any(
-            one.app == syncer.app and not one.deleting and not self._serves_still(one.ref) for one in blocked
+            one.app == syncer.app and not one.deleting and not self._serves_still(one.ref)
+            for one in blocked
         )
         if key in self._truth.down:
             if is_up(listed) and not held and not waits:
@@ -122,8 +159,17 @@ class Rest:
             return
         reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
         frozen = syncer is not None and not syncer.served and reason in _FROZEN
-        if not held and not frozen and status_of(listed) != OUT and not waits and not _lapses(listed, syncer):
-            raise Violation("rest", f"{key} stands as {status_of(listed)}, nothing wants it, and nothing says why")
+        if (
+            not held
+            and not frozen
+            and status_of(listed) != OUT
+            and not waits
+            and not _lapses(listed, syncer)
+        ):
+            raise Violation(
+                "rest",
+                f"{key} stands as {status_of(listed)}, nothing wants it, and nothing says why",
+            )
 
     def _expect_condition(self, key: Key, type_: str) -> None:
         apps = {s.app_name.upper(): s for s in self._truth.syncers.values() if not s.deleting}
@@ -134,45 +180,76 @@ class Rest:
     def _expect_limit(self, syncer: SyncerTruth, state: State) -> None:
         claimed = {key for key, one in self._truth.eligible.items() if one.holder == syncer.ref}
         free = [key for key in claimed if key not in state or self._judge.ours(state[key])]
-        free = [key for key in free if not self._judge.duplicates(key) and not self._judge.overrides.ever(key)]
-        ups = [key for key in claimed if key in state and self._judge.ours(state[key]) and is_up(state[key])]
+        free = [
+            key
+            for key in free
+            if not self._judge.duplicates(key) and not self._judge.overrides.ever(key)
+        ]
+        ups = [
+            key
+            for key in claimed
+            if key in state and self._judge.ours(state[key]) and is_up(state[key])
+        ]
         conflict = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
         least = min(self._judge.limits.now(syncer), len(free))
         self._judge.reached["a limit at rest"] += 1
         # What a person put out of service keeps its place: it comes back.
         out = [
-            key for key in claimed if key in state and self._judge.ours(state[key]) and self._is_out(key, state[key])
+            key
+            for key in claimed
+            if key in state and self._judge.ours(state[key]) and self._is_out(key, state[key])
         ]
         if len(ups) + len(out) < least and not conflict:
-            raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit lets {least} in")
-        if len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(syncer):
-            raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit is {syncer.asked.limit}")
+            raise Violation(
+                "limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit lets {least} in"
+            )
+        if len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(
+            syncer
+        ):
+            raise Violation(
+                "limit",
+                f"{len(ups)} of {named(syncer.ref)} are UP, and its limit is {syncer.asked.limit}",
+            )
 
     def _expect_told(self) -> None:
         for key in sorted(self._judge.held):
             listed = self._judge.known[0].get(key)
-            syncers = self._may_tell(key, listed) if listed is not None and self._judge.ours(listed) else []
+            syncers = (
+                self._may_tell(key, listed)
+                if listed is not None and self._judge.ours(listed)
+                else []
+            )
             if not syncers:
                 continue
             self._judge.reached["a removal held at rest"] += 1
             if not any(one.conditions.get("RemovalHeld", ("", ""))[0] == "True" for one in syncers):
-                raise Violation("reported", f"{key} is held, and no condition of {named(syncers[0].ref)} says so")
+                raise Violation(
+                    "reported",
+                    f"{key} is held, and no condition of {named(syncers[0].ref)} says so",
+                )
             now = self._judge.world.clock.time
             if all(self._judge.releases.must_free(self._view, syncer, now) for syncer in syncers):
-                raise Violation("approved", f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it")
+                raise Violation(
+                    "approved",
+                    f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it",
+                )
 
     def _may_tell(self, key: Key, listed: Listed) -> list[SyncerTruth]:
-        """The syncers that may report it: the one that its mark names, and those that claim the same or claim this
-        now."""
+        """The syncers that may report it: the one that its mark names, and those that claim the
+        same or claim this now."""
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if syncer is None:
             return []
-        rivals = [one for one in self._truth.syncers.values() if self._truth.are_rivals(one, syncer)]
+        rivals = [
+            one for one in self._truth.syncers.values() if self._truth.are_rivals(one, syncer)
+        ]
         where = key.id.split(":")[1:3]
         heirs = [
             one
             for one in self._truth.syncers.values()
-            if [one.ref[0], one.app_name.lower()] == where and one.app == syncer.app and not one.deleting
+            if [one.ref[0], one.app_name.lower()] == where
+            and one.app == syncer.app
+            and not one.deleting
         ]
         return [syncer, *rivals, *heirs]
 
@@ -181,7 +258,9 @@ class Rest:
             if not syncer.asked.readiness_gate or syncer.deleting or not syncer.served:
                 continue
             for key, wanted in sorted(self._truth.eligible.items()):
-                taken = any(key in state and not self._judge.ours(state[key]) for state in self._judge.known)
+                taken = any(
+                    key in state and not self._judge.ours(state[key]) for state in self._judge.known
+                )
                 for uid in sorted(wanted.pods) if wanted.holder == ref and not taken else ():
                     if not self._truth.gates.get(uid, True):
                         raise Violation("gate", f"the gate of a ready pod behind {key} is shut")
@@ -189,7 +268,10 @@ class Rest:
     def _serves_still(self, ref: Ref) -> bool:
         """Whether a syncer has an instance that should be UP and is."""
         return any(
-            key in self._truth.up and is_up(listed) and self._judge.ours(listed) and syncer_of(listed[0]) == ref
+            key in self._truth.up
+            and is_up(listed)
+            and self._judge.ours(listed)
+            and syncer_of(listed[0]) == ref
             for known in self._judge.known
             for key, listed in known.items()
         )

@@ -1,7 +1,8 @@
-"""Stories in which one of two Eureka servers is away while pods move, so that it comes back with what went and without
-what came.
+"""Stories in which one of two Eureka servers is away while pods move, so that it comes back with
+what went and without what came.
 
-What they are to show: `losses` says that nothing goes before its successor is there, on each server by itself.
+What they are to show: `losses` says that nothing goes before its successor is there, on each server
+by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _KINDS = (Kind.REFUSED, Kind.REFUSED, Kind.TIMEOUT_BEFORE, Kind.ERROR_503)
 def with_a_peer_that_returns(base: Story) -> Story:
     """Adds a second server and an app whose pods move or are replaced while one server is away."""
     dice = random.Random(f"returns {base.seed}")
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
+    )
     begins = base.ends - QUIET
     at = round(begins + dice.uniform(40, 70), 1)
     away = Trouble(
@@ -35,13 +38,20 @@ def with_a_peer_that_returns(base: Story) -> Story:
         e.ServiceApplied(at=begins, app=app),
         e.SyncerApplied(at=begins, name=app, app=app),
         *(e.PodEnds(at=begins, app=app, number=number) for number in range(5)),
-        *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}") for number in pods),
+        *(
+            e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}")
+            for number in pods
+        ),
     ]
     for number in pods:
         moment = round(dice.uniform(at, away.until), 1)
         events += [
             e.PodMoves(at=moment, app=app, number=number, ip=f"10.0.0.{number + 20}"),
-            *([e.PodTurns(at=moment + 5, app=app, number=number, ready=False)] if dice.random() < 0.1 else []),
+            *(
+                [e.PodTurns(at=moment + 5, app=app, number=number, ready=False)]
+                if dice.random() < 0.1
+                else []
+            ),
         ]
     return replace(
         base,
@@ -53,8 +63,8 @@ def with_a_peer_that_returns(base: Story) -> Story:
 
 
 def _of_two(installation: Installation, *, batches: bool) -> Installation:
-    """Gives the installation two servers, and a daemon in place of single passes: these renew everything each time, so
-    no lease waits for its turn."""
+    """Gives the installation two servers, and a daemon in place of single passes: these renew
+    everything each time, so no lease waits for its turn."""
     if installation.mode is Mode.ONCE:
         installation = replace(installation, mode=Mode.DAEMON, interval=10)
     return replace(installation, peers=2, batches=batches)

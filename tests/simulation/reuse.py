@@ -28,7 +28,8 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (make, "plan_for", "earlier"),
     (settle, "statuses", "earlier"),
 )
-"""Functions that reuse a result, and the argument that has it. Without the argument they compute everything."""
+"""Functions that reuse a result, and the argument that has it. Without the argument they compute
+everything."""
 
 
 @contextmanager

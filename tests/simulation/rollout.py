@@ -18,7 +18,8 @@ _DEADLINE = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout(Event):
-    """Each pod of an app is replaced, one after the other. A new pod starts before an old one ends."""
+    """Each pod of an app is replaced, one after the other. A new pod starts before an old one
+    ends."""
 
     app: str
     ip: str

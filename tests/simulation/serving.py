@@ -1,4 +1,5 @@
-"""Which pods should get callers, by the words of the contract. It shares no code with the product."""
+"""Which pods should get callers, by the words of the contract. It shares no code with the
+product."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def way_of(asked: Asked) -> Way:
 
 
 def serves(pod: Mapping[str, Any], asked: Asked) -> bool:
-    """Whether a pod should get callers: it is ready and stays, or it terminates and still serves, and the syncer wants
-    that."""
+    """Whether a pod should get callers: it is ready and stays, or it terminates and still serves,
+    and the syncer wants that."""
     return _serves_so(pod, way_of(asked))
 
 
@@ -44,8 +45,11 @@ def is_behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
     )
 
 
-def ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Iterator[tuple[str, str, str, Way]]:
-    """Namespace, label and address of each pod that serves in some way, and of its Service, with the way."""
+def ready_behind(
+    services: list[dict[str, Any]], pods: list[dict[str, Any]]
+) -> Iterator[tuple[str, str, str, Way]]:
+    """Namespace, label and address of each pod that serves in some way, and of its Service, with
+    the way."""
     for service in services:
         metadata = service["metadata"]
         namespace, label = metadata["namespace"], metadata["labels"]["app"]
@@ -60,7 +64,11 @@ def ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> 
 
 
 def _addresses_of(service: Mapping[str, Any]) -> set[str]:
-    return {host for kind in ("ClusterIP", "Auto", "ExternalIP") for host in reached_at(service, Asked(address=kind))}
+    return {
+        host
+        for kind in ("ClusterIP", "Auto", "ExternalIP")
+        for host in reached_at(service, Asked(address=kind))
+    }
 
 
 def wished(serves: bool, asked: Asked) -> bool | None:
@@ -71,8 +79,8 @@ def wished(serves: bool, asked: Asked) -> bool | None:
 
 
 def tells_its_port(asked: Asked, services: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the Services of a syncer have just one port that it may mean: the one that it names, or
-    the one named `http`, or the only one."""
+    """Whether the Services of a syncer have just one port that it may mean: the one that it names,
+    or the one named `http`, or the only one."""
     named: set[Any] = set()
     every: set[Any] = set()
     for service in services:

@@ -1,7 +1,8 @@
-"""Stories in which two syncers serve the same pods behind a gate, each under a name of its own; and the promise.
+"""Stories in which two syncers serve the same pods behind a gate, each under a name of its own; and
+the promise.
 
-shared gate the gate of a pod that two syncers serve opens only when an uncached read showed the instance of each UP, or
-            when one gets no instance on purpose
+shared gate the gate of a pod that two syncers serve opens only when an uncached read showed the
+instance of each UP, or when one gets no instance on purpose
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ def with_shared_pods(base: Story) -> Story:
     """Adds an app whose pods are two apps in Eureka, behind gates, while some calls fail."""
     dice = random.Random(f"shared gates {base.seed}")
     begins = base.ends - QUIET
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
+    )
     at = round(begins + dice.uniform(45, 60), 1)
-    second = dice.choice((_GATED, _GATED, _GATED, Asked(readiness_gate=True, suspend=True), _of_limit(dice)))
+    second = dice.choice(
+        (_GATED, _GATED, _GATED, Asked(readiness_gate=True, suspend=True), _of_limit(dice))
+    )
     events: list[e.Event] = [
         *base.events,
         e.ServiceApplied(at=begins, app=app),
@@ -43,9 +48,13 @@ def with_shared_pods(base: Story) -> Story:
         Rollout(at=round(at + dice.uniform(10, 30), 1), app=app, ip="10.0.2.30", gated=True),
     ]
     if dice.random() < 0.3:
-        events.append(e.SyncerDeleted(at=round(at + dice.uniform(0, 60), 1), name=f"{app}-next", app=app))
+        events.append(
+            e.SyncerDeleted(at=round(at + dice.uniform(0, 60), 1), name=f"{app}-next", app=app)
+        )
     until = round(at + dice.uniform(20, 80), 1)
-    calls = dice.choice((frozenset({Call.REGISTER}), frozenset({Call.REGISTER}), frozenset({Call.READ})))
+    calls = dice.choice(
+        (frozenset({Call.REGISTER}), frozenset({Call.REGISTER}), frozenset({Call.READ}))
+    )
     trouble = Trouble(
         at=at,
         until=until,
@@ -69,7 +78,9 @@ def _of_limit(dice: random.Random) -> Asked:
 class SharedGates:
     """Sees every gate that a pass opens."""
 
-    def __init__(self, truth: Truth, serves_itself: Callable[[Key], bool], reached: Counter[str]) -> None:
+    def __init__(
+        self, truth: Truth, serves_itself: Callable[[Key], bool], reached: Counter[str]
+    ) -> None:
         self._truth = truth
         self._serves_itself = serves_itself
         self._reached = reached
@@ -77,7 +88,12 @@ class SharedGates:
     def judge(self, view: PassView, before: Mapping[str, bool]) -> None:
         """Judges a write to a pod's status."""
         for uid, is_open in self._truth.gates.items():
-            if is_open and not before.get(uid, True) and view.eureka is not None and uid not in self._truth.drained:
+            if (
+                is_open
+                and not before.get(uid, True)
+                and view.eureka is not None
+                and uid not in self._truth.drained
+            ):
                 self._judge_open(view, uid)
 
     def _judge_open(self, view: PassView, uid: str) -> None:
@@ -89,7 +105,10 @@ class SharedGates:
         self._reached["a gate of two syncers opened"] += 1
         for key, syncer in sorted(serving.items()):
             if key not in view.looked_up_keys and not self._serves_itself(key):
-                raise Violation("shared gate", f"a gate was opened, and no read showed {key} of {named(syncer.ref)} UP")
+                raise Violation(
+                    "shared gate",
+                    f"a gate was opened, and no read showed {key} of {named(syncer.ref)} UP",
+                )
 
     def _waits(self, view: PassView, syncer: SyncerTruth, uid: str) -> bool:
         """Whether the syncer should register the pod, and the pass must have seen so."""

@@ -1,4 +1,5 @@
-"""Shrinks a story that breaks a promise: leaves out events and troubles while it still breaks one."""
+"""Shrinks a story that breaks a promise: leaves out events and troubles while it still breaks
+one."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 
 
 def shrink(verdict: Verdict, play: Callable[[Story], Verdict] = run, *, runs: int = 400) -> Verdict:
-    """Gives the verdict of the smallest story found in at most so many runs. `play` may run a product with a defect."""
+    """Gives the verdict of the smallest story found in at most so many runs. `play` may run a
+    product with a defect."""
     return _Shrinking(verdict, play, runs).smallest()
 
 
@@ -46,13 +48,17 @@ class _Shrinking:
         for part in _parts(len(self._best.story.events)):
             position = 0
             while position < len(self._best.story.events):
-                if not self._try(replace(self._best.story, events=_cut(self._best.story.events, position, part))):
+                if not self._try(
+                    replace(self._best.story, events=_cut(self._best.story.events, position, part))
+                ):
                     position += part
 
     def _without_troubles(self) -> None:
         position = 0
         while position < len(self._best.story.troubles):
-            if not self._try(replace(self._best.story, troubles=_cut(self._best.story.troubles, position, 1))):
+            if not self._try(
+                replace(self._best.story, troubles=_cut(self._best.story.troubles, position, 1))
+            ):
                 position += 1
 
     def _simpler(self) -> None:

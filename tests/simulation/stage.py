@@ -33,10 +33,12 @@ _PATIENCE = 600.0
 _OTHER_HALF = 14.0
 """Seconds between two passes of the other half of an installation."""
 _OTHER_HALF_LATER = 28.0
-"""Seconds by which its first good pass may begin later, so that its next one sees its own writes in a list."""
+"""Seconds by which its first good pass may begin later, so that its next one sees its own writes in
+a list."""
 _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
-"""Seconds in which a sweep finds an instance that only one of two servers has; sweeps are at most ten minutes apart."""
+"""Seconds in which a sweep finds an instance that only one of two servers has; sweeps are at most
+ten minutes apart."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,9 @@ class Stage:
             if begun > self.story.ends + patience:
                 raise Violation("rest", "the program never came to three good passes")
             self._machine.stopped = False
-            process = self._process("the program", self._machine, self._troubles, self._pass_over, first=True)
+            process = self._process(
+                "the program", self._machine, self._troubles, self._pass_over, first=True
+            )
             try:
                 process.run()
             except Killed:
@@ -107,7 +111,8 @@ class Stage:
             self._wait_for_the_next(begun)
 
     def _wait_for_the_next(self, begun: float) -> None:
-        """Waits until the next process starts: after a crash some seconds, for a CronJob until its next minute."""
+        """Waits until the next process starts: after a crash some seconds, for a CronJob until its
+        next minute."""
         mode, now = self.story.installation.mode, self.clock.time
         if mode is Mode.DAEMON:
             self.clock.advance(3.0)
@@ -117,7 +122,7 @@ class Stage:
         if self.clock.time - now > 45:
             self.judge.not_calm()
 
-    # --- What events use --------------------------------------------------------------------------------------------
+    # --- What events use --------------------------------------------------------------------------
 
     def happened(self, what: str) -> None:
         """Adds a line to the tale, and lets the judge look."""
@@ -132,7 +137,9 @@ class Stage:
 
     def one_of_ours(self, which: int) -> Key | None:
         """Gives some registered instance of ours."""
-        ours = sorted(key for key, listed in self.world.standing(0).items() if self.judge.ours(listed))
+        ours = sorted(
+            key for key, listed in self.world.standing(0).items() if self.judge.ours(listed)
+        )
         return ours[which % len(ours)] if ours else None
 
     def stranger(self, who: str, app: str, ip: str) -> Stranger:
@@ -151,11 +158,15 @@ class Stage:
                 return Stranger(key=Key(name, f"{ip}:{app}:{PORT}"), ip=ip)
             case "owner":
                 key = Key(name, ours.id.replace(OWNER, "other", 1))
-                return Stranger(key=key, ip=ip, metadata=tuple((marks | {"eurekube.owner": "other"}).items()))
+                return Stranger(
+                    key=key, ip=ip, metadata=tuple((marks | {"eurekube.owner": "other"}).items())
+                )
             case "cluster":
                 key = self.judge.truth.key(namespace, app, f"10.9{ip[4:]}")
                 return Stranger(
-                    key=key, ip=f"10.9{ip[4:]}", metadata=tuple((marks | {"eurekube.cluster": "else"}).items())
+                    key=key,
+                    ip=f"10.9{ip[4:]}",
+                    metadata=tuple((marks | {"eurekube.cluster": "else"}).items()),
                 )
         return Stranger(key=ours, ip=ip)
 
@@ -166,14 +177,17 @@ class Stage:
 
     def run_approving(self, plan_id: str) -> str:
         """Makes a person's single pass that should release a plan id."""
-        # A pass that was killed after it had told of its plan id, or is paused, has given no report of what it holds.
+        # A pass that was killed after it had told of its plan id, or is paused, has given no report
+        # of what it holds.
         unknown = plan_id not in self.judge.releases.sets
         if self._second_runs or unknown:
             return ""
         self._second_runs = True
         try:
             machine = MachineClock(self.clock)
-            first = self._process("the approving one", machine, None, self._another_pass_over, first=True)
+            first = self._process(
+                "the approving one", machine, None, self._another_pass_over, first=True
+            )
             report = first.one_pass(approved=plan_id)
         finally:
             self._second_runs = False
@@ -183,12 +197,15 @@ class Stage:
         if report.released:
             released = frozenset(Key(*key) for key in report.released)
             if released != self.judge.releases.sets.get(plan_id):
-                raise Violation("approved", f"a person released {plan_id}, and another set was released by it")
+                raise Violation(
+                    "approved", f"a person released {plan_id}, and another set was released by it"
+                )
             self.judge.reached["a plan id that released"] += 1
         return f"a person has released {plan_id}"
 
     def run_second_copy(self) -> str:
-        """Makes a pass of the second copy, which has its own memory. It is not called while it runs."""
+        """Makes a pass of the second copy, which has its own memory. It is not called while it
+        runs."""
         if self._second_runs:
             return ""
         self._second_runs = True
@@ -197,13 +214,15 @@ class Stage:
         try:
             if self._second is None:
                 machine = MachineClock(self.clock)
-                self._second = self._process("the second copy", machine, None, self._another_pass_over, first=False)
+                self._second = self._process(
+                    "the second copy", machine, None, self._another_pass_over, first=False
+                )
             self._second.one_pass()
         finally:
             self._second_runs = False
         return "the second copy has made a pass"
 
-    # --- How it goes on ---------------------------------------------------------------------------------------------
+    # --- How it goes on ---------------------------------------------------------------------------
 
     def _process(
         self,
@@ -227,7 +246,15 @@ class Stage:
             tell=self.happened_on_the_wire if self.telling else None,
             calls_so_far=self.digest,
         )
-        return Process(self.story.installation, machine, limit, wire, self._chance, first=first, pass_over=pass_over)
+        return Process(
+            self.story.installation,
+            machine,
+            limit,
+            wire,
+            self._chance,
+            first=first,
+            pass_over=pass_over,
+        )
 
     def _run_other_half(self) -> None:
         self.run_second_copy()
@@ -270,7 +297,9 @@ class Stage:
         self.judge.last_ones.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest
         later = _APART + (_OTHER_HALF_LATER if self.story.installation.halves else 0.0)
-        stopped = view.stopped or bool(report.clashes)  # another cluster's may stand where this pass did not look
+        stopped = view.stopped or bool(
+            report.clashes
+        )  # another cluster's may stand where this pass did not look
         if view.begun < self.story.ends or view.troubled or (stopped and self.judge.refused(view)):
             return
         rest.first = view.begun if rest.first is None else rest.first
@@ -284,27 +313,35 @@ class Stage:
                 raise Violation("quiet", f"a pass at rest wrote: {written[0]}")
             rest.done = True
             self._machine.stopped = True
-        elif view.begun >= later + min(rest.first + _SWEPT_AFTER, inf if rest.alike is None else rest.alike):
+        elif view.begun >= later + min(
+            rest.first + _SWEPT_AFTER, inf if rest.alike is None else rest.alike
+        ):
             Rest(self.judge, view).all()
             rest.judged = True
 
     def _tells_what_expired(self, write: str) -> bool:
-        """Whether it is the status of a syncer that cancels nothing: an instance that it leaves may expire at any
-        time."""
+        """Whether it is the status of a syncer that cancels nothing: an instance that it leaves may
+        expire at any time."""
         return any(
-            syncer.asked.policy != SYNC and write.endswith(f"/{ref[0]}/eurekasyncers/{ref[1]}/status")
+            syncer.asked.policy != SYNC
+            and write.endswith(f"/{ref[0]}/eurekasyncers/{ref[1]}/status")
             for ref, syncer in self.judge.truth.syncers.items()
         )
 
     def _waits_for_a_sweep(self) -> bool:
-        """Whether only one of several servers has an instance of ours. A fourth of the stories with several servers
-        waits ten minutes in any case, because leases must be renewed on all."""
+        """Whether only one of several servers has an instance of ours. A fourth of the stories with
+        several servers waits ten minutes in any case, because leases must be renewed on all."""
         if len(self.judge.known) == 1:
             return False
         first, *others = (
-            {(key, status_of(state[key])) for key in self.judge.ours_of(state)} for state in self.judge.known
+            {(key, status_of(state[key])) for key in self.judge.ours_of(state)}
+            for state in self.judge.known
         )
-        return self.story.seed % 4 == 0 or self.judge.truth.a_deletion_waits or any(one != first for one in others)
+        return (
+            self.story.seed % 4 == 0
+            or self.judge.truth.a_deletion_waits
+            or any(one != first for one in others)
+        )
 
 
 def _held(report: PassReport) -> frozenset[Key]:

@@ -1,7 +1,8 @@
-"""Stories in which one kind of call is so slow that it takes all the time of its stage, and the promise about them.
+"""Stories in which one kind of call is so slow that it takes all the time of its stage, and the
+promise about them.
 
-starved     while one kind of call is slow, all due work is done within some passes: ready pods are registered, ended
-            ones are removed, and each syncer gets its status
+starved     while one kind of call is slow, all due work is done within some passes: ready pods
+            are registered, ended ones are removed, and each syncer gets its status
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _WHOLE = frozenset({Call.IDENTITY, Call.LIST, Call.SYNCERS, Call.SERVICES, Call.
 
 
 def a_slow_stage(base: Story) -> Story:
-    """A story of its own: one kind of call takes seconds while pods come and go and syncers change."""
+    """A story of its own: one kind of call takes seconds while pods come and go and syncers
+    change."""
     dice = random.Random(f"a slow stage {base.seed}")
     apps = dice.sample(sorted(APPS), dice.choice((2, 3, 4)))
     events: list[e.Event] = []
@@ -97,10 +99,13 @@ class Starving:
         self._waited: Counter[str] = Counter()
         troubles = judge.story.troubles
         self._watches = judge.story.installation.pass_seconds == _PASS and len(troubles) == 1
-        self._watches = self._watches and all(one.kind is Kind.SLOW and len(one.calls) == 1 for one in troubles)
+        self._watches = self._watches and all(
+            one.kind is Kind.SLOW and len(one.calls) == 1 for one in troubles
+        )
 
     def pass_ended(self, view: PassView) -> None:
-        """Judges the end of a pass: work that was due when it began, and is not done, has waited one pass more."""
+        """Judges the end of a pass: work that was due when it began, and is not done, has waited
+        one pass more."""
         if not self._watches:
             return
         due = self._due(view)
@@ -121,7 +126,11 @@ class Starving:
                     due.append(f"{key} is ready, and not UP")
             for key in self._judge.ours_of(state):
                 known = key in truth.eligible or key in truth.frozen or key in truth.down
-                if not known and key not in held and truth.eligible_until.get(key, 0.0) < view.begun:
+                if (
+                    not known
+                    and key not in held
+                    and truth.eligible_until.get(key, 0.0) < view.begun
+                ):
                     due.append(f"{key} stands, and nothing wants it")
         due += [
             f"{named(ref)} is told nothing"

@@ -1,7 +1,7 @@
 """The promise that nothing is written to Kubernetes while nothing changes.
 
-churn       while nothing changes in the world and in Eureka, and no trouble strikes a call, nothing is written to
-            Kubernetes twice: time alone may change a status once
+churn       while nothing changes in the world and in Eureka, and no trouble strikes a call,
+            nothing is written to Kubernetes twice: time alone may change a status once
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 from .view import PassView, Violation
 
 _SETTLED = 60.0
-"""Seconds after which all writes have arrived: as old as Eureka's lists may be, and more than the 20 s to a second
-look."""
+"""Seconds after which all writes have arrived: as old as Eureka's lists may be, and more than the
+20 s to a second look."""
 _GOOD_PASSES = 3
 """Passes after which a status no longer tells of an outage: the third may write that."""
 
@@ -39,7 +39,9 @@ class Steady:
         self._written[what] += 1
         self._reached["a write to Kubernetes in a steady state"] += 1
         if self._written[what] > 1:
-            raise Violation("churn", f"{what} a second time, and nothing has changed since {self._since:.1f} s")
+            raise Violation(
+                "churn", f"{what} a second time, and nothing has changed since {self._since:.1f} s"
+            )
 
     def pass_ended(self, view: PassView, now: float) -> None:
         """Judges the end of a pass."""

@@ -1,4 +1,5 @@
-"""A story as a value: who runs, the events of the world, the troubles of the calls. Equal stories end alike."""
+"""A story as a value: who runs, the events of the world, the troubles of the calls. Equal stories
+end alike."""
 
 from __future__ import annotations
 
@@ -37,12 +38,14 @@ class Installation:
     batches: bool = False
     """Whether the program writes to Eureka in batches, if that is safe."""
     halves: bool = False
-    """Whether it serves one team's syncers, and the second copy, run by itself, those of the others."""
+    """Whether it serves one team's syncers, and the second copy, run by itself, those of the
+    others."""
 
     drains: bool = False
     """Whether it looks for drains on pods and nodes; there are two nodes."""
     granted: bool = False
-    """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every app."""
+    """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every
+    app."""
 
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
@@ -65,7 +68,8 @@ class Story:
     events: tuple[Event, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     ends: float = 120.0
-    """When the last trouble is over, nothing changes any more, and the program has to come to rest; see `over`."""
+    """When the last trouble is over, nothing changes any more, and the program has to come to rest;
+    see `over`."""
 
 
 QUIET = 15.0
@@ -74,4 +78,6 @@ QUIET = 15.0
 
 def over(events: Iterable[Event], troubles: Iterable[Trouble]) -> float:
     """Gives the earliest end of a story with these events and troubles."""
-    return QUIET + max([0.0, *(event.over for event in events), *(trouble.until for trouble in troubles)])
+    return QUIET + max(
+        [0.0, *(event.over for event in events), *(trouble.until for trouble in troubles)]
+    )

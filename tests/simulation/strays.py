@@ -1,11 +1,12 @@
 """The promise about another cluster behind our address, at every call.
 
-elsewhere   a pass that was answered by another cluster changes nothing in Eureka, and nothing is ever written there;
-            one that asked whose its lists are, which it need not if it has nothing to write, does not end as if all
-            were well
+elsewhere   a pass that was answered by another cluster changes nothing in Eureka, and nothing is
+            ever written there; one that asked whose its lists are, which it need not if it has
+            nothing to write, does not end as if all were well
 
-A call that leads elsewhere after the last answer that the pass had of Kubernetes is a race that no client can win, and
-so is an address that leads home again before the pass asks once more whose it is.
+A call that leads elsewhere after the last answer that the pass had of Kubernetes is a race that no
+client can win, and so is an address that leads home again before the pass asks once more whose it
+is.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Strays:
             raise Violation("elsewhere", f"{what}, by a pass that another cluster answered")
 
     def judge_write(self, view: PassView, request: Request, other: World, before: int) -> None:
-        """Judges a write that another cluster answered; `before` is the revision of its objects before the write."""
+        """Judges a write that another cluster answered; `before` is the revision of its objects
+        before the write."""
         if other.kubernetes.revision == before or self.excuses(view):
             return
         raced = not view.strayed and not view.last_elsewhere and request.method == "POST"
@@ -64,4 +66,7 @@ class Strays:
     def judge_pass(self, view: PassView, *, well: bool) -> None:
         """Judges the end of a pass; `well` says whether it reported that all is well."""
         if view.found_elsewhere and well:
-            raise Violation("elsewhere", "a pass that found another cluster behind its address said that all is well")
+            raise Violation(
+                "elsewhere",
+                "a pass that found another cluster behind its address said that all is well",
+            )

@@ -1,7 +1,7 @@
 """Stories in which Eureka loses instances of a suspended syncer, and the promise about them.
 
-returned    at rest a suspended syncer has the instances that were UP in the first minutes of its suspension, if their
-            pods are ready and the process has lived since
+returned    at rest a suspended syncer has the instances that were UP in the first minutes of its
+            suspension, if their pods are ready and the process has lived since
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ _KINDS = (
 
 
 def with_a_lost_suspension(base: Story) -> Story:
-    """Adds a syncer that is suspended for long, a Eureka that loses its memory, and trouble right after."""
+    """Adds a syncer that is suspended for long, a Eureka that loses its memory, and trouble right
+    after."""
     dice = random.Random(f"a lost suspension {base.seed}")
     begins = base.ends - QUIET
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
+    )
     suspended = round(begins + dice.uniform(40, 60), 1)
     restart = round(suspended + _COUNTED + dice.uniform(5, 70), 1)
     calm = round(restart + dice.uniform(10, 60), 1)
@@ -45,15 +48,23 @@ def with_a_lost_suspension(base: Story) -> Story:
         *base.events,
         e.ServiceApplied(at=begins, app=app),
         e.SyncerApplied(at=begins, name=app, app=app),
-        *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}") for number in pods),
+        *(
+            e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}")
+            for number in pods
+        ),
         e.SyncerApplied(at=suspended, name=app, app=app, asked=Asked(suspend=True)),
-        *(e.EurekaRestarts(at=restart, peer=peer, warm_up=dice.choice((0.0, 0.0, 20.0))) for peer in (0, 1)),
+        *(
+            e.EurekaRestarts(at=restart, peer=peer, warm_up=dice.choice((0.0, 0.0, 20.0)))
+            for peer in (0, 1)
+        ),
     ]
     if dice.random() < 0.4:
         events += [e.AllPodsTurn(at=restart, ready=False), e.AllPodsTurn(at=calm, ready=True)]
     if dice.random() < 0.3:
         events += [e.ServiceDeleted(at=restart, app=app), e.ServiceApplied(at=calm, app=app)]
-    group = dice.choice((EUREKA_CALLS, KUBERNETES_CALLS, frozenset({dice.choice(sorted(USUAL_CALLS))})))
+    group = dice.choice(
+        (EUREKA_CALLS, KUBERNETES_CALLS, frozenset({dice.choice(sorted(USUAL_CALLS))}))
+    )
     trouble = Trouble(
         at=restart,
         until=calm,
@@ -74,17 +85,20 @@ def with_a_lost_suspension(base: Story) -> Story:
 class Suspensions:
     """Remembers which instances each suspended syncer should have, whatever Eureka loses."""
 
-    def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]], reached: Counter[str]) -> None:
+    def __init__(
+        self, truth: Truth, ours: Callable[[State], Iterator[Key]], reached: Counter[str]
+    ) -> None:
         self._truth = truth
         self._ours = ours
         self._reached = reached
         self._stood: dict[str, tuple[float, frozenset[tuple[Key, str]]]] = {}
-        """Since when its spec is the same, and the instances UP in all the time that counts, with their pods' UIDs; by
-        UID."""
+        """Since when its spec is the same, and the instances UP in all the time that counts, with
+        their pods' UIDs; by UID."""
         self._process: object | None = None
 
     def judge_pass(self, view: PassView) -> None:
-        """Judges the end of a pass. Another process knows nothing of instances from before its start."""
+        """Judges the end of a pass. Another process knows nothing of instances from before its
+        start."""
         if view.process is not self._process:
             self._stood.clear()
         self._process = view.process
@@ -107,12 +121,21 @@ class Suspensions:
             if not counted or not syncer.asked.suspend or syncer.deleting:
                 continue
             self._reached["a suspended syncer at rest"] += 1
-            ours = [(key, one) for key, one in self._truth.eligible.items() if one.holder == syncer.ref]
+            ours = [
+                (key, one) for key, one in self._truth.eligible.items() if one.holder == syncer.ref
+            ]
             ready = {(key, pod) for key, one in ours for pod in one.pods}
             for key, _ in sorted(stood & ready):
                 if any(key not in state for state in states):
-                    raise Violation("returned", f"{key} was UP when {named(syncer.ref)} was suspended, and is ready")
+                    raise Violation(
+                        "returned",
+                        f"{key} was UP when {named(syncer.ref)} was suspended, and is ready",
+                    )
 
     def _up(self, syncer: SyncerTruth, state: State) -> frozenset[tuple[Key, str]]:
-        found = [key for key in self._ours(state) if syncer_of(state[key][0]) == syncer.ref and is_up(state[key])]
+        found = [
+            key
+            for key in self._ours(state)
+            if syncer_of(state[key][0]) == syncer.ref and is_up(state[key])
+        ]
         return frozenset((key, pod_of(state[key][0])) for key in found)

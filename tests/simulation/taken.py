@@ -1,7 +1,9 @@
-"""Stories in which another client registers under the id that a pod is about to get, unseen by lists: with the status
-UNKNOWN, whose lease Eureka does not renew, or only on the second of two servers.
+"""Stories in which another client registers under the id that a pod is about to get, unseen by
+lists: with the status UNKNOWN, whose lease Eureka does not renew, or only on the second of two
+servers.
 
-What they are to show: `other owner` says that such an instance stays, and that no other server gets ours in its place.
+What they are to show: `other owner` says that such an instance stays, and that no other server gets
+ours in its place.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class IdTaken(e.Event):
 def with_taken_ids(base: Story) -> Story:
     """Adds an app of some pods, of whose ids another client has some."""
     dice = random.Random(f"taken {base.seed}")
-    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    app = dice.choice(
+        sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
+    )
     begins = base.ends - QUIET
     peers, batches = dice.choice((1, 2, 2)), dice.random() < 0.7
     events: list[e.Event] = [

@@ -11,16 +11,19 @@ _WENT_WELL = (": 200", ": 201", ": 204")
 
 
 def tell(verdict: Verdict, *, whole: bool = False) -> str:
-    """Plays the story of the verdict once more and tells who runs, the events, the calls that changed something or
-    failed, the last calls, and the end. Reads and renewals that went well are only counted, unless the `whole` is asked
-    for."""
+    """Plays the story of the verdict once more and tells who runs, the events, the calls that
+    changed something or failed, the last calls, and the end. Reads and renewals that went well are
+    only counted, unless the `whole` is asked for."""
     story = verdict.story
     again = verdict if verdict.tale else run(story, telling=True)
-    lines = [f"Seed {story.seed}: {story.installation}; all troubles are over at {story.ends:.0f} s."]
+    lines = [
+        f"Seed {story.seed}: {story.installation}; all troubles are over at {story.ends:.0f} s."
+    ]
     lines += [f"  from {trouble.at:.0f} s {trouble}" for trouble in story.troubles]
     lines += _told(again, len(again.tale) if whole else _LAST_CALLS)
     lines.append(
-        f"  {again.seconds:9.3f}  {again.promise or 'every promise was kept'}{': ' if again.what else ''}{again.what}"
+        f"  {again.seconds:9.3f}  "
+        f"{again.promise or 'every promise was kept'}{': ' if again.what else ''}{again.what}"
     )
     return "\n".join(lines)
 

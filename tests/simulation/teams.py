@@ -1,7 +1,9 @@
-"""Stories of many apps, of which a team takes several away at once, and of what goes on beside a hold.
+"""Stories of many apps, of which a team takes several away at once, and of what goes on beside a
+hold.
 
-A namespace or several syncers are deleted, a release is uninstalled, apps are scaled to nothing for a night, every
-syncer is deleted, all pods turn unready. Meanwhile other teams' pods are replaced, and addresses pass to other apps.
+A namespace or several syncers are deleted, a release is uninstalled, apps are scaled to nothing for
+a night, every syncer is deleted, all pods turn unready. Meanwhile other teams' pods are replaced,
+and addresses pass to other apps.
 """
 
 from __future__ import annotations
@@ -16,16 +18,29 @@ from .story import QUIET, Story, over
 from .troubles import Call, Kind, Trouble
 from .world import FEW, MANY, NAMESPACES
 
-_KINDS = ("syncers", "syncers", "release", "namespace", "night", "night", "night", "all syncers", "unready", "unready")
+_KINDS = (
+    "syncers",
+    "syncers",
+    "release",
+    "namespace",
+    "night",
+    "night",
+    "night",
+    "all syncers",
+    "unready",
+    "unready",
+)
 _AFTER = 110.0
-"""Seconds that such a story lasts after its last event: several passes of each kind of installation."""
+"""Seconds that such a story lasts after its last event: several passes of each kind of
+installation."""
 
 
 def with_teams(base: Story) -> Story:
-    """The story, with so many apps that a team has several, and what the team and its neighbours do.
+    """The story, with so many apps that a team has several, and what the team and its neighbours
+    do.
 
-    One in which Eureka takes seconds for each call, for as long as a lease lasts, stays as it is: there is no time to
-    renew so many.
+    One in which Eureka takes seconds for each call, for as long as a lease lasts, stays as it is:
+    there is no time to renew so many.
     """
     if any(
         trouble.kind is Kind.SLOW and trouble.until - trouble.at > 2 * base.installation.lease
@@ -45,15 +60,22 @@ def with_teams(base: Story) -> Story:
         begins = round(begins + dice.uniform(20, 90), 1)
     troubles = (*base.troubles, *_unlisted(dice, begins))
     ends = max(base.ends, over(events, troubles)) + dice.choice((0.0, _AFTER))
-    return replace(base, events=tuple(sorted(events, key=lambda event: event.at)), troubles=troubles, ends=ends)
+    return replace(
+        base, events=tuple(sorted(events, key=lambda event: event.at)), troubles=troubles, ends=ends
+    )
 
 
 def _unlisted(dice: random.Random, ends: float) -> Iterator[Trouble]:
     """A trouble in which Pods cannot be listed, as if the right was taken away."""
     if dice.random() < 0.3:
-        at, kind = dice.uniform(30, ends), dice.choice((Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.TIMEOUT_BEFORE))
+        at, kind = (
+            dice.uniform(30, ends),
+            dice.choice((Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.TIMEOUT_BEFORE)),
+        )
         lasts = dice.uniform(20, 120)
-        yield Trouble(at=round(at, 1), until=round(at + lasts, 1), calls=frozenset({Call.PODS}), kind=kind)
+        yield Trouble(
+            at=round(at, 1), until=round(at + lasts, 1), calls=frozenset({Call.PODS}), kind=kind
+        )
 
 
 def _deployed(apps: list[str], pods: dict[str, int], *, at: float) -> Iterator[e.Event]:
@@ -64,7 +86,9 @@ def _deployed(apps: list[str], pods: dict[str, int], *, at: float) -> Iterator[e
 
 
 def _pods(app: str, count: int, at: float) -> Iterator[e.Event]:
-    return (e.PodStarted(at=at, app=app, number=number, ip=_ip(app, number)) for number in range(count))
+    return (
+        e.PodStarted(at=at, app=app, number=number, ip=_ip(app, number)) for number in range(count)
+    )
 
 
 def _ip(app: str, number: int) -> str:
@@ -72,7 +96,9 @@ def _ip(app: str, number: int) -> str:
     return f"10.0.2.{10 * (1 + (*FEW, *MANY).index(app)) + number}"
 
 
-def _taken_away(kind: str, dice: random.Random, apps: list[str], pods: dict[str, int], at: float) -> Iterator[e.Event]:
+def _taken_away(
+    kind: str, dice: random.Random, apps: list[str], pods: dict[str, int], at: float
+) -> Iterator[e.Event]:
     """Gives the events that remove several apps at once, and those that follow."""
     some = dice.sample(apps, min(len(apps), dice.choice((2, 2, 3, 4, len(apps) // 2))))
     grace = dice.choice((0.0, 0.0, 5.0, 30.0))
@@ -91,7 +117,9 @@ def _taken_away(kind: str, dice: random.Random, apps: list[str], pods: dict[str,
             if dice.random() < 0.3:
                 yield from _deployed(gone, pods, at=back)
         case "namespace":
-            yield NamespaceDeleted(at=at, namespace=dice.choice(NAMESPACES), lasts=dice.uniform(60, 120))
+            yield NamespaceDeleted(
+                at=at, namespace=dice.choice(NAMESPACES), lasts=dice.uniform(60, 120)
+            )
         case "night":
             gone = apps if dice.random() < 0.2 else some
             yield from _ended(gone, pods, at, grace)
@@ -107,12 +135,14 @@ def _taken_away(kind: str, dice: random.Random, apps: list[str], pods: dict[str,
 
 
 def _ended(apps: list[str], pods: dict[str, int], at: float, grace: float) -> Iterator[e.Event]:
-    return (e.PodEnds(at=at, app=app, number=n, grace=grace) for app in apps for n in range(pods[app]))
+    return (
+        e.PodEnds(at=at, app=app, number=n, grace=grace) for app in apps for n in range(pods[app])
+    )
 
 
 def _beside(dice: random.Random, apps: list[str], begins: float) -> Iterator[e.Event]:
-    """Gives events of other teams: pods end and are replaced, and now and then another app's pod gets an old
-    address."""
+    """Gives events of other teams: pods end and are replaced, and now and then another app's pod
+    gets an old address."""
     for _ in range(dice.choice((0, 1, 2, 4))):
         app, other = dice.sample(apps, 2)
         at, number = round(begins + dice.uniform(0, 45), 1), dice.randint(0, 2)
@@ -122,6 +152,8 @@ def _beside(dice: random.Random, apps: list[str], begins: float) -> Iterator[e.E
             yield e.PodEnds(at=at, app=app, number=number)
         if dice.random() < 0.6:  # the address is free by then
             later = round(at + dice.uniform(0.1, 20), 1)
-            yield e.PodStarted(at=later, app=other, number=5 + dice.randint(0, 3), ip=_ip(app, number))
+            yield e.PodStarted(
+                at=later, app=other, number=5 + dice.randint(0, 3), ip=_ip(app, number)
+            )
     if dice.random() < 0.1:
         yield e.EurekaRestarts(at=round(begins + dice.uniform(0, 45), 1))

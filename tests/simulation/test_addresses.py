@@ -1,4 +1,5 @@
-"""A Service that is the instance is registered where callers reach it, and stays while a new address is awaited."""
+"""A Service that is the instance is registered where callers reach it, and stays while a new
+address is awaited."""
 
 from __future__ import annotations
 

@@ -49,14 +49,17 @@ LEAVING_ONE_TO_EXPIRE = (
 
 
 def unready_by_the_same_lists(*, interval: float) -> Story:
-    """A process that is new has no lists yet. So its first pass gets true ones, and each later pass the same again."""
+    """A process that is new has no lists yet. So its first pass gets true ones, and each later pass
+    the same again."""
     return replace(
         plain(
             (
                 *setting("rating", "cart"),
                 *(e.PodTurns(at=52, app="rating", number=number, ready=False) for number in (0, 1)),
             ),
-            Trouble(at=49, until=52, calls=frozenset({Call.SYNCERS}), kind=Kind.KILL_BEFORE, strikes=1),
+            Trouble(
+                at=49, until=52, calls=frozenset({Call.SYNCERS}), kind=Kind.KILL_BEFORE, strikes=1
+            ),
             Trouble(at=52, until=90, calls=KUBERNETES_CALLS, kind=Kind.OLDER),
         ),
         installation=Installation(interval=interval),
@@ -65,8 +68,9 @@ def unready_by_the_same_lists(*, interval: float) -> Story:
 
 
 def cancelled_while_a_second_copy_registers(kind: Kind, until: float) -> Story:
-    """The only pod is not ready, so its instance is DOWN, and it ends. A second copy registers the next pod at its
-    address before a cancel of the first copy arrives. By that copy's uncached read, the cancel takes nothing UP."""
+    """The only pod is not ready, so its instance is DOWN, and it ends. A second copy registers the
+    next pod at its address before a cancel of the first copy arrives. By that copy's uncached read,
+    the cancel takes nothing UP."""
     return replace(
         plain(
             (
@@ -87,10 +91,10 @@ CORNERS: dict[str, Story] = {
     "a cancel is late on its way, and a second copy registers a new pod under the same id": (
         cancelled_while_a_second_copy_registers(Kind.LATE, until=165)
     ),
-    "a cancel without an answer is repeated, and a second copy has registered a new pod under the same id": (
-        cancelled_while_a_second_copy_registers(Kind.TIMEOUT_AFTER, until=175)
-    ),
-    "another cluster uses our owner's name, and a deletion that a person abandoned waits for it to go": replace(
+    "a cancel without an answer is repeated, and a second copy has registered a new pod under the "
+    "same id": (cancelled_while_a_second_copy_registers(Kind.TIMEOUT_AFTER, until=175)),
+    "another cluster uses our owner's name, and a deletion that a person abandoned waits for it "
+    "to go": replace(
         plain(
             (
                 *setting("rating"),
@@ -102,7 +106,8 @@ CORNERS: dict[str, Story] = {
         ),
         ends=100,
     ),
-    "another cluster's instance goes while the program is paused, and the cached list shows it after that": replace(
+    "another cluster's instance goes while the program is paused, and the cached list shows it "
+    "after that": replace(
         plain(
             (
                 *setting("rating"),
@@ -111,7 +116,14 @@ CORNERS: dict[str, Story] = {
                 d.DeletionAbandoned(at=47, name="rating", app="rating"),
                 e.StrangerLeaves(at=98, who="cluster", app="rating", ip="10.0.0.2"),
             ),
-            Trouble(at=48, until=60, calls=frozenset({Call.LIST}), kind=Kind.PAUSE_BEFORE, strikes=1, seconds=49),
+            Trouble(
+                at=48,
+                until=60,
+                calls=frozenset({Call.LIST}),
+                kind=Kind.PAUSE_BEFORE,
+                strikes=1,
+                seconds=49,
+            ),
         ),
         ends=130,
     ),
@@ -140,7 +152,8 @@ CORNERS: dict[str, Story] = {
         ),
         ends=150,
     ),
-    "all pods end while the uncached reads of the first pass that misses them take seconds": replace(
+    "all pods end while the uncached reads of the first pass that misses them take "
+    "seconds": replace(
         plain(
             (
                 *setting("rating", "cart"),
@@ -150,7 +163,14 @@ CORNERS: dict[str, Story] = {
                     for number in (0, 1)
                 ),
             ),
-            Trouble(at=18.9, until=38.7, calls=frozenset({Call.READ}), kind=Kind.SLOW, strikes=1, seconds=7),
+            Trouble(
+                at=18.9,
+                until=38.7,
+                calls=frozenset({Call.READ}),
+                kind=Kind.SLOW,
+                strikes=1,
+                seconds=7,
+            ),
         ),
         ends=60,
     ),
@@ -158,14 +178,17 @@ CORNERS: dict[str, Story] = {
         plain(
             (
                 *setting("cart", "pay"),
-                e.SyncerApplied(at=14, name="cart", app="cart", asked=Asked(limit=Limit(kind="share", value=0))),
+                e.SyncerApplied(
+                    at=14, name="cart", app="cart", asked=Asked(limit=Limit(kind="share", value=0))
+                ),
                 e.SyncerApplied(at=30.03, name="cart", app="cart"),
             )
         ),
         installation=Installation(mode=Mode.TWICE, interval=60, scoped=True, batches=True),
         ends=60,
     ),
-    "by a clock that is far ahead a deletion is older than the list that does not show its instance yet": replace(
+    "by a clock that is far ahead a deletion is older than the list that does not show its "
+    "instance yet": replace(
         plain(
             (
                 e.ServiceApplied(at=0, app="stock"),
@@ -175,12 +198,21 @@ CORNERS: dict[str, Story] = {
                 e.ClockJumps(at=5.3, by=3600, lasts=70),
                 e.PodStarted(at=9.7, app="stock", number=2, ip="10.0.0.3"),
             ),
-            Trouble(at=7.7, until=48, calls=EUREKA_CALLS, kind=Kind.KILL_AFTER, skip=5, strikes=1, seconds=12),
+            Trouble(
+                at=7.7,
+                until=48,
+                calls=EUREKA_CALLS,
+                kind=Kind.KILL_AFTER,
+                skip=5,
+                strikes=1,
+                seconds=12,
+            ),
         ),
         installation=Installation(batches=True),
         ends=91,
     ),
-    "a cached list tells of another cluster after the last trouble, to half of an installation": replace(
+    "a cached list tells of another cluster after the last trouble, to half of an "
+    "installation": replace(
         plain(
             (
                 *setting("rating", "cart"),
@@ -210,7 +242,14 @@ CORNERS: dict[str, Story] = {
             e.PodStarted(at=9, app="rating", number=2, ip="10.0.0.12", gated=True),
             e.SyncerApplied(at=12, name="rating", app="rating"),
         ),
-        Trouble(at=9, until=20, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+        Trouble(
+            at=9,
+            until=20,
+            calls=frozenset({Call.SYNCERS}),
+            kind=Kind.PAUSE_AFTER,
+            strikes=1,
+            seconds=5,
+        ),
     ),
     "the last one that is UP waits for a pod whose own client says that it is not": plain(
         (
@@ -222,13 +261,21 @@ CORNERS: dict[str, Story] = {
             e.PodTurns(at=40, app="rating", number=0, ready=False),
         )
     ),
-    "a Service goes after a pass has read that its syncer is detached, and before it cancels": plain(
+    "a Service goes after a pass has read that its syncer is detached, and before it "
+    "cancels": plain(
         (
             *setting("rating", "cart"),
             e.SyncerApplied(at=12, name="rating", app="rating", asked=NONE),
             e.ServiceDeleted(at=22, app="rating"),
         ),
-        Trouble(at=19, until=30, calls=frozenset({Call.READ}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+        Trouble(
+            at=19,
+            until=30,
+            calls=frozenset({Call.READ}),
+            kind=Kind.PAUSE_AFTER,
+            strikes=1,
+            seconds=5,
+        ),
     ),
     "a syncer is renamed beside one of its old name that has lost its Service": plain(
         (
@@ -257,9 +304,15 @@ CORNERS: dict[str, Story] = {
             e.PodStarted(at=0, app="rating", number=2, ip="10.0.0.12", gated=True),
             e.PodMoves(at=14, app="rating", number=2, ip="10.0.0.12"),
         ),
-        Trouble(at=18, until=25, calls=frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES}), kind=Kind.OLDER),
+        Trouble(
+            at=18,
+            until=25,
+            calls=frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES}),
+            kind=Kind.OLDER,
+        ),
     ),
-    "what a person put out of service has the one place of a limit, and the last pod that was UP dies": replace(
+    "what a person put out of service has the one place of a limit, and the last pod that was UP "
+    "dies": replace(
         plain(
             (
                 *setting("rating"),
@@ -271,7 +324,8 @@ CORNERS: dict[str, Story] = {
         ),
         ends=80,
     ),
-    "a person puts out of service what a paused pass leaves UP, and a second copy lets the other in": replace(
+    "a person puts out of service what a paused pass leaves UP, and a second copy lets the other "
+    "in": replace(
         plain(
             (
                 *setting("rating", "cart"),
@@ -280,16 +334,28 @@ CORNERS: dict[str, Story] = {
                 e.SecondCopyRuns(at=25),
             ),
             Trouble(
-                at=19, until=30, calls=frozenset({Call.READ}), kind=Kind.PAUSE_AFTER, skip=1, strikes=1, seconds=25
+                at=19,
+                until=30,
+                calls=frozenset({Call.READ}),
+                kind=Kind.PAUSE_AFTER,
+                skip=1,
+                strikes=1,
+                seconds=25,
             ),
         ),
         ends=90,
     ),
-    "Eureka loses what a suspended syncer has, which asks for another policy since, while its CRD is deleted": replace(
+    "Eureka loses what a suspended syncer has, which asks for another policy since, while its CRD "
+    "is deleted": replace(
         plain(
             (
                 *setting("rating"),
-                e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(policy=UPSERT_ONLY, suspend=True)),
+                e.SyncerApplied(
+                    at=12,
+                    name="rating",
+                    app="rating",
+                    asked=Asked(policy=UPSERT_ONLY, suspend=True),
+                ),
                 e.CrdDeleted(at=13, lasts=20, empty_for=10),
                 e.EurekaRestarts(at=26),
             )
@@ -304,15 +370,25 @@ CORNERS: dict[str, Story] = {
         ),
         Trouble(at=15, until=28, calls=frozenset({Call.CANCEL}), kind=Kind.ERROR_503),
     ),
-    "a suspended syncer goes at once, after a pass has read it, and its pod waits behind a gate": plain(
+    "a suspended syncer goes at once, after a pass has read it, and its pod waits behind a "
+    "gate": plain(
         (
             *setting("rating"),
             *setting("cart")[:2],
-            e.SyncerApplied(at=0, name="cart", app="cart", asked=Asked(suspend=True, readiness_gate=True)),
+            e.SyncerApplied(
+                at=0, name="cart", app="cart", asked=Asked(suspend=True, readiness_gate=True)
+            ),
             e.PodStarted(at=19, app="cart", number=0, ip="10.0.0.50", gated=True),
             e.SyncerDeleted(at=22, name="cart", app="cart"),
         ),
-        Trouble(at=19, until=30, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+        Trouble(
+            at=19,
+            until=30,
+            calls=frozenset({Call.SYNCERS}),
+            kind=Kind.PAUSE_AFTER,
+            strikes=1,
+            seconds=5,
+        ),
     ),
     "what a policy left to expire is wanted again, and cannot be read": replace(
         plain(
@@ -333,7 +409,9 @@ CORNERS: dict[str, Story] = {
         plain(
             (
                 *LEAVING_ONE_TO_EXPIRE,
-                e.SyncerApplied(at=45, name="rating", app="rating", asked=replace(UPSERTING, version="2")),
+                e.SyncerApplied(
+                    at=45, name="rating", app="rating", asked=replace(UPSERTING, version="2")
+                ),
             )
         ),
         ends=90,
@@ -361,7 +439,9 @@ CORNERS: dict[str, Story] = {
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
-            AddressLeadsElsewhere(at=15, lasts=10, skip=1, calls=2, twins=(Twin(app="rating", ips=("10.0.0.5",)),)),
+            AddressLeadsElsewhere(
+                at=15, lasts=10, skip=1, calls=2, twins=(Twin(app="rating", ips=("10.0.0.5",)),)
+            ),
         ),
     ),
 }
@@ -375,13 +455,19 @@ def test_no_promise_is_broken(name: str) -> None:
 
 def test_the_way_home_was_excused() -> None:
     """The lists of another cluster led to a removal, and no client can know."""
-    (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
+    (reached,) = (
+        run(story).reached for name, story in CORNERS.items() if "leads home again" in name
+    )
     assert reached["what a pass did that asked when its address led home"]
 
 
 def test_machines_of_a_service_that_is_gone_stayed() -> None:
     """The syncer is not served, and says why."""
-    (reached,) = (run(story).reached for name, story in CORNERS.items() if "Service of machines is gone" in name)
+    (reached,) = (
+        run(story).reached
+        for name, story in CORNERS.items()
+        if "Service of machines is gone" in name
+    )
     assert reached["machines of a Service that is gone, at rest"]
 
 
@@ -390,25 +476,32 @@ def test_the_race_for_an_id_was_excused() -> None:
     stories = [story for name, story in CORNERS.items() if "under the same id" in name]
     assert len(stories) == 2
     for story in stories:
-        assert run(story).reached["a removal of an instance that another copy brought UP after the look"]
+        assert run(story).reached[
+            "a removal of an instance that another copy brought UP after the look"
+        ]
 
 
 def test_the_limit_had_no_place_for_the_last_one() -> None:
     """A substitute for the dead pod would be one too many when the person puts the other back."""
-    (reached,) = (run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name)
+    (reached,) = (
+        run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name
+    )
     assert reached["a last UP instance that went beside a place of one out of service"]
 
 
 def test_old_lists_make_no_wait_shorter() -> None:
     """The second pass comes 10 s after the first, which is too early, and its lists are old."""
     assert_kept(run(unready_by_the_same_lists(interval=10)))
-    (hasty,) = (defect for defect in defects() if defect.name == "the second look may follow at once")
+    (hasty,) = (
+        defect for defect in defects() if defect.name == "the second look may follow at once"
+    )
     with made_wrong(hasty):
         assert run(unready_by_the_same_lists(interval=10)).promise == "confirmed"
 
 
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An instance out of service has a place, too, and the one that is removed could still serve."""
+    """An instance out of service has a place, too, and the one that is removed could still
+    serve."""
     monkeypatch.setattr(Contenders, "group_of", _out_of_service_first)
     lowered = Asked(limit=Limit(kind="count", value=1))
     for which in range(2):

@@ -17,8 +17,8 @@ MOST = 400
 
 @pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
 def test_a_defect_is_caught(defect: Defect) -> None:
-    """Any promise may be the broken one, but that no pass ends with an exception: a defect that raises
-    one does not fit the code any more, and nothing shows that a promise would catch it."""
+    """Any promise may be the broken one, but that no pass ends with an exception: a defect that
+    raises one does not fit the code any more, and nothing shows that a promise would catch it."""
     assert catch(defect, most=MOST).promise not in ("", "crash")
 
 

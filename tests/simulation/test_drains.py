@@ -30,7 +30,9 @@ def test_every_promise_is_kept_while_somebody_drains(first: int) -> None:
 def test_somebody_drains_in_each_story() -> None:
     """A person drains pods and nodes, and in most stories a list that shows the drains fails."""
     stories = [story(seed) for seed in range(100)]
-    assert all(any(isinstance(event, PodDrained | NodeDrained) for event in one.events) for one in stories)
+    assert all(
+        any(isinstance(event, PodDrained | NodeDrained) for event in one.events) for one in stories
+    )
     assert story(7) == story(7)
 
 
@@ -38,7 +40,9 @@ def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
     return desired
 
 
-_RULES = tuple(_no_mark_counts if rule is left_out.still_drained else rule for rule in make.LEFT_OUT)
+_RULES = tuple(
+    _no_mark_counts if rule is left_out.still_drained else rule for rule in make.LEFT_OUT
+)
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
@@ -46,7 +50,10 @@ DEFECTS = {
     ),
     "nobody is drained": (
         "rest",
-        Defect(name="", patches=((catalog, "_found", lambda _those, _id: Drainable(id="", drained=False)),)),
+        Defect(
+            name="",
+            patches=((catalog, "_found", lambda _those, _id: Drainable(id="", drained=False)),),
+        ),
     ),
 }
 

@@ -1,4 +1,5 @@
-"""The objects that another cluster behind our address lists are nobody's wish, and nothing is written there."""
+"""The objects that another cluster behind our address lists are nobody's wish, and nothing is
+written there."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def test_every_promise_is_kept_while_the_address_leads_elsewhere(first: int) -> 
 
 @pytest.mark.parametrize("skip", range(9))
 def test_it_may_lead_there_from_any_call_on(skip: int) -> None:
-    """It leads there for some passes. Meanwhile pods of ours come and go, and are seen when it leads home."""
+    """It leads there for some passes. Meanwhile pods of ours come and go, and are seen when it
+    leads home."""
     begins = AddressLeadsElsewhere(at=9, lasts=25, skip=skip, twins=TWINS)
     verdict = run(plain((*setting("rating", "cart"), begins)))
     assert_kept(verdict)
@@ -33,7 +35,8 @@ def test_it_may_lead_there_from_any_call_on(skip: int) -> None:
 
 
 def test_a_process_that_begins_meanwhile_serves_its_own_cluster() -> None:
-    """A process that has not learned whom it serves would be the other cluster's program, which is another story."""
+    """A process that has not learned whom it serves would be the other cluster's program, which is
+    another story."""
     begins = AddressLeadsElsewhere(at=5, lasts=60, twins=TWINS)
     once = Installation(mode=Mode.ONCE, interval=30)
     assert_kept(run(replace(plain((*setting("rating"), begins)), installation=once, ends=90)))

@@ -1,5 +1,5 @@
-"""Small stories of bugs that random stories met once in tens of thousands. Each broke a promise before the bug was
-fixed."""
+"""Small stories of bugs that random stories met once in tens of thousands. Each broke a promise
+before the bug was fixed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,33 @@ from .troubles import EUREKA_CALLS, Call, Kind, Trouble
 
 
 def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
-    """Batches of cancels reach only the first server. When the second is back, nothing names their ids any more."""
+    """Batches of cancels reach only the first server. When the second is back, nothing names their
+    ids any more."""
     away = Trouble(at=135, until=178, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
-    gone = (e.ServiceDeleted(at=160, app="rating"), *(e.PodEnds(at=160, app="rating", number=n) for n in (0, 1)))
+    gone = (
+        e.ServiceDeleted(at=160, app="rating"),
+        *(e.PodEnds(at=160, app="rating", number=n) for n in (0, 1)),
+    )
     return replace(
-        plain((*setting("rating", "cart"), e.SyncerDeleted(at=132, name="rating", app="rating"), *gone), away),
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerDeleted(at=132, name="rating", app="rating"),
+                *gone,
+            ),
+            away,
+        ),
         installation=Installation(mode=mode, interval=interval, peers=2, batches=True),
         ends=195,
     )
 
 
 def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
-    """Its pod's new address is registered only with the first server. The second comes back with the old one, before
-    the new lease is due."""
-    away = Trouble(at=at, until=at + lasts, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
+    """Its pod's new address is registered only with the first server. The second comes back with
+    the old one, before the new lease is due."""
+    away = Trouble(
+        at=at, until=at + lasts, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1
+    )
     moves = e.PodMoves(at=at + 2, app="rating", number=0, ip="10.0.0.77")
     return replace(
         plain((*setting("rating")[:3], *setting("cart"), moves), away),
@@ -40,9 +53,11 @@ def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
 
 
 def put_out_of_service_where_it_is() -> Story:
-    """A single pass is killed when its batch of registrations has reached only the first of two servers. Before the
-    next pass a person puts an instance out of service there."""
-    killed = Trouble(at=0, until=9, calls=frozenset({Call.REGISTER}), kind=Kind.KILL_AFTER, strikes=1)
+    """A single pass is killed when its batch of registrations has reached only the first of two
+    servers. Before the next pass a person puts an instance out of service there."""
+    killed = Trouble(
+        at=0, until=9, calls=frozenset({Call.REGISTER}), kind=Kind.KILL_AFTER, strikes=1
+    )
     return replace(
         plain((*setting("rating"), e.PersonOverrides(at=15, which=0)), killed),
         installation=Installation(mode=Mode.ONCE, interval=30, peers=2, batches=True),
@@ -60,31 +75,36 @@ def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
     )
     events = (*(event for app in apps for event in setting(app)[:2]), *pods)
     return replace(
-        plain(events, slow), installation=Installation(mode=Mode.ONCE, interval=30, pass_seconds=30), ends=980
+        plain(events, slow),
+        installation=Installation(mode=Mode.ONCE, interval=30, pass_seconds=30),
+        ends=980,
     )
 
 
 def an_old_list_of_an_earlier_crd() -> Story:
-    """The old list shows every syncer being deleted, and the CRD that is read beside it is the next one."""
+    """The old list shows every syncer being deleted, and the CRD that is read beside it is the next
+    one."""
     older = Trouble(at=78, until=88, calls=frozenset({Call.SYNCERS}), kind=Kind.OLDER)
     story = plain((*setting("rating"), e.CrdDeleted(at=15, lasts=63, empty_for=1)), older)
     return replace(story, ends=100)
 
 
 def moved_while_a_single_pass_is_late() -> Story:
-    """The pass registers the new address when Eureka answers again. The next process begins in the same second, and
-    remembers no registration."""
+    """The pass registers the new address when Eureka answers again. The next process begins in the
+    same second, and remembers no registration."""
     silent = Trouble(at=2.8, until=62.8, calls=EUREKA_CALLS, kind=Kind.TIMEOUT_BEFORE)
     return replace(
-        plain((*setting("cart")[:3], e.PodMoves(at=34.1, app="cart", number=0, ip="10.0.0.6")), silent),
+        plain(
+            (*setting("cart")[:3], e.PodMoves(at=34.1, app="cart", number=0, ip="10.0.0.6")), silent
+        ),
         installation=Installation(mode=Mode.ONCE, interval=30, peers=2),
         ends=78,
     )
 
 
 def copied_at_a_restart() -> Story:
-    """The first server restarts and registers what the second one holds. The first list since shows a stranger's
-    renewal and none of ours, and is minutes old later."""
+    """The first server restarts and registers what the second one holds. The first list since shows
+    a stranger's renewal and none of ours, and is minutes old later."""
     return replace(
         plain(
             (
@@ -99,16 +119,20 @@ def copied_at_a_restart() -> Story:
 
 
 def beside_an_instance_whose_client_ended() -> Story:
-    """The pod's own client ended long ago, so ours stays. Then the first server restarts, and registers what the second
-    one holds, also the instance that nobody renews."""
+    """The pod's own client ended long ago, so ours stays. Then the first server restarts, and
+    registers what the second one holds, also the instance that nobody renews."""
     return replace(
         plain(
             (
                 *setting("rating"),
-                e.SyncerApplied(at=1, name="rating", app="rating", asked=Asked(on_duplicate="Warn")),
+                e.SyncerApplied(
+                    at=1, name="rating", app="rating", asked=Asked(on_duplicate="Warn")
+                ),
                 e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"),
                 e.ClientEnds(at=45, app="rating", ip="10.0.0.10"),
-                e.SyncerApplied(at=260, name="rating", app="rating", asked=Asked(on_duplicate="Skip")),
+                e.SyncerApplied(
+                    at=260, name="rating", app="rating", asked=Asked(on_duplicate="Skip")
+                ),
                 e.EurekaRestarts(at=300, peer=0, warm_up=0),
             )
         ),
@@ -118,32 +142,41 @@ def beside_an_instance_whose_client_ended() -> Story:
 
 
 def dead_while_its_syncer_was_away() -> Story:
-    """The CRD is installed again. A pass sees that the instance's pod is gone, and before the second look its syncer is
-    back."""
+    """The CRD is installed again. A pass sees that the instance's pod is gone, and before the
+    second look its syncer is back."""
     pod, rating = setting("pay")[:3], setting("rating")[:3]
-    gone = (e.ServiceDeleted(at=29.5, app="pay"), e.PodMoves(at=50, app="pay", number=0, ip="10.0.0.5"))
+    gone = (
+        e.ServiceDeleted(at=29.5, app="pay"),
+        e.PodMoves(at=50, app="pay", number=0, ip="10.0.0.5"),
+    )
     story = plain((*pod, *rating, *gone, e.CrdDeleted(at=67.8, lasts=24.4, empty_for=17.9)))
     return replace(story, ends=180)
 
 
 MENDED: dict[str, Story] = {
-    "a pod is seen dead, and its syncer is back before the second look": dead_while_its_syncer_was_away(),
-    "ours does not give way to an instance that nobody renews, which a restarted server has registered": (
-        beside_an_instance_whose_client_ended()
-    ),
-    "an instance that a server copied at its restart is not one that nobody renews": copied_at_a_restart(),
-    "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
-        {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
-    ),
+    "a pod is seen dead, and its syncer is back before the second "
+    "look": dead_while_its_syncer_was_away(),
+    "ours does not give way to an instance that nobody renews, which a restarted server has "
+    "registered": (beside_an_instance_whose_client_ended()),
+    "an instance that a server copied at its restart is not one that nobody "
+    "renews": copied_at_a_restart(),
+    "every lease has its turn, though each pass takes a little longer than the "
+    "interval": too_slow_for_a_pass({"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3),
     "an old list tells of an earlier CRD's end": an_old_list_of_an_earlier_crd(),
     "a pod registers itself after us": plain(
         (*setting("rating"), e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"))
     ),
     "a pod registers itself after us under a name that nobody resolves": plain(
-        (*setting("rating"), e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10", by_name=True))
+        (
+            *setting("rating"),
+            e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10", by_name=True),
+        )
     ),
     "a pod registers itself before us under a name that nobody resolves": plain(
-        (e.StrangerRegisters(at=0, who="itself", app="rating", ip="10.0.0.10", by_name=True), *setting("rating"))
+        (
+            e.StrangerRegisters(at=0, who="itself", app="rating", ip="10.0.0.10", by_name=True),
+            *setting("rating"),
+        )
     ),
     "one of two peers refuses a batch of a new address, and each single call": replace(
         plain(
@@ -152,18 +185,31 @@ MENDED: dict[str, Story] = {
                 *setting("cart"),
                 e.PodMoves(at=34, app="rating", number=0, ip="10.0.0.77"),
             ),
-            Trouble(at=34, until=45, calls=frozenset({Call.REGISTER}), kind=Kind.FORBIDDEN, skip=1, strikes=6),
+            Trouble(
+                at=34,
+                until=45,
+                calls=frozenset({Call.REGISTER}),
+                kind=Kind.FORBIDDEN,
+                skip=1,
+                strikes=6,
+            ),
         ),
         installation=Installation(peers=2, batches=True),
     ),
-    "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
-    "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
-    "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),
-    "a person puts out of service what the first of two peers has alone": put_out_of_service_where_it_is(),
-    "an app's only pod moves, and a single pass begins as soon as the one before it has registered it": (
-        moved_while_a_single_pass_is_late()
+    "a daemon ends a deletion, and one of two peers was "
+    "away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
+    "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(
+        40, 12
     ),
-    "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
+    "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(
+        60, 18
+    ),
+    "a person puts out of service what the first of two peers has "
+    "alone": put_out_of_service_where_it_is(),
+    "an app's only pod moves, and a single pass begins as soon as the one before it has "
+    "registered it": (moved_while_a_single_pass_is_late()),
+    "a CronJob ends a deletion, and one of two peers was "
+    "away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }
 
 

@@ -1,4 +1,5 @@
-"""Slow things: an instance that a policy never cancels expires, and a gate waits for Eureka for minutes."""
+"""Slow things: an instance that a policy never cancels expires, and a gate waits for Eureka for
+minutes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ REACHED = {
 
 @pytest.mark.parametrize("about", REACHED)
 def test_every_promise_is_kept(about: str) -> None:
-    """Holds in the stories of these seeds, and some of them reach the situation that they are about."""
+    """Holds in the stories of these seeds, and some of them reach the situation that they are
+    about."""
     reached: Counter[str] = Counter()
     for seed in range(16):
         verdict = run(story(seed, about))

@@ -1,4 +1,5 @@
-"""A claim of another namespace removes no instance of an app's own namespace, and keeps none of it out."""
+"""A claim of another namespace removes no instance of an app's own namespace, and keeps none of it
+out."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def test_every_promise_is_kept_beside_neighbours(first: int) -> None:
 
 def claim(how: str, *hosts: str, at: float = 0, **fields: bool) -> NeighbourClaims:
     """Gives a claim of the namespace `bank`, whose syncers come first among those of one age."""
-    return NeighbourClaims(at=at, app="rating", namespace="bank", how=how, hosts=hosts or RATING, **fields)
+    return NeighbourClaims(
+        at=at, app="rating", namespace="bank", how=how, hosts=hosts or RATING, **fields
+    )
 
 
 def beside(*claims: e.Event, after: tuple[e.Event, ...] = ()) -> Story:
@@ -60,6 +63,8 @@ def test_a_claim_keeps_no_new_pod_out(how: str) -> None:
 def test_two_namespaces_behind_one_ingress() -> None:
     """The first namespace has it. When it leaves, the other gets it."""
     ingress = "in.example.com"
-    first = NeighbourClaims(at=0, app="rating", namespace="shop", how="host", hosts=(ingress,), number=5)
+    first = NeighbourClaims(
+        at=0, app="rating", namespace="shop", how="host", hosts=(ingress,), number=5
+    )
     leaves = NeighbourLeaves(at=50, app="rating", namespace="shop", number=5)
     assert_kept(run(beside(first, claim("host", ingress, at=20), after=(leaves,))))

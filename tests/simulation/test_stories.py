@@ -1,4 +1,5 @@
-"""The program keeps its promises in random stories, and if it is killed at any call of some short ones."""
+"""The program keeps its promises in random stories, and if it is killed at any call of some short
+ones."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def test_a_seed_is_one_story_and_ends_alike() -> None:
 def test_stories_differ() -> None:
     """Random stories meet each kind of event and of trouble. Drains have stories of their own."""
     stories = [story(seed) for seed in range(400)]
-    known = {kind.__name__ for kind in e.Event.__subclasses__() if kind.__module__ != drains.__name__}
+    known = {
+        kind.__name__ for kind in e.Event.__subclasses__() if kind.__module__ != drains.__name__
+    }
     assert {type(event).__name__ for one in stories for event in one.events} == known
     assert {trouble.kind for one in stories for trouble in one.troubles} == set(Kind)
     assert {one.installation.mode for one in stories} == set(Mode)
@@ -70,7 +73,10 @@ SHORT: dict[str, tuple[e.Event, ...]] = {
         e.PodEnds(at=5, app="rating", number=0, grace=20),
         e.PodTurns(at=5, app="rating", number=1, ready=False),
     ),
-    "a renaming": (*setting("rating"), e.SyncerApplied(at=5, name="rating", app="rating", app_name="fresh")),
+    "a renaming": (
+        *setting("rating"),
+        e.SyncerApplied(at=5, name="rating", app="rating", app_name="fresh"),
+    ),
     "a deletion": (*setting("rating", "cart"), e.SyncerDeleted(at=5, name="rating", app="rating")),
     "a succession": (
         *setting("rating"),
@@ -90,7 +96,8 @@ def test_the_program_may_die_at_any_call(name: str, kind: Kind) -> None:
 
 
 def struck_everywhere(events: tuple[e.Event, ...], kind: Kind) -> Iterator[Story]:
-    """Gives the story with one trouble, at each call of the 25 seconds from the event on, or from the beginning."""
+    """Gives the story with one trouble, at each call of the 25 seconds from the event on, or from
+    the beginning."""
     for begun in {max(event.at for event in events)}:
         calls = run(plain(events)).calls
         for skip in range(min(calls, 45)):

@@ -1,4 +1,5 @@
-"""The program's credentials for Kubernetes: the token of a kubeconfig, which may change and fail."""
+"""The program's credentials for Kubernetes: the token of a kubeconfig, which may change and
+fail."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Credentials:
 
 
 class StoryConnection(InProcessConnection):
-    """Calls the server with a token, and reads it again after a 401, as the real connection does."""
+    """Calls the server with a token, and reads it again after a 401, as the real connection
+    does."""
 
     def __init__(self, handle: Handler, credentials: Credentials) -> None:
         self._credentials = credentials

@@ -1,4 +1,5 @@
-"""Defects that let the syncers of one namespace change another's instances, or ours change somebody else's."""
+"""Defects that let the syncers of one namespace change another's instances, or ours change somebody
+else's."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def _all_come(first_registered: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(desired: Desired, observed: Any) -> Any:
         found = first_registered(desired, observed)
         claims = {
-            ref: claim.outdone_by({key: None for key, one in claim.rivals.items() if one.right is Right.FIRST})
+            ref: claim.outdone_by(
+                {key: None for key, one in claim.rivals.items() if one.right is Right.FIRST}
+            )
             if isinstance(claim, Serving)
             else claim
             for ref, claim in found.claims.items()
@@ -43,7 +46,9 @@ class _AnyNamespace(dict[Any, Any]):
     """Finds what the slices of any namespace say about an address and port."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        theirs = [uids for (_, *socket), uids in self.items() if tuple(socket) == key[1:] and _ != key[0]]
+        theirs = [
+            uids for (_, *socket), uids in self.items() if tuple(socket) == key[1:] and _ != key[0]
+        ]
         return theirs[0] if theirs else super().get(key, default)
 
 
@@ -61,7 +66,9 @@ def _kept_up(view: ClusterView) -> Any:
 
 
 def _by_heartbeats(self: EverywhereBatches, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-    return frozenset(key for key, found in zip(keys, self.renew(keys), strict=True) if found is Batched.ABSENT)
+    return frozenset(
+        key for key, found in zip(keys, self.renew(keys), strict=True) if found is Batched.ABSENT
+    )
 
 
 def trespasses() -> tuple[Defect, ...]:

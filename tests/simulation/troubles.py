@@ -1,4 +1,5 @@
-"""Troubles of outgoing calls. A trouble waits for calls of one kind, from a moment on, and strikes some."""
+"""Troubles of outgoing calls. A trouble waits for calls of one kind, from a moment on, and strikes
+some."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class Kind(StrEnum):
         return self in _OF_THE_PROGRAM
 
 
-_OF_THE_PROGRAM = frozenset({Kind.PAUSE_BEFORE, Kind.PAUSE_AFTER, Kind.KILL_BEFORE, Kind.KILL_AFTER, Kind.STOP})
+_OF_THE_PROGRAM = frozenset(
+    {Kind.PAUSE_BEFORE, Kind.PAUSE_AFTER, Kind.KILL_BEFORE, Kind.KILL_AFTER, Kind.STOP}
+)
 
 
 class Call(StrEnum):
@@ -80,7 +83,8 @@ USUAL_CALLS = ALL_CALLS - {Call.NODES, Call.NAMESPACES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Strikes the calls of these kinds, from second `at`, after `skip` of them, `strikes` times, or until `until`."""
+    """Strikes the calls of these kinds, from second `at`, after `skip` of them, `strikes` times, or
+    until `until`."""
 
     at: float
     until: float
@@ -99,7 +103,9 @@ class Trouble:
             what = "every call to Eureka"
         elif self.calls == KUBERNETES_CALLS:
             what = "every call to Kubernetes"
-        number = "" if self.strikes > 1000 else f", {self.strikes} time{'s' if self.strikes > 1 else ''}"
+        number = (
+            "" if self.strikes > 1000 else f", {self.strikes} time{'s' if self.strikes > 1 else ''}"
+        )
         after = f", after {self.skip} that went well" if self.skip else ""
         took = f" ({self.seconds:g} s)" if self.seconds else ""
         peer = "" if self.peer is None else f" to peer {self.peer + 1}"
@@ -136,7 +142,12 @@ def batched(request: Request) -> list[dict[str, str]]:
     return items
 
 
-_BATCHED = {"StatusUpdate": Call.READ, "Heartbeat": Call.RENEW, "Register": Call.REGISTER, "Cancel": Call.CANCEL}
+_BATCHED = {
+    "StatusUpdate": Call.READ,
+    "Heartbeat": Call.RENEW,
+    "Register": Call.REGISTER,
+    "Cancel": Call.CANCEL,
+}
 _LISTS = {
     "eurekasyncers": Call.SYNCERS,
     "services": Call.SERVICES,

@@ -1,7 +1,8 @@
-"""What should stand in Eureka, read from the Kubernetes API's own objects by the words of the contract.
+"""What should stand in Eureka, read from the Kubernetes API's own objects by the words of the
+contract.
 
-An oracle: it shares no code with the product, and remembers since when each thing is true. It knows only what stories
-are made of: pods behind Services that a syncer selects by their label `app`.
+An oracle: it shares no code with the product, and remembers since when each thing is true. It knows
+only what stories are made of: pods behind Services that a syncer selects by their label `app`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from typing import Any
 from .addresses import reached_at
 from .asked import SYNC, Asked, asked_by
 from .serving import Way, is_behind, ready_behind, serves, tells_its_port, way_of, wished
-from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_apart, is_machine, is_shelf, is_true
+from .world import (
+    DRAIN,
+    GATE,
+    PORT,
+    SERVICE_PORT,
+    Key,
+    World,
+    is_apart,
+    is_machine,
+    is_shelf,
+    is_true,
+)
 
 FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -84,7 +96,8 @@ class Truth:
     up: dict[Key, Since] = field(default_factory=dict)
     """Keys that should be UP: their syncer has no limit and is not suspended."""
     frozen: dict[Key, Since] = field(default_factory=dict)
-    """Keys that might be UP when their syncer's last Service went. They stay while their pod lives."""
+    """Keys that might be UP when their syncer's last Service went. They stay while their pod
+    lives."""
     down: set[Key] = field(default_factory=set)
     """Keys that are not ready, and are DOWN if they were ever registered."""
     eligible_until: dict[Key, float] = field(default_factory=dict)
@@ -94,10 +107,11 @@ class Truth:
     pod_count: dict[Ref, int] = field(default_factory=dict)
     """How many pods, ready or not, each syncer has."""
     last_claimed: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
-    """When a syncer of this namespace last wanted this app, in lower case, of the pods with this label that serve in
-    this way."""
+    """When a syncer of this namespace last wanted this app, in lower case, of the pods with this
+    label that serve in this way."""
     last_ready: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
-    """When a pod of this namespace and label last served in this way behind a Service at this address."""
+    """When a pod of this namespace and label last served in this way behind a Service at this
+    address."""
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer has lost it, or is gone."""
@@ -117,7 +131,8 @@ class Truth:
     crd_lives: bool = True
     crd_uid: str = ""
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
-    """Syncers that claim another namespace's addresses. They do not count in what should be UP (`neighbours`)."""
+    """Syncers that claim another namespace's addresses. They do not count in what should be UP
+    (`neighbours`)."""
     machines: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
     """Syncers of machines outside of the cluster, which do not count there either (`machines`)."""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
@@ -138,7 +153,9 @@ class Truth:
         if written == before:
             return True
         now = self.world.clock.time
-        services = [one for one in self.world.objects("/api/v1/services") if one["spec"].get("selector")]
+        services = [
+            one for one in self.world.objects("/api/v1/services") if one["spec"].get("selector")
+        ]
         if written[0] != before[0]:
             self._look_at_pods(services, now)
         syncers = self.syncers
@@ -163,24 +180,33 @@ class Truth:
         self.drained = self._drained(pods, now) if self.world.drains else {}
         self.gates = {pod["metadata"]["uid"]: is_true(pod, GATE) for pod in pods}
         self.labels = {
-            pod["metadata"]["uid"]: (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) for pod in pods
+            pod["metadata"]["uid"]: (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"])
+            for pod in pods
         }
         self.addresses = {pod["metadata"]["uid"]: pod["status"].get("podIP", "") for pod in pods}
         self.listening = {
             pod["metadata"]["uid"]: pod["status"]["podIP"]
             for pod in pods
-            if "deletionTimestamp" not in pod["metadata"] and any(is_behind(pod, service) for service in services)
+            if "deletionTimestamp" not in pod["metadata"]
+            and any(is_behind(pod, service) for service in services)
         }
 
-    def _look_at_claims(self, services: list[dict[str, Any]], before: Mapping[Ref, SyncerTruth], now: float) -> None:
+    def _look_at_claims(
+        self, services: list[dict[str, Any]], before: Mapping[Ref, SyncerTruth], now: float
+    ) -> None:
         pods = self.world.pods()
         self._note_finalizers(before, now)
-        # What may have been over a limit is protected from now on only: a pass that looked before may take it out.
-        stood = {key: self.up.get(key) or replace(was, since=now) for key, was in self.eligible.items()}
+        # What may have been over a limit is protected from now on only: a pass that looked before
+        # may take it out.
+        stood = {
+            key: self.up.get(key) or replace(was, since=now) for key, was in self.eligible.items()
+        }
         self._claim(services, pods, now)
         self._keep_frozen(before, stood, pods, now)
         claims = {
-            (s.ref[0], s.app_name.lower(), s.app, way_of(s.asked)) for s in self.syncers.values() if not s.deleting
+            (s.ref[0], s.app_name.lower(), s.app, way_of(s.asked))
+            for s in self.syncers.values()
+            if not s.deleting
         }
         ready = set(ready_behind(services, pods))
         # What was true until now was so at the last moment that anybody could have looked.
@@ -196,30 +222,41 @@ class Truth:
         return going or any(syncer.deleting for syncer in self.syncers.values())
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
-        """Whether a process that looked for syncers and for ready pods at these moments, or later, may want it UP.
-        Which pods are ready depends on the spec that it read, even if the spec changed before it looked at the pods."""
+        """Whether a process that looked for syncers and for ready pods at these moments, or later,
+        may want it UP. Which pods are ready depends on the spec that it read, even if the spec
+        changed before it looked at the pods."""
         namespace, _, ip = key.id.split(":")[1:4]
         asked = {
             claim[2:]
             for claim, moment in self.last_claimed.items()
-            if claim[:2] == (namespace, key.app.lower()) and (claim in self._claims or moment >= claimed)
+            if claim[:2] == (namespace, key.app.lower())
+            and (claim in self._claims or moment >= claimed)
         }
         pods = {(namespace, label, ip, way) for label, way in asked}
-        return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
+        return bool(pods & self._ready) or any(
+            self.last_ready.get(pod, -1.0) >= ready for pod in pods
+        )
 
     def replaced(self, key: Key, uid: str | None) -> bool:
         """Whether another pod has the address of a key."""
         address = key.id.split(":")[3]
-        return uid is not None and any(at == address and other != uid for other, at in self.addresses.items())
+        return uid is not None and any(
+            at == address and other != uid for other, at in self.addresses.items()
+        )
 
     def is_claimed_by_sync(self, key: Key) -> bool:
-        """Whether a syncer claims it that lets nothing expire, such as one that was created again."""
+        """Whether a syncer claims it that lets nothing expire, such as one that was created
+        again."""
         claim = self.eligible.get(key)
         return claim is not None and self.syncers[claim.holder].asked.policy == SYNC
 
     def keys_of(self, uid: str) -> list[Key]:
         """The keys under which a pod may be registered."""
-        names = {one.app_name for one in self.syncers.values() if (one.ref[0], one.app) == self.labels.get(uid)}
+        names = {
+            one.app_name
+            for one in self.syncers.values()
+            if (one.ref[0], one.app) == self.labels.get(uid)
+        }
         return [self.key(self.labels[uid][0], name, self.addresses[uid]) for name in sorted(names)]
 
     def terminated_since(self, key: Key, moment: float) -> bool:
@@ -228,7 +265,9 @@ class Truth:
 
     def rivals(self, syncer: SyncerTruth) -> bool:
         """The other living syncers that claim the same."""
-        return any(self.are_rivals(other, syncer) for other in self.syncers.values() if not other.deleting)
+        return any(
+            self.are_rivals(other, syncer) for other in self.syncers.values() if not other.deleting
+        )
 
     def are_rivals(self, one: SyncerTruth, other: SyncerTruth) -> bool:
         """Whether two syncers claim the same."""
@@ -260,12 +299,17 @@ class Truth:
                 abandoned=annotations.get("eurekube.io/abandon") == "true",
                 finalizers=tuple(metadata.get("finalizers", ())),
                 annotations=annotations,
-                conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
+                conditions={
+                    c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())
+                },
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
-                tells_port=tells_its_port(asked, [one for one in services if _selects(label, ref[0], one)]),
+                tells_port=tells_its_port(
+                    asked, [one for one in services if _selects(label, ref[0], one)]
+                ),
                 served=any(
-                    _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked)) for one in services
+                    _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked))
+                    for one in services
                 ),
             )
 
@@ -280,9 +324,11 @@ class Truth:
             if syncer.going and syncer.abandoned:
                 self.abandoned_since.setdefault(syncer.uid, now)
 
-    def _claim(self, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float) -> None:
-        """Notes what each syncer wants. Of two that want the same the older one has it, and one that is detached comes
-        last."""
+    def _claim(
+        self, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float
+    ) -> None:
+        """Notes what each syncer wants. Of two that want the same the older one has it, and one
+        that is detached comes last."""
         eligible: dict[Key, Since] = {}
         up: dict[Key, Since] = {}
         taken: dict[tuple[str, str], Ref] = {}
@@ -311,7 +357,13 @@ class Truth:
         self.eligible, self.up = eligible, up
 
     def _eligible(
-        self, key: Key, found: dict[Key, Since], before: Mapping[Key, Since], uid: str, syncer: SyncerTruth, now: float
+        self,
+        key: Key,
+        found: dict[Key, Since],
+        before: Mapping[Key, Since],
+        uid: str,
+        syncer: SyncerTruth,
+        now: float,
     ) -> None:
         was, beside = before.get(key), found.get(key)
         pods = (beside.pods if beside else frozenset()) | {uid}
@@ -320,9 +372,14 @@ class Truth:
         found[key] = Since(since=since, pods=pods, vip=syncer.app_name.lower(), holder=syncer.ref)
 
     def _wishes(
-        self, syncer: SyncerTruth, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float
+        self,
+        syncer: SyncerTruth,
+        services: list[dict[str, Any]],
+        pods: list[dict[str, Any]],
+        now: float,
     ) -> Iterator[tuple[str, Key, bool | None, str]]:
-        """Yields address, key, whether it should be UP (None: not registered), and the pod's UID."""
+        """Yields address, key, whether it should be UP (None: not registered), and the pod's
+        UID."""
         namespace, asked = syncer.ref[0], syncer.asked
         seen: set[str] = set()
         for service in services:
@@ -348,7 +405,11 @@ class Truth:
                     yield pod["status"]["podIP"], key, wish, uid
 
     def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, dict[str, float]]:
-        nodes = {one["metadata"]["name"] for one in self.world.objects("/api/v1/nodes") if _is_drained(one)}
+        nodes = {
+            one["metadata"]["name"]
+            for one in self.world.objects("/api/v1/nodes")
+            if _is_drained(one)
+        }
         found: dict[str, dict[str, float]] = {}
         for pod in pods:
             uid = pod["metadata"]["uid"]
@@ -389,13 +450,20 @@ class Truth:
     def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
         """Gives the key: `owner:namespace:app:ip:port`, under the app's name in upper case."""
         return Key(
-            app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=port)
+            app.upper(),
+            instance_id(
+                owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=port
+            ),
         )
 
 
 def _precedence(syncer: SyncerTruth) -> tuple[bool, str, Ref]:
     """Sorts older syncers first. One that is detached keeps nothing that another wants."""
-    claims_nothing = syncer.asked.limit is not None and syncer.asked.limit.value == 0 and not syncer.asked.suspend
+    claims_nothing = (
+        syncer.asked.limit is not None
+        and syncer.asked.limit.value == 0
+        and not syncer.asked.suspend
+    )
     return (claims_nothing, syncer.created, syncer.ref)
 
 
@@ -406,7 +474,9 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
 
 def _since(was: SyncerTruth | None, asked: Asked, now: float) -> Mapping[str, float]:
     return {
-        one.name: was.since[one.name] if was and getattr(was.asked, one.name) == getattr(asked, one.name) else now
+        one.name: was.since[one.name]
+        if was and getattr(was.asked, one.name) == getattr(asked, one.name)
+        else now
         for one in fields(Asked)
     }
 
@@ -420,7 +490,9 @@ def _same(before: SyncerTruth | None, now: SyncerTruth) -> bool:
 
 def _selects(label: str, namespace: str, service: Mapping[str, Any]) -> bool:
     metadata = service["metadata"]
-    return bool(metadata["namespace"] == namespace and metadata.get("labels", {}).get("app") == label)
+    return bool(
+        metadata["namespace"] == namespace and metadata.get("labels", {}).get("app") == label
+    )
 
 
 def _is_drained(found: Mapping[str, Any]) -> bool:

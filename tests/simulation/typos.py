@@ -46,7 +46,8 @@ class SelectorBroken(e.Event):
 
 
 def with_a_broken_selector(base: Story) -> Story:
-    """Adds apps of which some instances are out of service, and whose selectors break for some passes."""
+    """Adds apps of which some instances are out of service, and whose selectors break for some
+    passes."""
     dice = random.Random(f"selectors {base.seed}")
     apps = dice.sample(OF_THE_FIRST_TEAM, dice.choice((1, 2, 3)))
     begins = base.ends - QUIET
@@ -59,12 +60,16 @@ def with_a_broken_selector(base: Story) -> Story:
             e.ServiceApplied(at=begins, app=app),
             e.SyncerApplied(at=begins, name=app, app=app),
             *(
-                e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.7.{10 * place + number + 1}")
+                e.PodStarted(
+                    at=begins, app=app, number=number, ip=f"10.0.7.{10 * place + number + 1}"
+                )
                 for number in range(dice.choice((1, 2, 3)))
             ),
         ]
     events += [e.PersonOverrides(at=out, which=which) for which in range(dice.choice((1, 3, 5)))]
-    events += [SelectorBroken(at=breaks, app=app, lasts=lasts) for app in apps if dice.random() < 0.8]
+    events += [
+        SelectorBroken(at=breaks, app=app, lasts=lasts) for app in apps if dice.random() < 0.8
+    ]
     return replace(
         base,
         events=tuple(sorted(events, key=lambda event: event.at)),

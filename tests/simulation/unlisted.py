@@ -1,10 +1,11 @@
-"""Stories in which only one kind of call fails for long: the list of Eureka while a syncer and its pods
-go, or the events of Kubernetes; and a promise about the latter.
+"""Stories in which only one kind of call fails for long: the list of Eureka while a syncer and its
+pods go, or the events of Kubernetes; and a promise about the latter.
 
-told        while only writes of events are refused, each syncer gets its conditions in the first whole pass
+told        while only writes of events are refused, each syncer gets its conditions in the first
+            whole pass
 
-What the others are to show: `deletions` says that no finalizer goes while an instance is left, which no
-list shows.
+What the others are to show: `deletions` says that no finalizer goes while an instance is left,
+which no list shows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def with_an_unlisted_deletion(base: Story) -> Story:
         *base.events,
         e.ServiceApplied(at=0.0, app=app),
         e.SyncerApplied(at=0.0, name=app, app=app),
-        *(e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.8.{1 + number}") for number in pods),
+        *(
+            e.PodStarted(at=0.0, app=app, number=number, ip=f"10.0.8.{1 + number}")
+            for number in pods
+        ),
         e.SyncerDeleted(at=goes, name=app, app=app),
         *(e.PodEnds(at=goes, app=app, number=number) for number in pods),
     ]
@@ -73,7 +77,13 @@ class Told:
         """Judges the end of a pass; `in_time` says whether it had time for everything."""
         judge = self._judge
         changed = view.older or view.strayed or judge.refused(view) or view.eureka is None
-        if view.failed != {Call.EVENT} or not self._only_refused or changed or not in_time or not judge.truth.crd_lives:
+        if (
+            view.failed != {Call.EVENT}
+            or not self._only_refused
+            or changed
+            or not in_time
+            or not judge.truth.crd_lives
+        ):
             return
         judge.reached["a pass in which only events were refused"] += 1
         for ref, syncer in sorted(judge.truth.syncers.items()):
@@ -81,4 +91,6 @@ class Told:
                 continue
             known = max(syncer.since.values()) <= view.begun and not syncer.going
             if known and not syncer.conditions:
-                raise Violation("told", f"{named(ref)} has no condition, and only events were refused")
+                raise Violation(
+                    "told", f"{named(ref)} has no condition, and only events were refused"
+                )

@@ -60,18 +60,21 @@ class PassView:
     emptied_by_deletion: set[str] = field(default_factory=set)
     """Apps without UP instances because a person deletes their syncers."""
     serve_themselves: set[tuple[str, str]] = field(default_factory=set)
-    """App and address of instances that an uncached read showed UP, and that no installation of the program wrote."""
+    """App and address of instances that an uncached read showed UP, and that no installation of the
+    program wrote."""
     gave_way: dict[Key, Ref] = field(default_factory=dict)
     """The instances that it cancelled or turned DOWN beside such an instance, and their syncers."""
     other_half: bool = False
-    """Whether the pass is of the installation beside the program's, for the other team's syncers."""
+    """Whether the pass is of the installation beside the program's, for the other team's
+    syncers."""
     process: object | None = None
     """The process that makes the pass. Another process does not share its memory."""
     approved: str | None = None
     """The plan id that it was given."""
     troubled: bool = False
     troubled_cluster: bool = False
-    """Whether a trouble struck a call to Kubernetes or the program itself, or another cluster answered."""
+    """Whether a trouble struck a call to Kubernetes or the program itself, or another cluster
+    answered."""
     strayed: bool = False
     """Whether another cluster listed objects to it."""
     found_home: bool = False
@@ -92,7 +95,9 @@ class PassView:
         """The pass must have seen everything that was true at this moment and stayed so."""
         if self.older and self.kubernetes is not None:
             return self.kubernetes
-        return max(self.kubernetes if self.kubernetes is not None else self.begun, self.eureka or 0.0)
+        return max(
+            self.kubernetes if self.kubernetes is not None else self.begun, self.eureka or 0.0
+        )
 
     @property
     def specs(self) -> float:

@@ -1,4 +1,5 @@
-"""Every outgoing call of one copy of the program, between the real adapter and the embedded server."""
+"""Every outgoing call of one copy of the program, between the real adapter and the embedded
+server."""
 
 from __future__ import annotations
 
@@ -22,15 +23,20 @@ from .world import Key, World
 if TYPE_CHECKING:
     from .clock import MachineClock
 
-_PAGE = Response(status=200, body=b"<html><body>Welcome to the proxy</body></html>", content_type="text/html")
-_UNAUTHORIZED = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}'
+_PAGE = Response(
+    status=200, body=b"<html><body>Welcome to the proxy</body></html>", content_type="text/html"
+)
+_UNAUTHORIZED = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}'
+)
 _KEPT = 6
 """Older answers that are kept of each list."""
 _LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
 
 
 class Digest(Protocol):
-    """A digest of every call of a story: time, server, method, path, query and body. An object of `hashlib`."""
+    """A digest of every call of a story: time, server, method, path, query and body. An object of
+    `hashlib`."""
 
     def update(self, data: bytes, /) -> None:
         """Adds one call."""
@@ -42,7 +48,8 @@ class Killed(BaseException):
 
 @dataclass(slots=True)
 class Troubles:
-    """The troubles of a story, and how often each may still strike. All copies that they may strike share them."""
+    """The troubles of a story, and how often each may still strike. All copies that they may strike
+    share them."""
 
     waiting: tuple[Trouble, ...]
     skipped: dict[int, int] = field(default_factory=dict)
@@ -111,9 +118,14 @@ class Wire:
         self.calls += 1
         self._digest(request, peer)
         self._world.clock.advance(0.002 + 0.02 * self._chance.random() ** 4)
-        if peer is None and request.headers.get("authorization") != f"Bearer {self.credentials.valid}":
+        if (
+            peer is None
+            and request.headers.get("authorization") != f"Bearer {self.credentials.valid}"
+        ):
             return self._unknown_caller(request)
-        trouble = self._troubles.strike(call, peer, self._world.clock.time) if self._troubles else None
+        trouble = (
+            self._troubles.strike(call, peer, self._world.clock.time) if self._troubles else None
+        )
         if trouble is None:
             response = self._effect(call, request, peer)
             self._note(call, request, response, as_of=None)
@@ -178,9 +190,15 @@ class Wire:
                 return Response(status=500, body=b"{}")
             case Kind.CUT | Kind.EMPTY:
                 if response.status == 404 and not request.path.endswith("/batch/"):
-                    self._note(call, request, response, as_of=None)  # Eureka's 404 says all by its status
+                    self._note(
+                        call, request, response, as_of=None
+                    )  # Eureka's 404 says all by its status
                 half = len(response.body) // 2 if trouble.kind is Kind.CUT else 0
-                return Response(status=response.status, body=response.body[:half], content_type=response.content_type)
+                return Response(
+                    status=response.status,
+                    body=response.body[:half],
+                    content_type=response.content_type,
+                )
             case Kind.KILL_AFTER:
                 raise Killed
             case Kind.PAUSE_AFTER:
@@ -198,12 +216,14 @@ class Wire:
         response = self._world.answer(peer, request)
         self._judge.after(self.view, call, request, peer)
         if call in _LISTS and response.status == 200:
-            self._answered.setdefault(_asked(request), deque(maxlen=_KEPT)).append((self._world.clock.time, response))
+            self._answered.setdefault(_asked(request), deque(maxlen=_KEPT)).append(
+                (self._world.clock.time, response)
+            )
         return response
 
     def _another_cluster(self, peer: int | None) -> World | None:
-        """Gives the other cluster that a call to Kubernetes goes to, if any. The first program follows its address once
-        it has learned whom it serves."""
+        """Gives the other cluster that a call to Kubernetes goes to, if any. The first program
+        follows its address once it has learned whom it serves."""
         follows = peer is None and self._troubles is not None and self._knows_whom_it_serves
         return self._world.address.answers() if follows else None
 
@@ -224,13 +244,18 @@ class Wire:
         as_of: float | None,
         answered: float | None = None,
     ) -> None:
-        """Notes what the program learned from a complete answer, of now or of a moment before it was paused."""
+        """Notes what the program learned from a complete answer, of now or of a moment before it
+        was paused."""
         when = self._world.clock.time if answered is None else answered
         if call in (Call.READ, Call.RENEW):
             for key in _looked_at(call, request, response):
                 self._judge.saw(self.view, call, key, now=when, as_of=as_of)
         elif response.status == 200:
-            if not call.to_eureka and request.method == "GET" and "/eurekasyncers/" not in request.path:
+            if (
+                not call.to_eureka
+                and request.method == "GET"
+                and "/eurekasyncers/" not in request.path
+            ):
                 self._judge.strays.answered(self.view, call, elsewhere=self._elsewhere is not None)
             self._knows_whom_it_serves = self._knows_whom_it_serves or call is Call.IDENTITY
             if self._elsewhere is None or call.to_eureka:
@@ -275,7 +300,9 @@ class Wire:
     def _say(self, request: Request, peer: int | None, what: str) -> None:
         if self._tell is not None:
             server = "Kubernetes" if peer is None else f"Eureka {peer + 1}"
-            self._tell(f"{self._name} -> {server}: {request.method} {unquote(request.path)}: {what}")
+            self._tell(
+                f"{self._name} -> {server}: {request.method} {unquote(request.path)}: {what}"
+            )
 
 
 def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
@@ -305,5 +332,11 @@ def _asked(request: Request) -> str:
 def _forbidden(peer: int | None) -> Response:
     if peer is not None:
         return Response(status=403, body=b'{"status":403,"error":"Forbidden"}')
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "Forbidden",
+        "code": 403,
+    }
     return Response(status=403, body=msgspec.json.encode({**status, "message": "forbidden: RBAC"}))

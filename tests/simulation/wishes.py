@@ -81,7 +81,9 @@ class Stretch:
 
     def pods(self, app: str, at: float, number: int = 3, *, gated: bool = False) -> list[e.Event]:
         """Gives events that start so many ready pods."""
-        return [e.PodStarted(at=at, app=app, number=n, ip=self.ip(), gated=gated) for n in range(number)]
+        return [
+            e.PodStarted(at=at, app=app, number=n, ip=self.ip(), gated=gated) for n in range(number)
+        ]
 
     def some(self, app: str, at: float, lasts: float) -> list[e.Event]:
         """Gives an event of its pods or its Service within these seconds."""
@@ -92,9 +94,13 @@ class Stretch:
             found.append(
                 self.chance.choice(
                     (
-                        e.PodEnds(at=when, app=app, number=number, grace=self.chance.choice((0.0, 5.0))),
+                        e.PodEnds(
+                            at=when, app=app, number=number, grace=self.chance.choice((0.0, 5.0))
+                        ),
                         e.PodMoves(at=when, app=app, number=number, ip=self.ip()),
-                        e.PodTurns(at=when, app=app, number=number, ready=self.chance.random() < 0.4),
+                        e.PodTurns(
+                            at=when, app=app, number=number, ready=self.chance.random() < 0.4
+                        ),
                         e.PodStarted(at=when, app=app, number=number, ip=self.ip()),
                         e.ServiceDeleted(at=when, app=app),
                     )
@@ -108,7 +114,10 @@ def _limits(here: Stretch) -> list[e.Event]:
     app = here.app()
     changes: list[e.Event] = [
         e.SyncerApplied(
-            at=here.time(), name=app, app=app, asked=Asked(limit=random_limit(here.chance)) if n < 3 else PLAIN
+            at=here.time(),
+            name=app,
+            app=app,
+            asked=Asked(limit=random_limit(here.chance)) if n < 3 else PLAIN,
         )
         for n in range(here.chance.randint(1, 4))
     ]
@@ -134,14 +143,18 @@ def _policies(here: Stretch) -> list[e.Event]:
     """A syncer that cancels nothing, pods that go, and then perhaps the syncer itself."""
     app, at = here.app(), here.time(before=30)
     asked = Asked(policy=here.chance.choice((UPSERT_ONLY, CREATE_ONLY)))
-    found: list[e.Event] = [e.SyncerApplied(at=here.chance.choice((0.5, at)), name=app, app=app, asked=asked)]
+    found: list[e.Event] = [
+        e.SyncerApplied(at=here.chance.choice((0.5, at)), name=app, app=app, asked=asked)
+    ]
     found += here.some(app, at, 20)
     later = here.time()
     after = here.chance.random()
     if after < 0.4:
         found.append(e.SyncerDeleted(at=later, name=app, app=app))
     elif after < 0.7:
-        found.append(e.SyncerApplied(at=later, name=app, app=app, asked=replace(asked, version="2")))
+        found.append(
+            e.SyncerApplied(at=later, name=app, app=app, asked=replace(asked, version="2"))
+        )
     elif after < 0.8:
         found.append(e.SyncerApplied(at=later, name=app, app=app))
     return found
@@ -154,7 +167,10 @@ def _held(here: Stretch) -> list[e.Event]:
         here.chance.choice(
             (
                 e.AllPodsTurn(at=at, ready=False),
-                *(d.NamespaceDeleted(at=at, namespace=name, lasts=here.chance.uniform(5, 40)) for name in NAMESPACES),
+                *(
+                    d.NamespaceDeleted(at=at, namespace=name, lasts=here.chance.uniform(5, 40))
+                    for name in NAMESPACES
+                ),
             )
         )
     ]
@@ -190,12 +206,18 @@ def _namespaces(here: Stretch) -> list[e.Event]:
 def _gates(here: Stretch) -> list[e.Event]:
     """An app whose pods wait for Eureka, and a rolling update of it."""
     app = here.app()
-    asked = _gated(random_wish(here.chance)) if here.chance.random() < 0.4 else Asked(readiness_gate=True)
+    asked = (
+        _gated(random_wish(here.chance))
+        if here.chance.random() < 0.4
+        else Asked(readiness_gate=True)
+    )
     found: list[e.Event] = [e.SyncerApplied(at=0.0, name=app, app=app, asked=asked)]
     found += here.pods(app, 0.0, here.chance.randint(1, 3), gated=True)
     if here.chance.random() < 0.7:
         grace = here.chance.choice((0.0, 5.0))
-        found.append(Rollout(at=here.time(before=60), app=app, ip=here.ip(), gated=True, grace=grace))
+        found.append(
+            Rollout(at=here.time(before=60), app=app, ip=here.ip(), gated=True, grace=grace)
+        )
     found += here.some(app, here.time(before=20), 20)
     return found
 
@@ -211,25 +233,35 @@ def _duplicates(here: Stretch) -> list[e.Event]:
         e.StrangerRegisters(at=at, who="itself", app=app, ip=ip, by_name=dice.random() < 0.4),
         e.PodStarted(at=here.time(), app=app, number=2, ip=ip),
     ]
-    dice = random.Random(f"its client {app} {ip} {at}")  # of their own: what follows is what it was without them
+    dice = random.Random(
+        f"its client {app} {ip} {at}"
+    )  # of their own: what follows is what it was without them
     if dice.random() < 0.4:
         turns = round(at + dice.uniform(0, 15), 1)
         found.append(e.ClientTurns(at=turns, app=app, ip=ip, up=False))
         if dice.random() < 0.5:
-            found.append(e.ClientTurns(at=round(turns + dice.uniform(1, 60), 1), app=app, ip=ip, up=True))
+            found.append(
+                e.ClientTurns(at=round(turns + dice.uniform(1, 60), 1), app=app, ip=ip, up=True)
+            )
     if dice.random() < 0.3:
         ended = round(at + dice.uniform(0, 40), 1)
         found.append(e.ClientEnds(at=ended, app=app, ip=ip))
         if warns.on_duplicate == "Warn":
             skips = Asked(on_duplicate="Skip")
-            found.append(e.SyncerApplied(at=round(ended + dice.uniform(1, 120), 1), name=app, app=app, asked=skips))
+            found.append(
+                e.SyncerApplied(
+                    at=round(ended + dice.uniform(1, 120), 1), name=app, app=app, asked=skips
+                )
+            )
     return found
 
 
 def _abandoned(here: Stretch) -> list[e.Event]:
     """A person deletes a syncer and does not wait, or abandons one that nobody deletes."""
     app, at = here.app(), here.time(before=30)
-    found: list[e.Event] = [d.DeletionAbandoned(at=round(at + here.chance.uniform(-5, 30), 1), name=app, app=app)]
+    found: list[e.Event] = [
+        d.DeletionAbandoned(at=round(at + here.chance.uniform(-5, 30), 1), name=app, app=app)
+    ]
     if here.chance.random() < 0.8:
         found.append(e.SyncerDeleted(at=at, name=app, app=app))
     return found
@@ -238,10 +270,14 @@ def _abandoned(here: Stretch) -> list[e.Event]:
 def _last_breaths(here: Stretch) -> list[e.Event]:
     """Pods that serve until their end, because their syncer asks for that."""
     app = here.app()
-    found: list[e.Event] = [e.SyncerApplied(at=0.5, name=app, app=app, asked=Asked(terminating="KeepWhileServing"))]
+    found: list[e.Event] = [
+        e.SyncerApplied(at=0.5, name=app, app=app, asked=Asked(terminating="KeepWhileServing"))
+    ]
     for number in range(here.chance.randint(1, 3)):
         at = here.time(before=30)
-        found.append(e.PodEnds(at=at, app=app, number=number, grace=here.chance.choice((12.0, 30.0))))
+        found.append(
+            e.PodEnds(at=at, app=app, number=number, grace=here.chance.choice((12.0, 30.0)))
+        )
         if here.chance.random() < 0.3:
             found.append(e.PodTurns(at=at + 6, app=app, number=number, ready=False))
     return found

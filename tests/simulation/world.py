@@ -1,4 +1,5 @@
-"""Both servers on virtual time, and what people, pods and controllers do to them. It knows nothing of the program."""
+"""Both servers on virtual time, and what people, pods and controllers do to them. It knows nothing
+of the program."""
 
 from __future__ import annotations
 
@@ -24,7 +25,19 @@ from .tokens import Credentials
 NAMESPACES = ("bank", "shop")
 FEW = ("cart", "pay", "rating", "stock")
 """The apps of most stories."""
-MANY = ("audit", "billing", "catalog", "fraud", "invoice", "ledger", "mail", "offers", "orders", "prices", "search")
+MANY = (
+    "audit",
+    "billing",
+    "catalog",
+    "fraud",
+    "invoice",
+    "ledger",
+    "mail",
+    "offers",
+    "orders",
+    "prices",
+    "search",
+)
 """More apps, for stories of teams with several."""
 _OF_THE_SHOP = frozenset({"rating", "cart", "catalog", "offers", "orders", "prices", "search"})
 APPS = {app: "shop" if app in _OF_THE_SHOP else "bank" for app in (*FEW, *MANY)}
@@ -88,7 +101,8 @@ class Kubernetes(FullKubernetes):
     """The API server. It counts writes, so that a judge need not read everything at each call."""
 
     structure = 0
-    """Counts the writes of all but events and statuses of syncers: any of them may change objects of other kinds."""
+    """Counts the writes of all but events and statuses of syncers: any of them may change objects
+    of other kinds."""
     statuses = 0
     """Counts the writes of statuses of syncers."""
 
@@ -103,8 +117,8 @@ class Kubernetes(FullKubernetes):
 
 
 class World:
-    """The servers. The `peers` replicate their clients' writes to each other. With `drains` there are two nodes, and
-    pods on both."""
+    """The servers. The `peers` replicate their clients' writes to each other. With `drains` there
+    are two nodes, and pods on both."""
 
     def __init__(
         self,
@@ -123,7 +137,9 @@ class World:
         """The leases that strangers renew."""
         self.ended: dict[Key, float] = {}
         """When the clients of strangers ended that did not cancel their instances."""
-        self.kubernetes = Kubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
+        self.kubernetes = Kubernetes(
+            clock.now, definitions=[definition()], seed=seed, revision=revision
+        )
         self._seed = seed
         self._peers = peers
         self._objects: dict[str, tuple[int, int, list[dict[str, Any]]]] = {}
@@ -147,7 +163,7 @@ class World:
             self.clock.at(self.clock.time + _KUBELET_SECONDS, lambda: self._computes_ready(pod))
         return response
 
-    # --- Eureka ----------------------------------------------------------------------------------------------------
+    # --- Eureka -----------------------------------------------------------------------------------
 
     def _new_eureka(self, peer: int) -> FullEureka:
         self._seed += 1
@@ -155,9 +171,14 @@ class World:
         self._begun[peer] = _milliseconds(self.clock)
         shuffle = random.Random(self._seed)
         fresh = FullEureka(
-            self.clock.now, self_preservation=False, eviction_seconds=_EVICTED_EVERY / 1000, shuffle=shuffle
+            self.clock.now,
+            self_preservation=False,
+            eviction_seconds=_EVICTED_EVERY / 1000,
+            shuffle=shuffle,
         )
-        fresh.replicas = tuple(f"{url}/" for number, url in enumerate(ADDRESSES[: self._peers]) if number != peer)
+        fresh.replicas = tuple(
+            f"{url}/" for number, url in enumerate(ADDRESSES[: self._peers]) if number != peer
+        )
         return fresh
 
     def standing(self, peer: int) -> dict[Key, Listed]:
@@ -166,14 +187,23 @@ class World:
         known = self._standing.get(peer)
         if known is None or known[0] != evictions:
             apps = self.eurekas[peer].registered()
-            found = {Key(app, listed[0].id or ""): listed for app, instances in apps for listed in instances}
+            found = {
+                Key(app, listed[0].id or ""): listed
+                for app, instances in apps
+                for listed in instances
+            }
             known = self._standing[peer] = evictions, found
         return known[1]
 
     def ask_eureka(self, peer: int, request: Request) -> Response:
-        """Makes a client's call: this server answers, and replicates it to the others a moment later."""
+        """Makes a client's call: this server answers, and replicates it to the others a moment
+        later."""
         response = self._of_eureka(peer, request)
-        told = request.method != "GET" and "/peerreplication/" not in request.path and response.status < 300
+        told = (
+            request.method != "GET"
+            and "/peerreplication/" not in request.path
+            and response.status < 300
+        )
         if told and len(self.eurekas) > 1:
             for other in range(len(self.eurekas)):
                 if other != peer:
@@ -186,8 +216,8 @@ class World:
         return self.eurekas[peer].handle(request)
 
     def _replicate(self, source: int, to: int, request: Request) -> None:
-        """Replicates as `PeerAwareInstanceRegistryImpl.replicateToPeers` does. A heartbeat that meets a 404 becomes a
-        register."""
+        """Replicates as `PeerAwareInstanceRegistryImpl.replicateToPeers` does. A heartbeat that
+        meets a 404 becomes a register."""
 
         def arrive() -> None:
             response = self._of_eureka(to, request)
@@ -212,8 +242,8 @@ class World:
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
 
     def register(self, stranger: Stranger, *, peer: int | None = None) -> None:
-        """Registers a stranger, whose lease outlives the story and is renewed each half minute. If only one server
-        should have it, nobody renews it."""
+        """Registers a stranger, whose lease outlives the story and is renewed each half minute. If
+        only one server should have it, nobody renews it."""
         document = {
             "instanceId": stranger.key.id,
             "hostName": stranger.host or stranger.ip,
@@ -225,7 +255,9 @@ class World:
             "dataCenterInfo": _DATA_CENTER,
             "leaseInfo": {"durationInSecs": 100_000},
             "metadata": dict(stranger.metadata),
-            "lastDirtyTimestamp": "1" if stranger.older else str(int(self.clock.now() * 1000) + 10**9),
+            "lastDirtyTimestamp": "1"
+            if stranger.older
+            else str(int(self.clock.now() * 1000) + 10**9),
         }
         if peer is not None:
             self._of_eureka(peer, _registration(stranger.key.app, document))
@@ -256,7 +288,7 @@ class World:
         path = f"/eureka/apps/{key.app}/{key.id}{suffix}"
         return self.ask_eureka(0, Request(method=method, path=path, query=query)).status
 
-    # --- Kubernetes ------------------------------------------------------------------------------------------------
+    # --- Kubernetes -------------------------------------------------------------------------------
 
     def apply(self, group: str, manifest: Mapping[str, Any]) -> str:
         """`kubectl apply`: creates the object, or patches it; returns in words what happened."""
@@ -280,32 +312,55 @@ class World:
         """All objects of a kind."""
         structure, statuses = self.kubernetes.structure, self.kubernetes.statuses
         known = self._objects.get(path)
-        if known is None or known[0] != structure or (known[1] != statuses and "eurekasyncers" in path):
+        if (
+            known is None
+            or known[0] != structure
+            or (known[1] != statuses and "eurekasyncers" in path)
+        ):
             status, found = self.kubernetes.call("GET", path)
-            known = self._objects[path] = structure, statuses, list(found["items"]) if status == 200 else []
+            known = self._objects[path] = (
+                structure,
+                statuses,
+                list(found["items"]) if status == 200 else [],
+            )
         return known[2]
 
     def pods(self) -> list[dict[str, Any]]:
         """All pods."""
         return self.objects("/api/v1/pods")
 
-    def start_pod(self, app: str, name: str, ip: str, *, ready: bool, gated: bool = False) -> str | None:
-        """Starts a pod with this address, or the next free one. Returns its address, or None if it exists already. A
-        gated pod is Ready only when our gate is open, too."""
-        taken = {pod["status"].get("podIP") for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
+    def start_pod(
+        self, app: str, name: str, ip: str, *, ready: bool, gated: bool = False
+    ) -> str | None:
+        """Starts a pod with this address, or the next free one. Returns its address, or None if it
+        exists already. A gated pod is Ready only when our gate is open, too."""
+        taken = {
+            pod["status"].get("podIP")
+            for pod in self.pods()
+            if "deletionTimestamp" not in pod["metadata"]
+        }
         free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
         namespace = APPS[app]
         gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
         manifest = {
             "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
-            "spec": {"nodeName": self._node_of(name), "containers": [{"name": "app", "image": "app"}], **gates},
+            "spec": {
+                "nodeName": self._node_of(name),
+                "containers": [{"name": "app", "image": "app"}],
+                **gates,
+            },
         }
         path = f"/api/v1/namespaces/{namespace}/pods"
         status, _ = self.kubernetes.call("POST", path, manifest)
         if status >= 300:
             return None
         conditions = _conditions(containers=ready, ready=ready and not gated)
-        told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": conditions}
+        told = {
+            "phase": "Running",
+            "podIP": free,
+            "podIPs": [{"ip": free}],
+            "conditions": conditions,
+        }
         self.kubernetes.call("PATCH", f"{path}/{name}/status", {"status": told})
         return free
 
@@ -313,14 +368,15 @@ class World:
         return f"node-{1 + int(name.rpartition('-')[2]) % 2}" if self.drains else "node-1"
 
     def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
-        """Sets, as the kubelet or the node controller does, whether a pod's containers are ready; returns whether the
-        pod exists."""
+        """Sets, as the kubelet or the node controller does, whether a pod's containers are ready;
+        returns whether the pod exists."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         self._computes_ready(path, containers=ready)
         return self.kubernetes.call("GET", path)[0] == 200
 
     def _computes_ready(self, path: str, *, containers: bool | None = None) -> None:
-        """Sets Ready, as the kubelet does: the containers are ready (None: as before) and every gate is open."""
+        """Sets Ready, as the kubelet does: the containers are ready (None: as before) and every
+        gate is open."""
         status, pod = self.kubernetes.call("GET", path)
         if status >= 300:
             return
@@ -329,7 +385,9 @@ class World:
         there = is_true(pod, "ContainersReady") if containers is None else containers
         ready = there and all(is_true(pod, gate) for gate in gates)
         held |= {entry["type"]: entry for entry in _conditions(containers=there, ready=ready)}
-        self.kubernetes.call("PATCH", f"{path}/status", {"status": {"conditions": list(held.values())}})
+        self.kubernetes.call(
+            "PATCH", f"{path}/status", {"status": {"conditions": list(held.values())}}
+        )
 
     def end_pod(self, namespace: str, name: str, *, grace: float) -> bool:
         """Deletes a pod: it terminates for `grace` seconds, and then it is gone."""
@@ -345,7 +403,8 @@ class World:
             self.delete(path, grace=0)
 
     def delete_namespace(self, namespace: str) -> bool:
-        """`kubectl delete namespace`: deletes all that is in it. An object with a finalizer keeps the namespace."""
+        """`kubectl delete namespace`: deletes all that is in it. An object with a finalizer keeps
+        the namespace."""
         pods = [pod["metadata"] for pod in self.pods() if pod["metadata"]["namespace"] == namespace]
         if not self.delete(f"/api/v1/namespaces/{namespace}"):
             return False
@@ -369,7 +428,8 @@ class World:
         return self.delete(f"{_CRD_PATH}/eurekasyncers.eurekube.io")
 
     def restore_crd(self) -> list[dict[str, Any]]:
-        """Removes the finalizers, so that the CRD can go, and installs it again; returns the syncers that went."""
+        """Removes the finalizers, so that the CRD can go, and installs it again; returns the
+        syncers that went."""
         lost = self.objects("/apis/eurekube.io/v1/eurekasyncers")
         for syncer in lost:
             self.kubernetes.call(
@@ -381,7 +441,8 @@ class World:
         return lost
 
     def recreate(self, lost: Iterable[Mapping[str, Any]]) -> None:
-        """Creates the syncers as they were, with new UIDs, without those that somebody has created meanwhile."""
+        """Creates the syncers as they were, with new UIDs, without those that somebody has created
+        meanwhile."""
         for syncer in lost:
             names = {key: syncer["metadata"][key] for key in ("namespace", "name", "labels")}
             manifest = {**_SYNCER, "metadata": names, "spec": syncer["spec"]}
@@ -401,7 +462,10 @@ def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
     """The Service of an app."""
     return {
         "metadata": {"namespace": APPS[app], "name": name or app, "labels": {"app": app}},
-        "spec": {"selector": {"app": app}, "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}]},
+        "spec": {
+            "selector": {"app": app},
+            "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}],
+        },
     }
 
 
@@ -426,7 +490,8 @@ def is_machine(name: str) -> bool:
 
 
 def is_apart(name: str) -> bool:
-    """Whether a syncer of this name has no pods in a story, so that the oracle of pods ignores it."""
+    """Whether a syncer of this name has no pods in a story, so that the oracle of pods ignores
+    it."""
     return is_shelf(name) or is_machine(name)
 
 
@@ -449,7 +514,10 @@ def _registration(app: str, document: Mapping[str, Any]) -> Request:
 
 
 def _conditions(*, containers: bool, ready: bool) -> list[dict[str, str]]:
-    return [{"type": "ContainersReady", "status": str(containers)}, {"type": "Ready", "status": str(ready)}]
+    return [
+        {"type": "ContainersReady", "status": str(containers)},
+        {"type": "Ready", "status": str(ready)},
+    ]
 
 
 def is_true(pod: Mapping[str, Any], condition: str) -> bool:

@@ -1,5 +1,5 @@
-"""Stories in which another controller, or a person, writes a slice for an app's Service that has none
-of its ports, while the app's pods are replaced.
+"""Stories in which another controller, or a person, writes a slice for an app's Service that has
+none of its ports, while the app's pods are replaced.
 
 Kube-proxy ignores such a slice, and so does the oracle: `rest` says that every ready pod is UP, and
 `losses` that no app goes to nothing while one is missing.
@@ -93,12 +93,16 @@ def deployed(app: str, pods: int, *, at: float) -> list[e.Event]:
     return [
         e.ServiceApplied(at=at, app=app),
         e.SyncerApplied(at=at, name=app, app=app),
-        *(e.PodStarted(at=at, app=app, number=number, ip=f"10.0.5.{1 + number}") for number in range(pods)),
+        *(
+            e.PodStarted(at=at, app=app, number=number, ip=f"10.0.5.{1 + number}")
+            for number in range(pods)
+        ),
     ]
 
 
 def replaced(dice: random.Random, app: str, at: float) -> list[e.Event]:
-    """Gives the events that replace the pods of an app: a rolling update, or one by one at any time."""
+    """Gives the events that replace the pods of an app: a rolling update, or one by one at any
+    time."""
     if dice.random() < 0.5:
         grace = dice.choice((0.0, 5.0, 20.0))
         return [Rollout(at=at, app=app, ip="10.0.5.11", gated=False, grace=grace)]

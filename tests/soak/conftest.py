@@ -12,7 +12,9 @@ from tests.servers.world import KubernetesWorld
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--minutes N`."""
-    parser.addoption("--minutes", type=float, default=15.0, help="how long the main soak lasts (default: 15)")
+    parser.addoption(
+        "--minutes", type=float, default=15.0, help="how long the main soak lasts (default: 15)"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""Owns the program under soak: `eurekube-sync run` as a process between the real servers, nothing in between."""
+"""Owns the program under soak: `eurekube-sync run` as a process between the real servers, nothing
+in between."""
 
 from __future__ import annotations
 
@@ -28,15 +29,22 @@ class Daemon:
         batch: str = "auto",
         namespace: str | None = None,
     ) -> None:
-        """`folder` gets the kubeconfig, the password and what is said; `batch` is `--eureka-batch`; `namespace` is
-        the one whose syncers it serves, None: all."""
+        """`folder` gets the kubeconfig, the password and what is said; `batch` is `--eureka-batch`;
+        `namespace` is the one whose syncers it serves, None: all."""
         self.owner = owner
         self._folder = folder
         kubeconfig = write_kubeconfig(
-            folder / "kubeconfig", url=servers.url, token=servers.admin_token, ca_file=servers.ca_file
+            folder / "kubeconfig",
+            url=servers.url,
+            token=servers.admin_token,
+            ca_file=servers.ca_file,
         )
         self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("EUREKUBE_SYNC_")
+            },
             "EUREKUBE_SYNC_OWNER": owner,
             "EUREKUBE_SYNC_EUREKA_URL": eureka.url,
             "EUREKUBE_SYNC_EUREKA_BATCH": batch,

@@ -1,7 +1,8 @@
 """The soaks: what happens, for how long, and what must hold. Each gives a table of its figures.
 
-Times of a real server: it evicts every 60 s (`eviction-interval-timer-in-ms`) what was not renewed for twice its lease,
-and only while the renewals of the last whole minute are more than 85 % of two for each instance. Its list is 30 s old.
+Times of a real server: it evicts every 60 s (`eviction-interval-timer-in-ms`) what was not renewed
+for twice its lease, and only while the renewals of the last whole minute are more than 85 % of two
+for each instance. Its list is 30 s old.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ LIST_SECONDS = 30
 _LATE_SECONDS = 20
 """How much later than it must something may be seen, on a machine that others use as well."""
 _FIRST_PASS_SECONDS = 400
-"""Until all is registered and listed, on a busy machine, by a server that hashes a password at each call."""
+"""Until all is registered and listed, on a busy machine, by a server that hashes a password at each
+call."""
 _COMING_BACK_SECONDS = 180
 """Until a daemon has made its first renewals."""
 _ON_TIME_SECONDS = 1.0
@@ -72,20 +74,23 @@ def soak(
     leeway: float = 5,
     options: Sequence[str] = (),
 ) -> Figures:
-    """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in time, never gone, and
-    the silent ones are evicted while we run.
+    """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in
+    time, never gone, and the silent ones are evicted while we run.
 
-    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before, and more where the
-    machine was too busy for a pass every 10 s.
+    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one
+    before, and more where the machine was too busy for a pass every 10 s.
     """
     begun = time.time()
     latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
     silent_after = min(minutes * 60 / 3, minutes * 60 - latest)
-    assert silent_after >= 0, f"too short: it takes up to {latest} s until a silent stranger is gone"
+    assert silent_after >= 0, (
+        f"too short: it takes up to {latest} s until a silent stranger is gone"
+    )
 
     def longest_wait() -> float:
-        """For an eviction, since the strangers fell silent, and as long as one look takes. Late renewals are missing in
-        a minute's count, and self-preservation leaves out an eviction for each such minute."""
+        """For an eviction, since the strangers fell silent, and as long as one look takes. Late
+        renewals are missing in a minute's count, and self-preservation leaves out an eviction for
+        each such minute."""
         missed = _MISSED_EVICTIONS if _late(server, settled) >= _ON_TIME_SECONDS else 0
         return latest + longest_look + missed * EVICTION_SECONDS
 
@@ -102,17 +107,25 @@ def soak(
             silenced = settled
             gone: dict[Key, float] = {}
             longest_look, now = 0.0, settled
-            while now < settled + minutes * 60 or (len(gone) < len(silent) and now < silenced + longest_wait()):
+            while now < settled + minutes * 60 or (
+                len(gone) < len(silent) and now < silenced + longest_wait()
+            ):
                 looked, now = now, time.time()
                 longest_look = max(longest_look, now - looked)
                 assert daemon.running, daemon.said()
                 if not silent and now >= settled + silent_after:
                     silent, silenced = others.stop_renewing(falling_silent), now
                 standing = listed(server)
-                assert standing >= {*keys, *others.keys[len(silent) :]}, "an instance that is renewed is not listed"
+                assert standing >= {*keys, *others.keys[len(silent) :]}, (
+                    "an instance that is renewed is not listed"
+                )
                 gone |= dict.fromkeys({*silent} - standing - gone.keys(), now)
                 time.sleep(_LOOK_SECONDS)
-            cpu, memory, lasted = daemon.cpu_seconds(), daemon.peak_megabytes(), time.time() - settled
+            cpu, memory, lasted = (
+                daemon.cpu_seconds(),
+                daemon.peak_megabytes(),
+                time.time() - settled,
+            )
             assert daemon.terminate() == 0, daemon.said()
         finally:
             daemon.kill()
@@ -121,7 +134,9 @@ def soak(
     took = [gone.get(key, float("inf")) - others.renewed[key] for key in silent]
     assert took, "nobody fell silent"
     assert 2 * stranger_lease <= min(took), "evicted too early"
-    assert max(took) <= longest_wait() + longest_look, f"not evicted within {longest_wait():.0f} s: {took}"
+    assert max(took) <= longest_wait() + longest_look, (
+        f"not evicted within {longest_wait():.0f} s: {took}"
+    )
     calls = ours(server, since=begun)
     registered_once(watch, keys, calls)
     return {
@@ -130,12 +145,17 @@ def soak(
         "registered, cancelled": "each once, none",
         "our calls": _told(calls),
         **_rhythm(
-            _renewals(server, watch, keys), since=settled + _SETTLE_SECONDS, leeway=leeway, late=_late(server, settled)
+            _renewals(server, watch, keys),
+            since=settled + _SETTLE_SECONDS,
+            leeway=leeway,
+            late=_late(server, settled),
         ),
         "their renewals": f"{others.renewals}, none refused",
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
-        f"{len(silent)} of theirs not renewed": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
-        "the daemon": f"{cpu:.1f} s of processor ({100 * cpu / (time.time() - begun):.1f} %), {memory:.0f} MB at most",
+        f"{len(silent)} of theirs not renewed": f"out of the list after {max(took):.0f} s, leases "
+        f"{stranger_lease} s",
+        "the daemon": f"{cpu:.1f} s of processor ({100 * cpu / (time.time() - begun):.1f} %), "
+        f"{memory:.0f} MB at most",
     }
 
 
@@ -148,10 +168,11 @@ def outage(
     seconds: float,
     options: Sequence[str] = (),
 ) -> Figures:
-    """The daemon is killed for so long and started again: nothing of ours lapses, and nothing is registered again.
+    """The daemon is killed for so long and started again: nothing of ours lapses, and nothing is
+    registered again.
 
-    The server is one without self-preservation, which would keep the instances of a killed daemon by itself; a stranger
-    that falls silent with it shows that.
+    The server is one without self-preservation, which would keep the instances of a killed daemon
+    by itself; a stranger that falls silent with it shows that.
     """
     with (
         Strangers(server, count=1, every=1, duration=max(1, int(seconds / 6))) as other,
@@ -161,7 +182,9 @@ def outage(
         try:
             wait_until_listed(server, daemon, keys, other)
             watch.expect(keys)
-            wait_until(lambda: watch.rounds >= 2, daemon.said, seconds=_COMING_BACK_SECONDS + lease / 10)
+            wait_until(
+                lambda: watch.rounds >= 2, daemon.said, seconds=_COMING_BACK_SECONDS + lease / 10
+            )
             daemon.kill()
             killed = time.time()
             (silent,) = other.stop_renewing(1)
@@ -188,7 +211,8 @@ def outage(
     return {
         **_registry(server, ours=len(keys), others=1),
         "the daemon was killed for": f"{started - killed:.0f} s, leases {lease} s",
-        "the longest between two renewals": f"{2 * lease - left:.0f} s of the {2 * lease} s that a renewed lease lasts",
+        "the longest between two renewals": f"{2 * lease - left:.0f} s of the {2 * lease} s that "
+        "a renewed lease lasts",
         "another owner's, not renewed": "was evicted",
         "registered again, cancelled": "none, none",
         "our calls once it was back": _told(after),
@@ -197,7 +221,8 @@ def outage(
 
 
 def cronjob(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], *, runs: int) -> Figures:
-    """A process a minute with two passes, as the shipped CronJob: one registers all, the others renew alone."""
+    """A process a minute with two passes, as the shipped CronJob: one registers all, the others
+    renew alone."""
     begun = time.time()
     with Watch(server, round_seconds=10) as watch:
         for run in range(runs):
@@ -230,7 +255,9 @@ def cronjob(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], *, runs: 
 def table(title: str, figures: Figures) -> str:
     """The figures, for a terminal and for a page."""
     width = max(map(len, figures))
-    return "\n".join([title, *(f"  {name:{width}}  {value}" for name, value in figures.items()), ""])
+    return "\n".join(
+        [title, *(f"  {name:{width}}  {value}" for name, value in figures.items()), ""]
+    )
 
 
 def show(capsys: pytest.CaptureFixture[str], title: str, figures: Figures) -> None:
@@ -245,17 +272,29 @@ def listed(server: EurekaServer) -> set[Key]:
         answer = session.get(f"{server.url}/apps", timeout=60)
     answer.raise_for_status()
     apps = answer.json()["applications"]["application"]
-    return {Key(app["name"], i["instanceId"]) for app in apps for i in app["instance"] if i["status"] == "UP"}
+    return {
+        Key(app["name"], i["instanceId"])
+        for app in apps
+        for i in app["instance"]
+        if i["status"] == "UP"
+    }
 
 
 def ours(server: EurekaServer, *, since: float) -> Counter[str]:
     """The program's calls by kind; what is in a batch does not show."""
-    calls = [call for call in server.calls() if call.agent.startswith("eurekube-sync/") and call.at >= since]
-    return Counter("batch" if "/peerreplication/" in call.path else _KINDS[call.method] for call in calls)
+    calls = [
+        call
+        for call in server.calls()
+        if call.agent.startswith("eurekube-sync/") and call.at >= since
+    ]
+    return Counter(
+        "batch" if "/peerreplication/" in call.path else _KINDS[call.method] for call in calls
+    )
 
 
 def registered_once(watch: Watch, keys: Sequence[Key], calls: Counter[str]) -> None:
-    """AssertionError when one was registered twice, as server and access log tell, or one was cancelled."""
+    """AssertionError when one was registered twice, as server and access log tell, or one was
+    cancelled."""
     never_again(watch, keys)
     assert calls["register"] == (0 if calls["batch"] else len(keys)), calls
     assert calls["cancel"] == 0, calls
@@ -267,12 +306,17 @@ def never_again(watch: Watch, keys: Sequence[Key]) -> None:
     assert not again, f"registered again: {again[:3]} of {len(again)}"
 
 
-def wait_until_listed(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], others: Strangers) -> None:
-    """Waits until all stand, and then until the list has them, which another write helps: a list that was made while
-    instances came can lack some until the next write, or for 180 s (`responseCacheAutoExpirationInSeconds`)."""
+def wait_until_listed(
+    server: EurekaServer, daemon: Daemon, keys: Sequence[Key], others: Strangers
+) -> None:
+    """Waits until all stand, and then until the list has them, which another write helps: a list
+    that was made while instances came can lack some until the next write, or for 180 s
+    (`responseCacheAutoExpirationInSeconds`)."""
     with server.session() as session:
         last = f"{server.url}/apps/{keys[-1].app}/{keys[-1].id}"
-        wait_until(lambda: session.get(last, timeout=60).ok, daemon.said, seconds=_FIRST_PASS_SECONDS)
+        wait_until(
+            lambda: session.get(last, timeout=60).ok, daemon.said, seconds=_FIRST_PASS_SECONDS
+        )
     deadline = time.monotonic() + _FIRST_PASS_SECONDS
     while not listed(server) >= {*keys, *others.keys}:
         assert time.monotonic() < deadline, daemon.said()
@@ -290,7 +334,9 @@ def wait_until(reached: Callable[[], bool], tell: Callable[[], str], *, seconds:
 
 def watch_gap(renewals: Sequence[float], moment: float) -> float:
     """Seconds between the renewals before and after a moment."""
-    return next(later - earlier for earlier, later in pairwise(renewals) if earlier <= moment < later)
+    return next(
+        later - earlier for earlier, later in pairwise(renewals) if earlier <= moment < later
+    )
 
 
 def _told(calls: Counter[str]) -> str:
@@ -298,7 +344,8 @@ def _told(calls: Counter[str]) -> str:
 
 
 def _renewals(server: EurekaServer, watch: Watch, keys: Sequence[Key]) -> dict[Key, list[float]]:
-    """When each was renewed: by the access log, or where batches hide it, by what reads told of each lease."""
+    """When each was renewed: by the access log, or where batches hide it, by what reads told of
+    each lease."""
     logged: dict[str, list[float]] = {}
     for call in server.calls():
         if call.method == "PUT" and call.status == 200:
@@ -312,45 +359,63 @@ def _renewals(server: EurekaServer, watch: Watch, keys: Sequence[Key]) -> dict[K
 
 
 def _late(server: EurekaServer, since: float) -> float:
-    """By how many seconds a pass came later than an interval after the one before, at most: each begins with a list."""
+    """By how many seconds a pass came later than an interval after the one before, at most: each
+    begins with a list."""
     lists = [
         call.at
         for call in server.calls()
-        if call.at >= since and call.path == "/eureka/apps" and call.agent.startswith("eurekube-sync/")
+        if call.at >= since
+        and call.path == "/eureka/apps"
+        and call.agent.startswith("eurekube-sync/")
     ]
     return max([0.0, *(later - earlier - INTERVAL_SECONDS for earlier, later in pairwise(lists))])
 
 
-def _rhythm(renewals: Mapping[Key, Sequence[float]], *, since: float, leeway: float, late: float) -> Figures:
-    """How the leases were renewed; AssertionError when not as they should. What passes could not do that came `late`,
-    by so many seconds, is not expected of them."""
+def _rhythm(
+    renewals: Mapping[Key, Sequence[float]], *, since: float, leeway: float, late: float
+) -> Figures:
+    """How the leases were renewed; AssertionError when not as they should. What passes could not do
+    that came `late`, by so many seconds, is not expected of them."""
     settled = {key: [at for at in times if at >= since] for key, times in renewals.items()}
     gaps = [later - earlier for times in settled.values() for earlier, later in pairwise(times)]
     assert len(gaps) >= len(settled), "too short to see two renewals of each"
     passes = f"a pass came late by {late:.1f} s"
-    assert min(gaps) >= RENEWAL_SECONDS - leeway - late, f"renewed after {min(gaps):.1f} s; {passes}"
-    assert max(gaps) <= RENEWAL_SECONDS + leeway + late, f"renewed after {max(gaps):.1f} s; {passes}"
-    assert abs(mean(gaps) - RENEWAL_SECONDS) < 1 + late, f"renewed every {mean(gaps):.1f} s; {passes}"
+    assert min(gaps) >= RENEWAL_SECONDS - leeway - late, (
+        f"renewed after {min(gaps):.1f} s; {passes}"
+    )
+    assert max(gaps) <= RENEWAL_SECONDS + leeway + late, (
+        f"renewed after {max(gaps):.1f} s; {passes}"
+    )
+    assert abs(mean(gaps) - RENEWAL_SECONDS) < 1 + late, (
+        f"renewed every {mean(gaps):.1f} s; {passes}"
+    )
     seconds = Counter(int(at) for times in settled.values() for at in times)
     share = max(seconds.values()) / len(settled)
-    # Which pass renews an instance follows from its id; chance adds no more than three standard deviations.
+    # Which pass renews an instance follows from its id; chance adds no more than three standard
+    # deviations.
     part = 1 / PASSES_A_PERIOD
     most = part + 3 * sqrt(part * (1 - part) / len(settled))
     if (
         late < _ON_TIME_SECONDS
     ):  # else one pass renews what is due for two, and those that were renewed together stay together
-        assert share <= most, f"{share:.0%} of our instances renewed in one second, more than {most:.0%}"
+        assert share <= most, (
+            f"{share:.0%} of our instances renewed in one second, more than {most:.0%}"
+        )
     return {
-        "between two renewals of one": f"{min(gaps):.1f} to {max(gaps):.1f} s, {mean(gaps):.1f} s on average",
+        "between two renewals of one": f"{min(gaps):.1f} to {max(gaps):.1f} s, {mean(gaps):.1f} s "
+        "on average",
         "renewed in one second": f"at most {share:.0%} of our instances",
     }
 
 
 def _registry(server: EurekaServer, *, ours: int, others: int) -> Figures:
-    login = ", ".join(name for name, on in (("basic auth", server.basic_auth), ("TLS", server.tls)) if on)
+    login = ", ".join(
+        name for name, on in (("basic auth", server.basic_auth), ("TLS", server.tls)) if on
+    )
     return {
         "machine": f"{_processor()}, Python {platform.python_version()}",
-        "Eureka": f"{'stock' if server.stock_timings else 'fast'} timings{f', {login}' if login else ''}",
+        "Eureka": f"{'stock' if server.stock_timings else 'fast'} "
+        f"timings{f', {login}' if login else ''}",
         "instances": f"{ours} of ours, {others} of another owner",
     }
 

@@ -1,4 +1,5 @@
-"""Owns what a soak keeps in the cluster: Services with hand-written slices, and one syncer for all of them."""
+"""Owns what a soak keeps in the cluster: Services with hand-written slices, and one syncer for all
+of them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class Shops:
         self._world = world
         self._namespace = namespace
         self._services = {
-            f"{namespace}-{n}": [f"10.30.{n}.{i + 1}" for i in range(min(_PER_SERVICE, count - n * _PER_SERVICE))]
+            f"{namespace}-{n}": [
+                f"10.30.{n}.{i + 1}" for i in range(min(_PER_SERVICE, count - n * _PER_SERVICE))
+            ]
             for n in range(-(-count // _PER_SERVICE))
         }
         world.create_namespace(namespace)
@@ -48,26 +51,39 @@ class Shops:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         syncer = f"/apis/eurekube.io/v1/namespaces/{self._namespace}/eurekasyncers/all"
         with contextlib.suppress(requests.HTTPError):
             self._world.request("DELETE", syncer)
-            self._world.request("PATCH", syncer, {"metadata": {"finalizers": None}})  # nobody is left to clean up
+            self._world.request(
+                "PATCH", syncer, {"metadata": {"finalizers": None}}
+            )  # nobody is left to clean up
         for service in self._services:
-            for path in (f"api/v1/namespaces/{self._namespace}/services/{service}", self._slice(service)):
+            for path in (
+                f"api/v1/namespaces/{self._namespace}/services/{service}",
+                self._slice(service),
+            ):
                 with contextlib.suppress(requests.HTTPError):
                     self._world.request("DELETE", f"/{path}")
 
     def _create(self, service: str, addresses: list[str]) -> None:
         labels = {"soak": self._namespace}
-        body = {"metadata": {"name": service, "labels": labels}, "spec": {"ports": [{"name": "http", "port": 80}]}}
+        body = {
+            "metadata": {"name": service, "labels": labels},
+            "spec": {"ports": [{"name": "http", "port": 80}]},
+        }
         self._world.request("POST", f"/api/v1/namespaces/{self._namespace}/services", body)
         slice_ = {
             "metadata": {"name": f"{service}-1", "labels": {"kubernetes.io/service-name": service}},
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": 8080}],
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}} for address in addresses],
+            "endpoints": [
+                {"addresses": [address], "conditions": {"ready": True}} for address in addresses
+            ],
         }
         self._world.request("POST", f"/{self._slice(service).rpartition('/')[0]}", slice_)
 

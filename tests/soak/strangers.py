@@ -1,4 +1,5 @@
-"""Owns instances of another owner that keep themselves alive, as a data centre's do: ours must not be felt by them."""
+"""Owns instances of another owner that keep themselves alive, as a data centre's do: ours must not
+be felt by them."""
 
 from __future__ import annotations
 
@@ -17,10 +18,17 @@ _PER_APP = 20
 
 
 class Strangers:
-    """Registers itself on one server and renews each instance in its turn, evenly spread; a context manager."""
+    """Registers itself on one server and renews each instance in its turn, evenly spread; a context
+    manager."""
 
     def __init__(
-        self, server: EurekaServer, *, count: int, every: float = 30.0, duration: int = 90, owner: str = "elsewhere"
+        self,
+        server: EurekaServer,
+        *,
+        count: int,
+        every: float = 30.0,
+        duration: int = 90,
+        owner: str = "elsewhere",
     ) -> None:
         """`every` seconds between two renewals of one, `duration` of their leases in seconds."""
         self._server = server
@@ -46,7 +54,9 @@ class Strangers:
         """Registers one of its own, as it is, and renews it."""
         body = {"instance": self._body(key, self.keys.index(key))}
         with self._session() as session:
-            session.post(f"{self._server.url}/apps/{key.app}", json=body, timeout=_CALL_SECONDS).raise_for_status()
+            session.post(
+                f"{self._server.url}/apps/{key.app}", json=body, timeout=_CALL_SECONDS
+            ).raise_for_status()
             self._renew(session, key)
 
     def _run(self) -> None:
@@ -56,14 +66,18 @@ class Strangers:
         while True:
             for key in self.keys:
                 turn += 1
-                if self._ended.wait(max(0.0, begun + turn * self._every / len(self.keys) - time.monotonic())):
+                if self._ended.wait(
+                    max(0.0, begun + turn * self._every / len(self.keys) - time.monotonic())
+                ):
                     return
                 if key not in self._stopped:
                     self._renew(session, key)
 
     def _renew(self, session: requests.Session, key: Key) -> None:
         try:
-            status = session.put(f"{self._server.url}/apps/{key.app}/{key.id}", timeout=_CALL_SECONDS).status_code
+            status = session.put(
+                f"{self._server.url}/apps/{key.app}/{key.id}", timeout=_CALL_SECONDS
+            ).status_code
         except requests.RequestException as error:
             self.refused.append(f"{key.id}: {type(error).__name__}")
             return
@@ -87,9 +101,19 @@ class Strangers:
             "vipAddress": key.app.lower(),
             "status": "UP",
             "port": {"$": 8080, "@enabled": "true"},
-            "leaseInfo": {"renewalIntervalInSecs": int(self._every), "durationInSecs": self._duration},
-            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
-            "metadata": {"eurekube.owner": self._owner, "eurekube.cluster": "elsewhere", "eurekube.syncer": "a/b"},
+            "leaseInfo": {
+                "renewalIntervalInSecs": int(self._every),
+                "durationInSecs": self._duration,
+            },
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
+            "metadata": {
+                "eurekube.owner": self._owner,
+                "eurekube.cluster": "elsewhere",
+                "eurekube.syncer": "a/b",
+            },
         }
 
     def __enter__(self) -> Self:
@@ -99,7 +123,10 @@ class Strangers:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._ended.set()
         self._thread.join()

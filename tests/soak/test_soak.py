@@ -1,4 +1,5 @@
-"""The program for a quarter of an hour and more, on servers with their own timings: `tox -e soak`."""
+"""The program for a quarter of an hour and more, on servers with their own timings: `tox -e
+soak`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ LEAST_MINUTES = 5
 """Within which a stranger with a lease of 90 s falls silent and is gone."""
 
 
-@pytest.mark.parametrize(("batch", "part"), [("auto", 1), ("off", 1 / 3)], ids=["batches", "singly"])
+@pytest.mark.parametrize(
+    ("batch", "part"), [("auto", 1), ("off", 1 / 3)], ids=["batches", "singly"]
+)
 def test_a_daemon_beside_instances_of_others(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
@@ -31,7 +34,8 @@ def test_a_daemon_beside_instances_of_others(
     batch: str,
     part: float,
 ) -> None:
-    """500 of ours beside 500 of another owner: registered once, renewed every 30 s, and evictions of others go on."""
+    """500 of ours beside 500 of another owner: registered once, renewed every 30 s, and evictions
+    of others go on."""
     with (
         EurekaServer(stock_timings=True, access_log=True) as server,
         Shops(kubernetes_world, f"soak-{batch}", count=500) as shops,
@@ -58,12 +62,15 @@ def test_a_daemon_with_a_login_over_tls(
 ) -> None:
     """The same with basic authentication over TLS, for a third of the time, and 30 of each.
 
-    Spring Security checks the password of every call against a bcrypt hash, a tenth of a second of processor:
-    a pass takes seconds.
+    Spring Security checks the password of every call against a bcrypt hash, a tenth of a second of
+    processor: a pass takes seconds.
     """
     with (
         EurekaServer(
-            stock_timings=True, access_log=True, basic_auth=("sync", 'p@:/% "1'), tls=server_tls(tmp_path)
+            stock_timings=True,
+            access_log=True,
+            basic_auth=("sync", 'p@:/% "1'),
+            tls=server_tls(tmp_path),
         ) as server,
         Shops(kubernetes_world, "soak-tls", count=30) as shops,
     ):
@@ -110,10 +117,15 @@ def test_a_cronjob_each_minute(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Five processes with two passes each, a minute apart: the first registers, the others renew."""
+    """Five processes with two passes each, a minute apart: the first registers, the others
+    renew."""
     with (
         EurekaServer(stock_timings=True, access_log=True) as server,
         Shops(kubernetes_world, "soak-cron", count=100) as shops,
     ):
         daemon = Daemon(kubernetes_servers, server, tmp_path, owner="soak-cron")
-        show(capsys, "A CronJob each minute", cronjob(server, daemon, shops.keys("soak-cron"), runs=5))
+        show(
+            capsys,
+            "A CronJob each minute",
+            cronjob(server, daemon, shops.keys("soak-cron"), runs=5),
+        )

@@ -1,4 +1,5 @@
-"""Owns looking: a thread that reads instances past every cache, all the time, and remembers what it did not find."""
+"""Owns looking: a thread that reads instances past every cache, all the time, and remembers what it
+did not find."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ class Key(NamedTuple):
 class Watch:
     """Reads each expected instance at the servers, in turn, round after round; a context manager.
 
-    An instance is lost when it is UP on none of them, which is also so while none of them answers. What a peer that is
-    down held counts as not there.
+    An instance is lost when it is UP on none of them, which is also so while none of them answers.
+    What a peer that is down held counts as not there.
     """
 
     def __init__(self, *servers: EurekaServer, round_seconds: float = 0.0) -> None:
-        """`round_seconds`: spread the reads of one round over so long; 0 reads as fast as it can."""
+        """`round_seconds`: spread the reads of one round over so long; 0 reads as fast as it
+        can."""
         self._servers = servers
         self._round_seconds = round_seconds
         self._lock = threading.Lock()
@@ -44,8 +46,8 @@ class Watch:
         self.longest_round = 0.0
         """Seconds."""
         self.renewals: dict[Key, list[float]] = {}
-        """When the lease was renewed, seconds since 1970, as each server in turn told; each renewal once, if rounds are
-        shorter than the time between two."""
+        """When the lease was renewed, seconds since 1970, as each server in turn told; each renewal
+        once, if rounds are shorter than the time between two."""
 
         self._registrations: dict[Key, set[tuple[str, int]]] = {}
 
@@ -65,7 +67,8 @@ class Watch:
             self._expected -= frozenset(keys)
 
     def check(self) -> None:
-        """Raises AssertionError when one was lost, or when nothing was looked at since the last `check`."""
+        """Raises AssertionError when one was lost, or when nothing was looked at since the last
+        `check`."""
         reads, self.reads = self.reads, 0
         assert reads >= len(self._expected), f"only {reads} reads"
         assert not self.lost, "\n".join(self.lost.values())
@@ -76,7 +79,11 @@ class Watch:
             expected = sorted(self._expected)
             begun = time.monotonic()
             for number, key in enumerate(expected):
-                if self._ended.wait(max(0.0, begun + number * self._round_seconds / len(expected) - time.monotonic())):
+                if self._ended.wait(
+                    max(
+                        0.0, begun + number * self._round_seconds / len(expected) - time.monotonic()
+                    )
+                ):
                     return
                 if key in self._expected:
                     self._look(key, sessions)
@@ -96,7 +103,9 @@ class Watch:
         else:
             with self._lock:
                 if key in self._expected:
-                    self.lost.setdefault(key, f"round {self.rounds}: {key.id} was UP nowhere: {', '.join(seen)}")
+                    self.lost.setdefault(
+                        key, f"round {self.rounds}: {key.id} was UP nowhere: {', '.join(seen)}"
+                    )
         self.reads += 1
 
     def _status(self, server: EurekaServer, session: requests.Session, key: Key) -> str:
@@ -109,7 +118,9 @@ class Watch:
         instance: dict[str, Any] = answer.json()["instance"]
         lease = instance["leaseInfo"]
         self._registrations.setdefault(key, set()).add((server.url, lease["registrationTimestamp"]))
-        renewed = lease["lastRenewalTimestamp"] / 1000 - lease["durationInSecs"]  # told as renewal plus duration
+        renewed = (
+            lease["lastRenewalTimestamp"] / 1000 - lease["durationInSecs"]
+        )  # told as renewal plus duration
         known = self.renewals.setdefault(key, [])
         if not known or renewed > known[-1]:
             known.append(renewed)
@@ -120,7 +131,10 @@ class Watch:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._ended.set()
         self._thread.join()

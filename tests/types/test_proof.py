@@ -1,4 +1,5 @@
-"""The type checker refuses code that would remove something on the word of a source that was not read whole.
+"""The type checker refuses code that would remove something on the word of a source that was not
+read whole.
 
 Runs in `tox -e lint`, where mypy is.
 """
@@ -42,10 +43,14 @@ _WRONG = {
         "    return cancel(key, ref, source.proof)",
         "union-attr",
     ),
-    "a proof made of an Unknown": ("def wrong(source: Unknown) -> Proof:\n    return Proof(source)", "arg-type"),
+    "a proof made of an Unknown": (
+        "def wrong(source: Unknown) -> Proof:\n    return Proof(source)",
+        "arg-type",
+    ),
     "a proof made of nothing": ("def wrong() -> Proof:\n    return Proof()", "call-arg"),
     "an Unknown in a proof's place": (
-        "def wrong(source: Unknown, key: InstanceKey, ref: SyncerRef) -> Cancel:\n    return cancel(key, ref, source)",
+        "def wrong(source: Unknown, key: InstanceKey, ref: SyncerRef) -> Cancel:\n    return "
+        "cancel(key, ref, source)",
         "arg-type",
     ),
     "a cancel without one": (
@@ -68,7 +73,8 @@ _WRONG = {
         "union-attr",
     ),
     "a plan from a registry that could not be read": (
-        "def wrong(desired: Desired, registry: Source[tuple[ObservedInstance, ...]], ownership: Ownership) -> object:\n"
+        "def wrong(desired: Desired, registry: Source[tuple[ObservedInstance, ...]], ownership: "
+        "Ownership) -> object:\n"
         "    return make_plan(desired, observe(registry, ownership, Scope(), asked=0))",
         "arg-type",
     ),
@@ -88,12 +94,16 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     assert not trouble, trouble
     found: dict[str, list[str]] = {name: [] for name in snippets}
     for file, code in re.findall(r"^(.+?):\d+: error: .* \[([a-z-]+)\]$", out, re.MULTILINE):
-        found[next(name for name, path in files.items() if path.name == Path(file).name)].append(code)
+        found[next(name for name, path in files.items() if path.name == Path(file).name)].append(
+            code
+        )
     return found
 
 
 @pytest.mark.parametrize("name", _WRONG)
-def test_the_type_checker_refuses_each_wrong_example(name: str, errors: dict[str, list[str]]) -> None:
+def test_the_type_checker_refuses_each_wrong_example(
+    name: str, errors: dict[str, list[str]]
+) -> None:
     """Each of these, for the reason meant and no other."""
     assert errors[name] == [_WRONG[name][1]]
 

@@ -1,6 +1,7 @@
 """Unit tests make no network call: a socket that connects, binds or resolves a name ends the test.
 
-An audit hook sees every socket, however it was made. Mark a test `loopback` to let it speak to this machine.
+An audit hook sees every socket, however it was made. Mark a test `loopback` to let it speak to this
+machine.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _FORBIDDEN = frozenset(
 )
 _CASES = 100_000
 _MOST_MEGABYTES = 300
-"""A fuzz run peaks at 200: more is a leak, or an input that takes far more memory than it has bytes."""
+"""A fuzz run peaks at 200: more is a leak, or an input that takes far more memory than it has
+bytes."""
 _HERE = Path(__file__).parent
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -53,7 +55,9 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Adds the marker and the hook."""
-    config.addinivalue_line("markers", "loopback: may open sockets on this machine, and nowhere else")
+    config.addinivalue_line(
+        "markers", "loopback: may open sockets on this machine, and nowhere else"
+    )
     sys.addaudithook(_audit)
 
 
@@ -69,7 +73,8 @@ def logs_as_before() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Forbids sockets from the first fixture of a test to the last; tests of other folders may have them."""
+    """Forbids sockets from the first fixture of a test to the last; tests of other folders may have
+    them."""
     if not item.path.is_relative_to(_HERE):
         return (yield)
     _Guard.on, _Guard.loopback = True, item.get_closest_marker("loopback") is not None
@@ -92,7 +97,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fuzzing fails when it tried too few cases, or the process grew beyond what its largest input explains."""
+    """Fuzzing fails when it tried too few cases, or the process grew beyond what its largest input
+    explains."""
     if not _fuzzing():
         return
     _Fuzzed.cases = [_passing(item) for item in session.items]
@@ -112,7 +118,8 @@ class _Fuzzed:
 
 
 def _passing(item: pytest.Item) -> int:
-    """The examples of a test that passed, as Hypothesis describes them; 0 for a test without any."""
+    """The examples of a test that passed, as Hypothesis describes them; 0 for a test without
+    any."""
     found = re.findall(r"(\d+) passing", getattr(item, "hypothesis_statistics", ""))
     return sum(map(int, found))
 
@@ -121,11 +128,17 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-# The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
+# The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore`
+# looks further.
 settings.register_profile("unit", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
 settings.register_profile(  # an example that fails is not made smaller: to fail is enough
-    "mutation", deadline=None, derandomize=True, database=None, max_examples=5, phases=[Phase.explicit, Phase.generate]
+    "mutation",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=5,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
 # 26 tests or more; a case that takes 10 s of a machine, however busy, hangs.

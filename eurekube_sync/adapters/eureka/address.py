@@ -19,7 +19,9 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.values import dataclass
 
-_SETTLE_SECONDS = 1.0  # how long a changed file must stay unchanged before it is read: it may be half written
+_SETTLE_SECONDS = (
+    1.0  # how long a changed file must stay unchanged before it is read: it may be half written
+)
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
@@ -34,7 +36,9 @@ class Credentials:
     password: str = field(default="", repr=False)
 
 
-Login: TypeAlias = Callable[[], Credentials]  # returns the current ones; called before each call, by many threads
+Login: TypeAlias = Callable[
+    [], Credentials
+]  # returns the current ones; called before each call, by many threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +50,20 @@ class EurekaAddress:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a URL such as `http://user:password@host:8761/eureka/`; raise ConfigurationError."""
+        """Parse a URL such as `http://user:password@host:8761/eureka/`; raise
+        ConfigurationError."""
         given = f"The Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise ConfigurationError(f"{given} cannot be read: write it as http://host:8761/eureka.") from None
+            raise ConfigurationError(
+                f"{given} cannot be read: write it as http://host:8761/eureka."
+            ) from None
         if parts.scheme not in ("http", "https") or not host:
-            raise ConfigurationError(f"{given} needs http or https and a host: http://host:8761/eureka.")
+            raise ConfigurationError(
+                f"{given} needs http or https and a host: http://host:8761/eureka."
+            )
         if parts.query or parts.fragment or "," in text:
             must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka."
             raise ConfigurationError(f"{given} {must}")
@@ -64,8 +73,12 @@ class EurekaAddress:
         path = parts.path.rstrip("/")
         if below := _BELOW_EUREKA.search(path):
             left_out = printable(path[below.end(1) :])
-            raise ConfigurationError(f"{given} is that of a list: leave out {left_out}, which each call adds.")
-        login = Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or ""))
+            raise ConfigurationError(
+                f"{given} is that of a list: leave out {left_out}, which each call adds."
+            )
+        login = Credentials(
+            user=unquote(parts.username or ""), password=unquote(parts.password or "")
+        )
         _check(login)
         place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
         return cls(url=f"{parts.scheme}://{place}{path}", login=login if login.user else None)
@@ -81,15 +94,21 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
         except ConfigurationError as error:
             if len(parts) == 1:
                 raise
-            why = f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
+            why = (
+                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password "
+                "is written %2C."
+            )
             raise ConfigurationError(why) from None
         if found.setdefault(address.url, address) != address:
-            raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
+            raise ConfigurationError(
+                f"The Eureka URL {address.url} is given twice, with different logins."
+            )
     return tuple(found.values())
 
 
 def _without_login(text: str) -> str:
-    """Hide everything before the last @ of a URL, its query, and a port in letters: it may be a part of a password."""
+    """Hide everything before the last @ of a URL, its query, and a port in letters: it may be a
+    part of a password."""
     before, at, after = text.strip().partition("?")[0].rpartition("@")
     scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
     start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")
@@ -109,11 +128,16 @@ class ConnectionOptions:  # times are seconds
     answer_timeout: float = 120.0  # for a whole answer
     concurrency: int = 8  # threads that may call at once: the size of the connection pool
     retries: int = 2  # after the first try, for failures that may pass by themselves
-    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)  # by scheme; not from the environment
+    proxies: Mapping[str, str] = field(
+        default_factory=dict, repr=False
+    )  # by scheme; not from the environment
     proxy_origin: str = "--eureka-proxy"  # the option or variable that names the proxies
-    ca_file: str = ""  # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
+    # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
+    ca_file: str = ""
     verify: bool = True  # False: any certificate is accepted
-    client_certificate: tuple[str, str] | None = None  # PEM files of certificate and key, read for each connection
+    client_certificate: tuple[str, str] | None = (
+        None  # PEM files of certificate and key, read for each connection
+    )
 
     @property
     def proxy_words(self) -> str:
@@ -128,8 +152,9 @@ class ConnectionOptions:  # times are seconds
 
 
 class SecretFile:
-    """A mounted file with one line; a call returns the line. A changed file is read after a second without
-    changes. If it is unreadable, empty or not one line of text, the last line stays in use."""
+    """A mounted file with one line; a call returns the line. A changed file is read after a second
+    without changes. If it is unreadable, empty or not one line of text, the last line stays in
+    use."""
 
     def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
         """Read the file. Raise ConfigurationError without a usable line."""
@@ -156,12 +181,19 @@ class SecretFile:
                 unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
                 if seen != self._judged and unchanged >= _SETTLE_SECONDS:
                     self._line, self._judged = self._read(), seen
-                    _log.info("%s: %s has changed, and its new content is used", self._option, self._path)
+                    _log.info(
+                        "%s: %s has changed, and its new content is used", self._option, self._path
+                    )
             except (OSError, ValueError) as error:
                 seen = seen if isinstance(error, ValueError) else ()
                 if self._judged != seen:
                     trouble = _trouble(error)
-                    _log.warning("%s: %s %s; its last content stays in use", self._option, self._path, trouble)
+                    _log.warning(
+                        "%s: %s %s; its last content stays in use",
+                        self._option,
+                        self._path,
+                        trouble,
+                    )
                 self._judged = seen
             return self._line
 
@@ -180,7 +212,8 @@ class SecretFile:
 
 
 def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
-    """Return a login with a fixed or mounted user and password; raise ConfigurationError as `_check` does."""
+    """Return a login with a fixed or mounted user and password; raise ConfigurationError as
+    `_check` does."""
 
     def current() -> Credentials:
         now = [one if isinstance(one, str) else one() for one in (user, password)]
@@ -193,9 +226,13 @@ def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
 def _check(credentials: Credentials) -> None:
     """Raise ConfigurationError for a user with a colon, or for control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
-        raise ConfigurationError("The user name for Eureka holds a colon, which basic authentication does not allow.")
+        raise ConfigurationError(
+            "The user name for Eureka holds a colon, which basic authentication does not allow."
+        )
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
-        raise ConfigurationError("The user name or password for Eureka holds control characters, such as a line's end.")
+        raise ConfigurationError(
+            "The user name or password for Eureka holds control characters, such as a line's end."
+        )
 
 
 def _signature(found: os.stat_result) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""Our errors for HTTP answers, and for calls without one. They show no credential and no whole body."""
+"""Our errors for HTTP answers, and for calls without one. They show no credential and no whole
+body."""
 
 from __future__ import annotations
 
@@ -18,10 +19,23 @@ from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt, login_secrets
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
-_WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
+_WANTS_TLS = (
+    b"requires TLS",
+    b"to HTTPS port",
+    b"to an HTTPS server",
+    b"speaking plain HTTP to an SSL",
+)
 """How Tomcat, nginx, Go and Apache answer plain HTTP at a port for TLS."""
-_ERRORS = {kind.cause: kind for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)}
-_OF_THE_NETWORK = (requests.ConnectionError, requests.Timeout, ChunkedEncodingError, ContentDecodingError)
+_ERRORS = {
+    kind.cause: kind
+    for kind in (errors.RegistryUnavailable, errors.RegistryUnusable, errors.RegistryDenied)
+}
+_OF_THE_NETWORK = (
+    requests.ConnectionError,
+    requests.Timeout,
+    ChunkedEncodingError,
+    ContentDecodingError,
+)
 _LONGEST = 160  # characters of a server's message
 _CSRF_OFF = (
     'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) from Spring Boot 3 on, '
@@ -47,12 +61,14 @@ class Answer(NamedTuple):
 
     @property
     def is_page(self) -> bool:
-        return "html" in self.content_type or self.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
+        return "html" in self.content_type or self.body[:200].lstrip().lower().startswith(
+            (b"<!doctype", b"<html")
+        )
 
     @property
     def may_be_eurekas(self) -> bool:
-        """Whether an error may be Eureka's own: Spring's has a JSON body, Netflix's none, a proxy's is text or a
-        page."""
+        """Whether an error may be Eureka's own: Spring's has a JSON body, Netflix's none, a proxy's
+        is text or a page."""
         return self.body.lstrip()[:1] in (b"", b"{")
 
     @property
@@ -61,13 +77,15 @@ class Answer(NamedTuple):
 
     @property
     def proxy(self) -> str:
-        """The proxy that answered, as its header `Server` names it. A proxy puts its name on Eureka's answers, too."""
+        """The proxy that answered, as its header `Server` names it. A proxy puts its name on
+        Eureka's answers, too."""
         name = excerpt(self.headers.get("Server", ""), most=80)
         return f"a proxy ({name})" if name else "a proxy or firewall"
 
 
 def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
-    """Return the error for an answer with an unwanted status; its message does not show our login."""
+    """Return the error for an answer with an unwanted status; its message does not show our
+    login."""
     status, secrets = answer.status, login_secrets(login.user, login.password) if login else ()
     kind: type[errors.RegistryError] = errors.RegistryUnusable
     if 300 <= status < 400:
@@ -79,13 +97,21 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
         return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
     if status == 403 and not answer.may_be_eurekas:
         methods = "GET" if answer.method == "GET" else "PUT, POST and DELETE"
-        why = f"was answered 403 by {answer.proxy}, not by Eureka: let it pass {methods} to Eureka's paths."
+        why = (
+            f"was answered 403 by {answer.proxy}, not by Eureka: let it pass {methods} to "
+            "Eureka's paths."
+        )
         return errors.RegistryDenied(f"{answer.call} {why}")
     if status == 401:
-        ours = "refuses this user or password" if login else "asks for a login; give user and password"
+        ours = (
+            "refuses this user or password" if login else "asks for a login; give user and password"
+        )
         kind, why = errors.RegistryDenied, f": Eureka {ours}."
     elif status == 407:
-        kind, why = errors.RegistryDenied, ": the proxy asks for a login; put it into the proxy's URL."
+        kind, why = (
+            errors.RegistryDenied,
+            ": the proxy asks for a login; put it into the proxy's URL.",
+        )
     elif status == 403:
         kind, why = (
             errors.RegistryDenied,
@@ -94,9 +120,15 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
     elif status == 400 and any(words in answer.body for words in _WANTS_TLS):
         why = ": this port speaks TLS; begin the URL with https://."
     elif status in TRANSIENT:
-        kind, why = errors.RegistryUnavailable, ": Eureka, or a proxy in front of it, is overloaded or down."
+        kind, why = (
+            errors.RegistryUnavailable,
+            ": Eureka, or a proxy in front of it, is overloaded or down.",
+        )
     elif answer.is_page:
-        why = " with a web page: a login or a proxy answers in Eureka's place, or this is not the URL of Eureka."
+        why = (
+            " with a web page: a login or a proxy answers in Eureka's place, or this is not the "
+            "URL of Eureka."
+        )
     elif status == 400 or (status == 500 and answer.method == "POST"):
         kind = errors.RegistryStumbled if status == 500 else errors.RegistryRejected
         what = "batch" if "/peerreplication/" in answer.url else "instance"
@@ -111,37 +143,52 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
 def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     """Return the error for a 401 or 403 although other reads work.
 
-    A list is a 403 during warm-up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is a 403 by Spring
-    Security's `CsrfFilter`; with a login, the error page makes it a 401."""
+    A list is a 403 during warm-up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is a
+    403 by Spring Security's `CsrfFilter`; with a login, the error page makes it a 401."""
     if answer.method == "GET":
-        why = "Eureka has just started without a peer to copy from and shows its list after 5 minutes."
-        return errors.RegistryUnavailable(f"{answer.call} was answered 403 while other reads work: {why}")
+        why = (
+            "Eureka has just started without a peer to copy from and shows its list after 5 "
+            "minutes."
+        )
+        return errors.RegistryUnavailable(
+            f"{answer.call} was answered 403 while other reads work: {why}"
+        )
     why = f"was answered {answer.status} although reads work"
     if "/peerreplication/" in answer.url:
         return errors.RegistryDenied(f"{answer.call} {why}.")
     fix = f"Turn it off for Eureka's paths in the server's Spring Security: {_CSRF_OFF}."
     otherwise = "this login has no right to write"
-    if not answer.body and answer.headers.get("Server"):  # it may be Eureka's answer, or the proxy's own
+    if not answer.body and answer.headers.get(
+        "Server"
+    ):  # it may be Eureka's answer, or the proxy's own
         otherwise = f"{otherwise}, or {answer.proxy} lets no writes pass"
     cause = f"the server's CSRF protection refuses writes. {fix} If it is off already, {otherwise}."
     return errors.RegistryDenied(f"{answer.call} {why}: {cause}")
 
 
 def not_found_though_reads_work(answer: Answer) -> errors.RegistryUnusable:
-    """Return the error for the 404 of a registration, which Eureka never answers, although reads work."""
-    why = "was answered 404 although reads work: a proxy or another program answers writes in Eureka's place."
+    """Return the error for the 404 of a registration, which Eureka never answers, although reads
+    work."""
+    why = (
+        "was answered 404 although reads work: a proxy or another program answers writes in "
+        "Eureka's place."
+    )
     return errors.RegistryUnusable(f"{answer.call} {why}")
 
 
 def hidden_by_proxy(answer: Answer) -> errors.RegistryUnusable:
-    """Return the error for a 404 that is not of Eureka's form: nobody knows whether the instance is registered."""
-    fix = "let the proxy pass on Eureka's own answers, as nginx does without proxy_intercept_errors."
+    """Return the error for a 404 that is not of Eureka's form: nobody knows whether the instance is
+    registered."""
+    fix = (
+        "let the proxy pass on Eureka's own answers, as nginx does without proxy_intercept_errors."
+    )
     why = f"was answered 404 by {answer.proxy}, which hides whether Eureka has the instance: {fix}"
     return errors.RegistryUnusable(f"{answer.call} {why}")
 
 
 def not_written(answer: Answer) -> errors.RegistryUnusable | None:
-    """Return the error for a 200 to a write that is not Eureka's, which has no body (`Response.ok().build()`)."""
+    """Return the error for a 200 to a write that is not Eureka's, which has no body
+    (`Response.ok().build()`)."""
     if answer.is_page:
         return unreadable(answer)
     if not answer.body.strip():
@@ -152,19 +199,28 @@ def not_written(answer: Answer) -> errors.RegistryUnusable | None:
 
 def agrees_to_everything(answer: Answer) -> errors.RegistryUnusable:
     """Return the error for a 200 of a server that also renews an instance that cannot exist."""
-    why = "and so is the renewal of an instance that cannot exist: another program answers in Eureka's place."
+    why = (
+        "and so is the renewal of an instance that cannot exist: another program answers in "
+        "Eureka's place."
+    )
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status}, {why}")
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     """Return the error for a 200 whose body is no JSON object; None if it may be one."""
     if answer.is_page:
-        what = "a web page instead of JSON: a login or a proxy answers in Eureka's place, or this is not its URL."
+        what = (
+            "a web page instead of JSON: a login or a proxy answers in Eureka's place, or this "
+            "is not its URL."
+        )
     elif not answer.body.strip():
         what = "an empty body instead of JSON."
     elif answer.body.lstrip()[:1] != b"{":
         given = excerpt(answer.content_type, most=80) or "something"
-        what = f"{given} instead of JSON: another program answers at this URL, or a proxy drops the Accept header."
+        what = (
+            f"{given} instead of JSON: another program answers at this URL, or a proxy drops "
+            "the Accept header."
+        )
         if "json" in answer.content_type:
             what = "JSON that is no object: another program answers at this URL."
     else:
@@ -172,7 +228,9 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
-def failure(error: OSError | HTTPError | ValueError, call: str, proxy: str) -> tuple[errors.RegistryError, bool]:
+def failure(
+    error: OSError | HTTPError | ValueError, call: str, proxy: str
+) -> tuple[errors.RegistryError, bool]:
     """Return the error for a call without a usable answer, and whether another try may help."""
     said = no_answer(error, "Eureka", proxy)
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
@@ -189,13 +247,18 @@ def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
     target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
     where = f"({answer.status} to {target or 'nowhere'})"
     if any(word in target.lower() for word in _LOGIN_WORDS):
-        fix = "Eureka is behind a web login; let it take basic authentication, or no login, on /eureka/**."
+        fix = (
+            "Eureka is behind a web login; let it take basic authentication, or no login, on "
+            "/eureka/**."
+        )
         return errors.RegistryDenied(f"{answer.call} was redirected to a login page {where}: {fix}")
     fix = "redirects are not followed; give the final URL."
     return errors.RegistryUnusable(f"{answer.call} was redirected {where}: {fix}")
 
 
-class _SpringError(msgspec.Struct):  # without its `timestamp`: messages must not differ from pass to pass
+class _SpringError(
+    msgspec.Struct
+):  # without its `timestamp`: messages must not differ from pass to pass
     error: str
     message: str = ""
 

@@ -1,4 +1,5 @@
-"""The `Registry` port on the REST API of one Eureka. There is no `PUT .../status`: it would set a sticky override."""
+"""The `Registry` port on the REST API of one Eureka. There is no `PUT .../status`: it would set a
+sticky override."""
 
 from __future__ import annotations
 
@@ -20,15 +21,29 @@ from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.tls import verify_as_kubectl
-from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, AnswerTime, Tries, TryResult, bound_answers, read_whole
+from eurekube_sync.adapters.tries import (
+    CHUNK,
+    NO_ANSWER,
+    AnswerTime,
+    Tries,
+    TryResult,
+    bound_answers,
+    read_whole,
+)
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
+from eurekube_sync.model.errors import (
+    RegistryError,
+    RegistryUnavailable,
+    RegistryUnusable,
+    unknown_from,
+)
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
 
-_PROBE = "/instances/eurekube-sync-probe"  # an id that no instance has; any login that may read may read it
+# An id that no instance has; any login that may read may read it
+_PROBE = "/instances/eurekube-sync-probe"
 _PROBE_APP = "EUREKUBE-SYNC-PROBE"
 _PROBE_ID = "eurekube-sync-probe"
 _NOBODY = f"/apps/{_PROBE_APP}/{_PROBE_ID}"  # the same, to be renewed
@@ -65,13 +80,19 @@ class EurekaClient(Registry):
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
         bounds = limit or TimeLimit(clock)
-        self._tries = Tries(clock, random, bounds, options.answer_timeout, most=options.retries + 1, count=count)
+        self._tries = Tries(
+            clock, random, bounds, options.answer_timeout, most=options.retries + 1, count=count
+        )
         self._login = options.credentials
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
-        self._probed: tuple[float, bool] | None = None  # when reads were last probed, and whether they worked
+        self._probed: tuple[float, bool] | None = (
+            None  # when reads were last probed, and whether they worked
+        )
         self._judging = threading.Lock()
-        self._means_it: bool | None = None  # whether a 200 to a write can be believed; None: nothing shows it yet
+        self._means_it: bool | None = (
+            None  # whether a 200 to a write can be believed; None: nothing shows it yet
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -109,14 +130,19 @@ class EurekaClient(Registry):
         return observed
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """Call `ApplicationResource.addInstance`. A repetition is harmless: Eureka accepts an equal timestamp."""
+        """Call `ApplicationResource.addInstance`. A repetition is harmless: Eureka accepts an equal
+        timestamp."""
         body = wire.encode_instance(instance, dirty_timestamp=dirty_timestamp)
-        self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
+        self._expect(
+            self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200
+        )
 
     def renew(self, key: InstanceKey) -> bool:
         return self._write("PUT", key, replication.heartbeat(key))
 
-    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
+    def cancel(
+        self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None
+    ) -> bool:
         """Cancel; `ours` is used only with several servers."""
         return self._write("DELETE", key, replication.question(key))
 
@@ -124,8 +150,8 @@ class EurekaClient(Registry):
         """Raise a RegistryError unless registrations reach Eureka.
 
         One without a host name is sent. Eureka refuses it with a 400, and registers nothing
-        (`ApplicationResource.addInstance`). Where a proxy puts a page in place of the 400, a batch has to get
-        through."""
+        (`ApplicationResource.addInstance`). Where a proxy puts a page in place of the 400, a batch
+        has to get through."""
         answer = self._call("POST", f"/apps/{_PROBE_APP}", _INCOMPLETE)
         if answer.status == 400 and answer.is_page:
             probe = replication.heartbeat(InstanceKey(_PROBE_APP, _PROBE_ID))
@@ -172,8 +198,9 @@ class EurekaClient(Registry):
     def _is_absence(self, answer: answers.Answer, question: bytes) -> bool:
         """Return whether this is the 404 of an instance that Eureka does not have.
 
-        A proxy may put its own page in place of Eureka's 404, and also answers so itself. Then Eureka is asked again by
-        a batch of one item: its answer is a 200 with the code in the body, which proxies pass on."""
+        A proxy may put its own page in place of Eureka's 404, and also answers so itself. Then
+        Eureka is asked again by a batch of one item: its answer is a 200 with the code in the body,
+        which proxies pass on."""
         if answer.status != 404:
             return False
         if answer.is_eurekas_404:
@@ -187,8 +214,9 @@ class EurekaClient(Registry):
         return True
 
     def _believe(self, answer: answers.Answer) -> None:
-        """Raise RegistryUnusable if a 200 to a write means nothing. A server that gives a list is believed until its
-        next list. Any other one is asked to renew an instance that cannot exist, which Eureka answers with a 404."""
+        """Raise RegistryUnusable if a 200 to a write means nothing. A server that gives a list is
+        believed until its next list. Any other one is asked to renew an instance that cannot exist,
+        which Eureka answers with a 404."""
         if self._means_it:
             return
         with self._judging:
@@ -214,20 +242,24 @@ class EurekaClient(Registry):
         return answer.body
 
     def _may_read(self) -> bool:
-        """Return whether reads work, by a probe every few seconds at most. Where a proxy hides Eureka's 404, a list
-        has to have shown it."""
+        """Return whether reads work, by a probe every few seconds at most. Where a proxy hides
+        Eureka's 404, a list has to have shown it."""
         with self._probing:
             now = self._clock.monotonic()
             if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
                 try:
                     answer = self._call("GET", _PROBE)
-                    works = answer.is_eurekas_404 or (answer.status == 404 and self._means_it is True)
+                    works = answer.is_eurekas_404 or (
+                        answer.status == 404 and self._means_it is True
+                    )
                 except RegistryError:
                     works = False
                 self._probed = now, works
             return self._probed[1]
 
-    def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> answers.Answer:
+    def _call(
+        self, method: str, path: str, body: bytes | None = None, *, accept: str = ""
+    ) -> answers.Answer:
         """Make a call, with further tries; return the last answer, or raise its error."""
         call = f"{method} {self._options.address.url}{path}"
 
@@ -240,14 +272,19 @@ class EurekaClient(Registry):
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))
-            return answer, answer.headers.get("Retry-After", "") if answer.status in answers.TRANSIENT else None
+            return answer, answer.headers.get(
+                "Retry-After", ""
+            ) if answer.status in answers.TRANSIENT else None
 
         return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}."))
 
-    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> answers.Answer:
+    def _send(
+        self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str
+    ) -> answers.Answer:
         options = self._options
         url = options.address.url + path
-        # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no cache has an answer for it.
+        # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no cache
+        # has an answer for it.
         target = f"{url}?{_FRESH}={int(self._clock.now() * 1_000_000)}" if method == "GET" else url
         headers = {"Content-Type": "application/json"} if body is not None else {}
         headers |= {"Accept": accept} if accept else {}
@@ -255,16 +292,21 @@ class EurekaClient(Registry):
         settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
         with (
             within.running(),
-            self._session.request(method, target, data=body, headers=headers, **settings) as response,
+            self._session.request(
+                method, target, data=body, headers=headers, **settings
+            ) as response,
         ):
             chunks = response.iter_content(CHUNK)
             ask = "is this the URL of Eureka?"
-            received = read_whole(chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}"))
+            received = read_whole(
+                chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}")
+            )
         return answers.Answer(method, url, response.status_code, response.headers, received)
 
 
 class _Session(requests.Session):
-    """Ignores redirects. With a broken target, `requests` would raise and never free the connection."""
+    """Ignores redirects. With a broken target, `requests` would raise and never free the
+    connection."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None
@@ -285,7 +327,9 @@ class _Pool(HTTPAdapter):
         return manager
 
 
-def _prepared(session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
+def _prepared(
+    session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None
+) -> requests.Session:
     session.trust_env = False
     session.headers.clear()
     session.headers.update(_HEADERS)

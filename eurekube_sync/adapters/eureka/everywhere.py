@@ -1,4 +1,5 @@
-"""Batches of writes, sent to every Eureka server in parallel. `batches` finds out whether that is safe."""
+"""Batches of writes, sent to every Eureka server in parallel. `batches` finds out whether that is
+safe."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryRejected, RegistryUnavailable
+from eurekube_sync.model.errors import (
+    RegistryDenied,
+    RegistryError,
+    RegistryRejected,
+    RegistryUnavailable,
+)
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 from eurekube_sync.model.sources import Cause
@@ -25,8 +31,8 @@ _FEWEST = 32  # a server that answers one item, but does not answer so few items
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 """No instance has this id, so the answer to its heartbeat must be 404."""
 _REGISTERING = 2
-"""The most batches of registrations at a time. More of them are no faster, because the server's processor limits them,
-but delay other clients [real]."""
+"""The most batches of registrations at a time. More of them are no faster, because the server's
+processor limits them, but delay other clients [real]."""
 SINGLY = "Until batches work, each instance is renewed by its own call."
 Codes: TypeAlias = dict[InstanceKey, int] | None
 A = TypeVar("A")
@@ -36,18 +42,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Doubts:
-    """Instances that may differ between servers. Safe in several threads, because each change is a single one of a set.
+    """Instances that may differ between servers. Safe in several threads, because each change is a
+    single one of a set.
 
-    Such an instance is renewed singly until all copies have the same timestamp: a server replicates a single renewal
-    with the timestamp, and servers that differ exchange the newer copy (`PeerEurekaNode.heartbeat`). A heartbeat in a
-    batch has no timestamp.
+    Such an instance is renewed singly until all copies have the same timestamp: a server replicates
+    a single renewal with the timestamp, and servers that differ exchange the newer copy
+    (`PeerEurekaNode.heartbeat`). A heartbeat in a batch has no timestamp.
     """
 
-    posted: set[InstanceKey] = field(default_factory=set)  # written to one server, and perhaps not replicated yet
+    posted: set[InstanceKey] = field(
+        default_factory=set
+    )  # written to one server, and perhaps not replicated yet
     last_posted: float = -inf  # when, in monotonic seconds
-    partly: set[InstanceKey] = field(default_factory=set)  # a batch failed, so some servers may lack it
+    partly: set[InstanceKey] = field(
+        default_factory=set
+    )  # a batch failed, so some servers may lack it
     differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
-    """By server: the instances whose timestamp differs from the one in the list of the first server."""
+    """By server: the instances whose timestamp differs from the one in the list of the first
+    server."""
 
     def __contains__(self, key: InstanceKey) -> bool:
         return any(key in keys for keys in (self.posted, *self.differing.values()))
@@ -68,9 +80,9 @@ class Doubts:
 class EverywhereBatches:
     """The port `Batches`: sends each batch to all servers that can be reached.
 
-    A server that fails is left out until the next list. But if it still answers a single item, it gets half as many at
-    a time, because our leases would expire on a server that is left out again and again. After an answer of an unknown
-    form, `trouble` says so, and no more batches are sent.
+    A server that fails is left out until the next list. But if it still answers a single item, it
+    gets half as many at a time, because our leases would expire on a server that is left out again
+    and again. After an answer of an unknown form, `trouble` says so, and no more batches are sent.
     """
 
     size = SIZE
@@ -84,20 +96,30 @@ class EverywhereBatches:
     trouble: str | None = None
     silent: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Servers whose last batch failed: since when, in monotonic seconds, and why."""
-    _used: set[str] = field(default_factory=set)  # servers that take batches, and have not failed since the last list
+    _used: set[str] = field(
+        default_factory=set
+    )  # servers that take batches, and have not failed since the last list
     _sizes: dict[str, int] = field(default_factory=dict)  # by server that did not answer more items
-    _registering: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_REGISTERING))
-    _lacking: dict[InstanceKey, set[str]] = field(default_factory=dict)  # servers that lack an instance
-    _returned: set[str] = field(default_factory=set)  # servers that may have missed batches, not asked since
+    _registering: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(_REGISTERING)
+    )
+    _lacking: dict[InstanceKey, set[str]] = field(
+        default_factory=dict
+    )  # servers that lack an instance
+    _returned: set[str] = field(
+        default_factory=set
+    )  # servers that may have missed batches, not asked since
 
     def forget_failures(self) -> None:
-        """Forget failures, and double the size of short batches, when all servers are asked again."""
+        """Forget failures, and double the size of short batches, when all servers are asked
+        again."""
         self.trouble = None
         self.silent.clear()
         self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
 
     def use(self, admitted: Iterable[str]) -> None:
-        """Use these servers until the next list. A server that was not used before may lack instances."""
+        """Use these servers until the next list. A server that was not used before may lack
+        instances."""
         before, self._used = self._used, set(admitted)
         if len(self.servers) > 1:  # a single server's list shows what it lost
             self._returned = (self._returned | (self._used - before)) & self._used
@@ -108,10 +130,13 @@ class EverywhereBatches:
         return [name for name in self.servers if name in self._used]
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
-        """Send a heartbeat of each to all servers, unless its copies differ: those are renewed by single calls."""
+        """Send a heartbeat of each to all servers, unless its copies differ: those are renewed by
+        single calls."""
         sure = [key for key in keys if key not in self.doubts or self._alike(key)]
         found = dict.fromkeys(keys, Batched.UNSETTLED)
-        for key, codes in self._send_to_all({key: replication.heartbeat(key) for key in sure}).items():
+        for key, codes in self._send_to_all(
+            {key: replication.heartbeat(key) for key in sure}
+        ).items():
             distinct = set(codes.values())
             if distinct == {200}:
                 found[key] = Batched.DONE
@@ -126,7 +151,9 @@ class EverywhereBatches:
     def _alike(self, key: InstanceKey) -> bool:
         """Return whether no two copies differ, and end the doubt if all servers could be read."""
         copies = [self._read(name, key) for name in self.usable()]
-        timestamps = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
+        timestamps = {
+            copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)
+        }
         if len(timestamps) > 1:
             return False
         if Cause.NOT_READ not in copies and len(copies) == len(self.servers):
@@ -138,8 +165,8 @@ class EverywhereBatches:
         return frozenset(key for key, codes in answers.items() if set(codes.values()) == {404})
 
     def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
-        """Ask the server to which single calls go, too. An instance that was written a moment ago may not be on every
-        server yet. It is left to the single read, which notes that."""
+        """Ask the server to which single calls go, too. An instance that was written a moment ago
+        may not be on every server yet. It is left to the single read, which notes that."""
         resting = {} if self.rests is None else self.rests.resting()
         first = next((name for name in self.servers if name not in resting), None)
         if first is None or first not in self._used:
@@ -158,7 +185,8 @@ class EverywhereBatches:
         return readings
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
-        """Register each on all servers, then send heartbeats: a server answers 200 even if it rejected the instance."""
+        """Register each on all servers, then send heartbeats: a server answers 200 even if it
+        rejected the instance."""
         with self._registering:
             answers = self._register_on(items, self.usable())
         done = {key for key, codes in answers.items() if set(codes.values()) == {200}}
@@ -185,13 +213,17 @@ class EverywhereBatches:
         return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Ours) -> list[Batched]:
-        """Register each on the servers that lack it, unless its status differs elsewhere, as by an override."""
+        """Register each on the servers that lack it, unless its status differs elsewhere, as by an
+        override."""
         wanted = {item.instance.key: item for item in items}
         found: dict[InstanceKey, Batched] = {}
         for key, item in wanted.items():
             others = [name for name in self.usable() if name not in self._lacking.get(key, ())]
             copies = (self._read(name, key) for name in others)
-            held = all(isinstance(one, ObservedInstance) and one.status is item.instance.status for one in copies)
+            held = all(
+                isinstance(one, ObservedInstance) and one.status is item.instance.status
+                for one in copies
+            )
             found[key] = Batched.DONE if held else Batched.PARTLY
         for name in self.usable():
             to_send: list[Dated] = []
@@ -204,8 +236,14 @@ class EverywhereBatches:
                 elif isinstance(registered, ObservedInstance) and not ours(registered):
                     found[key] = Batched.CONFLICT
                 elif found[key] is Batched.DONE:
-                    stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
-                    to_send.append(item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1)))
+                    stored = (
+                        registered.last_dirty_timestamp
+                        if isinstance(registered, ObservedInstance)
+                        else 0
+                    )
+                    to_send.append(
+                        item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))
+                    )
             taken = self._register_on(to_send, [name])
             for key in (item.instance.key for item in to_send):
                 if taken.get(key) != {name: 200}:
@@ -213,32 +251,47 @@ class EverywhereBatches:
         return [found[item.instance.key] for item in items]
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Ours) -> list[Batched]:
-        """Cancel each where it is ours. With several servers, each is read before; a single one was read by the caller.
+        """Cancel each where it is ours. With several servers, each is read before; a single one was
+        read by the caller.
 
-        Right after a registration on one server nothing is cancelled: the other servers must get it before they lose
-        what it replaces. Single calls to the first server are replicated in order."""
+        Right after a registration on one server nothing is cancelled: the other servers must get it
+        before they lose what it replaces. Single calls to the first server are replicated in
+        order."""
         if self.clock.monotonic() - self.doubts.last_posted < replication.REPLICATION_SECONDS:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self.doubts.settle(key)
         results = self.workers.each(lambda name: self._cancel_on(name, keys, ours), self.usable())
         settled = [{result[key] for result in results} for key in keys]
-        return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in settled]
+        return [
+            Batched.DONE if True in found and False not in found else Batched.UNSETTLED
+            for found in settled
+        ]
 
-    def _cancel_on(self, name: str, keys: Sequence[InstanceKey], ours: Ours) -> dict[InstanceKey, bool | None]:
-        """Return whether each is absent, cancelled or another owner's on this server; None if the server is away."""
+    def _cancel_on(
+        self, name: str, keys: Sequence[InstanceKey], ours: Ours
+    ) -> dict[InstanceKey, bool | None]:
+        """Return whether each is absent, cancelled or another owner's on this server; None if the
+        server is away."""
         there, unsettled = list(keys), set[InstanceKey]()
         if len(self.servers) > 1:
             registered = {key: self._read(name, key) for key in keys}
-            there = [key for key, one in registered.items() if isinstance(one, ObservedInstance) and ours(one)]
+            there = [
+                key
+                for key, one in registered.items()
+                if isinstance(one, ObservedInstance) and ours(one)
+            ]
             unsettled = {key for key, one in registered.items() if one is Cause.NOT_READ}
         codes = self._codes_of(name, {key: replication.cancel(key) for key in there}) or {}
         unsettled.update(key for key in there if codes.get(key) not in (200, 404))
         otherwise = False if name in self._used else None
         return {key: otherwise if key in unsettled else True for key in keys}
 
-    def _register_on(self, items: Sequence[Dated], names: Sequence[str]) -> dict[InstanceKey, dict[str, int]]:
-        """Register items; return the status of each one's heartbeat by server, or nothing if a server refused one."""
+    def _register_on(
+        self, items: Sequence[Dated], names: Sequence[str]
+    ) -> dict[InstanceKey, dict[str, int]]:
+        """Register items; return the status of each one's heartbeat by server, or nothing if a
+        server refused one."""
         registrations: dict[InstanceKey, bytes] = {}
         for item in items:
             with suppress(RegistryRejected):  # the single call reports it
@@ -256,8 +309,11 @@ class EverywhereBatches:
     def _send_to_all(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
         return self._answers(self.usable(), lambda name: self._codes_of(name, items))
 
-    def _answers(self, names: Sequence[str], send: Callable[[str], Codes]) -> dict[InstanceKey, dict[str, int]]:
-        """Return the status of each item by server; nothing if a server that is not away gave no answer."""
+    def _answers(
+        self, names: Sequence[str], send: Callable[[str], Codes]
+    ) -> dict[InstanceKey, dict[str, int]]:
+        """Return the status of each item by server; nothing if a server that is not away gave no
+        answer."""
         found: dict[InstanceKey, dict[str, int]] = {}
         for name, codes in zip(names, self.workers.each(send, names), strict=True):
             if codes is None and name in self._used:
@@ -266,7 +322,9 @@ class EverywhereBatches:
                 found.setdefault(key, {})[name] = code
         return found
 
-    def _codes_of(self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False) -> Codes:
+    def _codes_of(
+        self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
+    ) -> Codes:
         """Return the status of each item from one server."""
         return self._send_to(name, items, self.servers[name].replicate, may_refuse=may_refuse)
 
@@ -278,11 +336,13 @@ class EverywhereBatches:
         *,
         may_refuse: bool = False,
     ) -> dict[InstanceKey, A] | None:
-        """Return the answer to each item from one server. None without an answer, without time, if batches have ended,
-        or if an item was refused, which makes the whole batch a 400."""
+        """Return the answer to each item from one server. None without an answer, without time, if
+        batches have ended, or if an item was refused, which makes the whole batch a 400."""
         written = list(items.values())
         answers: list[A] = []
-        while left := replication.fitting(written[len(answers) : len(answers) + self._sizes.get(name, SIZE)]):
+        while left := replication.fitting(
+            written[len(answers) : len(answers) + self._sizes.get(name, SIZE)]
+        ):
             if self._is_over() or self.trouble is not None:
                 return None
             try:
@@ -300,7 +360,8 @@ class EverywhereBatches:
         return dict(zip(items, answers, strict=True))
 
     def _shorten_batches(self, name: str, number: int, error: RegistryUnavailable) -> bool:
-        """If the server answers a single item, send it fewer at a time, or no more batches; return whether it does."""
+        """If the server answers a single item, send it fewer at a time, or no more batches; return
+        whether it does."""
         if number == 1 or self._is_over():
             return False
         try:
@@ -309,11 +370,16 @@ class EverywhereBatches:
             return False
         if number <= _FEWEST:
             why = str(error).removesuffix(".")
-            self._stop_batches(f"{name} answers a batch of one item, but not a batch of {number} items ({why}).")
+            self._stop_batches(
+                f"{name} answers a batch of one item, but not a batch of {number} items ({why})."
+            )
         elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has shortened it
             self._sizes[name] = number // 2
             _log.warning(
-                "the Eureka server %s gets only %d items at a time from now on, because %s", name, number // 2, error
+                "the Eureka server %s gets only %d items at a time from now on, because %s",
+                name,
+                number // 2,
+                error,
             )
         return True
 
@@ -352,6 +418,9 @@ def probed(server: EurekaClient) -> int:
 def refused(error: RegistryError) -> str:
     said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
-        fix = "let the server's Spring Security allow /eureka/peerreplication/** like /eureka/apps/**."
+        fix = (
+            "let the server's Spring Security allow /eureka/peerreplication/** like "
+            "/eureka/apps/**."
+        )
         return f"Batches are refused: {said}. If single writes work, {fix}"
     return f"Batches do not work: {said}{'' if said.endswith('?') else '.'}"

@@ -1,5 +1,6 @@
-"""Several Eureka servers that replicate to each other, as one `Registry`. Calls go to the first peer that does not
-rest, and Eureka replicates writes to the others. Only strays, which the first peer lacks, are changed where they are.
+"""Several Eureka servers that replicate to each other, as one `Registry`. Calls go to the first
+peer that does not rest, and Eureka replicates writes to the others. Only strays, which the first
+peer lacks, are changed where they are.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 SWEEP_SECONDS = 480.0  # a sweep lists all peers once in each such stretch of the wall clock ...
-SWEEP_MARGIN_SECONDS = 90.0  # ... and a new process only in this first part of it: a CronJob starts one each minute
+SWEEP_MARGIN_SECONDS = (
+    90.0  # ... and a new process only in this first part of it: a CronJob starts one each minute
+)
 SWEEP_SLACK_SECONDS = 30.0  # for a pass, from its sweep until it renews strays
-_STRAY_RENEWAL_SECONDS = 25.0  # strays are renewed in the first pass after this, about as often as others
+_STRAY_RENEWAL_SECONDS = (
+    25.0  # strays are renewed in the first pass after this, about as often as others
+)
 
 _UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
@@ -30,22 +35,29 @@ A = TypeVar("A")
 
 
 def sweep_seconds(lease_duration: float) -> float:
-    """Return how often to sweep. A stray is renewed after each sweep, and expires after two lease durations."""
-    return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
+    """Return how often to sweep. A stray is renewed after each sweep, and expires after two lease
+    durations."""
+    return max(
+        1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS)
+    )
 
 
 class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
-    - A peer that cannot be reached, answers 5xx or warms up rests, and calls go to the next one. A rest ends only with
-      a list, so that a pass does not change its peer half-way. While all rest, all are tried.
-    - If a peer refuses our login, or a web page answers, its list is Unknown and nothing is removed, because the list
-      of another peer would hide the mistake. Renewals and registrations go to the next peer, so that no lease expires.
-      A refused cancel has failed, because callers may still find the instance there.
-    - If a peer rejects one instance (RegistryRejected), no other peer is asked. After a 500 (RegistryStumbled), which
-      may be the peer's fault, the next one is asked, but the peer does not rest.
-    - A registration goes only to a peer that has shown, since the last list, that the id is free or ours. Another peer
-      is read first, because what it could not show before may be another owner's.
+    - A peer that cannot be reached, answers 5xx or warms up rests, and calls go to the next one.
+      A rest ends only with a list, so that a pass does not change its peer half-way. While all
+      rest, all are tried.
+    - If a peer refuses our login, or a web page answers, its list is Unknown and nothing is
+      removed, because the list of another peer would hide the mistake. Renewals and
+      registrations go to the next peer, so that no lease expires. A refused cancel has failed,
+      because callers may still find the instance there.
+    - If a peer rejects one instance (RegistryRejected), no other peer is asked. After a 500
+      (RegistryStumbled), which may be the peer's fault, the next one is asked, but the peer does
+      not rest.
+    - A registration goes only to a peer that has shown, since the last list, that the id is free
+      or ours. Another peer is read first, because what it could not show before may be another
+      owner's.
     """
 
     def __init__(
@@ -58,7 +70,8 @@ class EurekaPeers(Registry):
         doubts: Doubts | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
-        """`peers`: by printable address, in the order of preference. `limit`: that of their clients."""
+        """`peers`: by printable address, in the order of preference. `limit`: that of their
+        clients."""
         self._peers = dict(peers)
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
@@ -66,14 +79,24 @@ class EurekaPeers(Registry):
         self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
         self._registered = -inf  # the last registration known to this process, in monotonic seconds
-        self._owed: set[str] = set()  # peers to list before the next sweep: back from a rest, unlisted, or with strays
+        self._owed: set[str] = (
+            set()
+        )  # peers to list before the next sweep: back from a rest, unlisted, or with strays
         self._unlisted: set[str] = set()  # peers whose last list failed, which is logged once
-        self._strays: dict[str, dict[InstanceKey, ObservedInstance]] = {}  # by peer, from their last lists
+        self._strays: dict[
+            str, dict[InstanceKey, ObservedInstance]
+        ] = {}  # by peer, from their last lists
         self._shown: set[str] = set()  # peers that were listed since the last list began
-        self._to_renew: dict[InstanceKey, list[str]] = {}  # strays to renew after the next list, with their peers
+        self._to_renew: dict[
+            InstanceKey, list[str]
+        ] = {}  # strays to renew after the next list, with their peers
         self._strays_renewed = -inf  # in monotonic seconds
-        self._answered: dict[InstanceKey, set[str]] = {}  # peers that showed an instance, or its absence
-        self._passed_over: set[str] = set()  # peers that the last list or a cancel since did not reach
+        self._answered: dict[
+            InstanceKey, set[str]
+        ] = {}  # peers that showed an instance, or its absence
+        self._passed_over: set[str] = (
+            set()
+        )  # peers that the last list or a cancel since did not reach
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """Return the list of the first peer that gives one, and strays with an owner's mark."""
@@ -90,7 +113,9 @@ class EurekaPeers(Registry):
                 self.renew_strays()
                 self._sweep(name, listed.data)
                 self._passed_over = {*self._down(), *self._unlisted} - {name}
-                if any(self._strays.values()):  # also between two sweeps, so that held ones are renewed
+                if any(
+                    self._strays.values()
+                ):  # also between two sweeps, so that held ones are renewed
                     for one in listed.data:
                         self._forget_stray(one.key)
                     return Complete(data=(*listed.data, *self._all_strays()))
@@ -98,13 +123,17 @@ class EurekaPeers(Registry):
             failed[name] = listed.message
             self._rests.begin(name, listed)
             if listed.cause is not Cause.UNAVAILABLE:
-                why = f"{listed.message} No other peer's list is taken instead; renewals go to the next peer."
+                why = (
+                    f"{listed.message} No other peer's list is taken instead; renewals go to "
+                    "the next peer."
+                )
                 return Unknown(cause=listed.cause, message=why)
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left(failed))
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """Return all strays, after a list of each peer that the sweep left out. A resting peer is listed, too, because
-        the deletion of a syncer waits for it, unless it failed a moment ago."""
+        """Return all strays, after a list of each peer that the sweep left out. A resting peer is
+        listed, too, because the deletion of a syncer waits for it, unless it failed a moment
+        ago."""
         of_first = [one for one in listed.data if not self._holders(one.key)]
         asked = self._peers.keys() - self._shown - self._rests.just_failed()
         self._list_others([name for name in self._peers if name in asked], of_first)
@@ -117,8 +146,9 @@ class EurekaPeers(Registry):
         return self._read(key, self._holders(key))
 
     def read_everywhere(self, key: InstanceKey) -> ObservedInstance | None:
-        """Read an instance on the first peer; if absent, on all others that can be reached. Raise RegistryError if a
-        peer rejects the instance, or no time is left, because it may then exist."""
+        """Read an instance on the first peer; if absent, on all others that can be reached. Raise
+        RegistryError if a peer rejects the instance, or no time is left, because it may then
+        exist."""
         return self._read(key, self._peers)
 
     def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
@@ -126,7 +156,8 @@ class EurekaPeers(Registry):
         answered = self._answered.setdefault(key, set())
         answered.add(name)
         if found is not None:
-            # Another process may have registered it a moment ago, too, by a clock that may be ahead of ours.
+            # Another process may have registered it a moment ago, too, by a clock that may be ahead
+            # of ours.
             age = self._clock.now() - found.last_dirty_timestamp / 1000
             if abs(age) < REPLICATION_SECONDS:
                 self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
@@ -158,8 +189,9 @@ class EurekaPeers(Registry):
         self._forget_stray(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
-        """Renew on the first peer, and return whether it has the lease. A stray is renewed after the next list, unless
-        registered or cancelled before: a renewal would bring it to all peers (`PeerEurekaNode.heartbeat`)."""
+        """Renew on the first peer, and return whether it has the lease. A stray is renewed after
+        the next list, unless registered or cancelled before: a renewal would bring it to all peers
+        (`PeerEurekaNode.heartbeat`)."""
         name, renewed = self._first(lambda name: self._peers[name].renew(key))
         if not renewed:
             self._answered.setdefault(key, set()).add(name)
@@ -168,15 +200,19 @@ class EurekaPeers(Registry):
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        """Cancel on the first peer, then on each other that has it, after a read there: a 404 is not replicated, and a
-        late heartbeat can bring a cancelled instance back (`PeerAwareInstanceRegistryImpl.cancel`).
+        """Cancel on the first peer, then on each other that has it, after a read there: a 404 is
+        not replicated, and a late heartbeat can bring a cancelled instance back
+        (`PeerAwareInstanceRegistryImpl.cancel`).
 
-        Right after a registration, only the first peer is called: the others must get the registration before they lose
-        what it replaces, and the first peer replicates both in order. It does not replicate a stray's cancel."""
+        Right after a registration, only the first peer is called: the others must get the
+        registration before they lose what it replaces, and the first peer replicates both in order.
+        It does not replicate a stray's cancel."""
         stray = bool(self._holders(key))
         self._forget_stray(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
-        name, done = self._first(lambda name: self._peers[name].cancel(key, ours=ours), alone=replicating)
+        name, done = self._first(
+            lambda name: self._peers[name].cancel(key, ours=ours), alone=replicating
+        )
         if (done or not stray) and replicating:
             return done
         refusal: errors.RegistryError | None = None
@@ -204,8 +240,13 @@ class EurekaPeers(Registry):
         registered = self._peers[name].read_instance(instance.key)
         if registered is None:
             return
-        if any(registered.metadata.get(mark) != instance.metadata.get(mark) for mark in (OWNER, CLUSTER)):
-            raise errors.RegistryRejected(f"{name} has another owner's instance with the id that ours needs.")
+        if any(
+            registered.metadata.get(mark) != instance.metadata.get(mark)
+            for mark in (OWNER, CLUSTER)
+        ):
+            raise errors.RegistryRejected(
+                f"{name} has another owner's instance with the id that ours needs."
+            )
 
     def _first(self, call: Callable[[str], A], *, alone: bool = False) -> tuple[str, A]:
         failures: dict[str, errors.RegistryError] = {}
@@ -226,7 +267,9 @@ class EurekaPeers(Registry):
                 return name, answer
         # Errors that a person has to fix come first, peers that are away last.
         kinds = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
-        worst = (kind for kind in kinds if any(isinstance(error, kind) for error in failures.values()))
+        worst = (
+            kind for kind in kinds if any(isinstance(error, kind) for error in failures.values())
+        )
         why = _none_left({name: str(error) for name, error in failures.items()})
         raise next(worst, errors.RegistryUnavailable)(why)
 
@@ -248,7 +291,9 @@ class EurekaPeers(Registry):
             return
         self._strays_renewed = now
         for key, holders in due.items():
-            for name in (name for name in self._reachable() if name in holders and self._limit.left() > 0):
+            for name in (
+                name for name in self._reachable() if name in holders and self._limit.left() > 0
+            ):
                 try:
                     if not self._peers[name].renew(key):
                         self._strays.get(name, {}).pop(key, None)
@@ -278,12 +323,17 @@ class EurekaPeers(Registry):
         due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.pop(first, None)  # its own list says what it holds
-        self._owed |= self._rests.back() | {name for name, held in self._strays.items() if held}  # may have expired
-        self._list_others([name for name in self._reachable(without=first) if due or name in self._owed], listed)
+        self._owed |= self._rests.back() | {
+            name for name, held in self._strays.items() if held
+        }  # may have expired
+        self._list_others(
+            [name for name in self._reachable(without=first) if due or name in self._owed], listed
+        )
         self._owed.discard(first)
 
     def _list_others(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
-        """List these peers, and note what the list of the first peer lacks or shows with another timestamp."""
+        """List these peers, and note what the list of the first peer lacks or shows with another
+        timestamp."""
         known = {one.key: one.last_dirty_timestamp for one in of_first}
         for name in names:
             if self._limit.left() <= 0:
@@ -294,9 +344,13 @@ class EurekaPeers(Registry):
                 if name not in self._unlisted:
                     what = "could not be listed, so instances that only it holds are unknown"
                     _log.warning("the Eureka peer %s %s: %s", name, what, theirs.message)
-                self._unlisted.add(name)  # its known strays still count as registered, until an uncached read
+                self._unlisted.add(
+                    name
+                )  # its known strays still count as registered, until an uncached read
                 self._owed.add(name)
-                if theirs.cause is Cause.UNAVAILABLE:  # else each of the next passes waits for its timeout
+                if (
+                    theirs.cause is Cause.UNAVAILABLE
+                ):  # else each of the next passes waits for its timeout
                     self._rests.begin(name, theirs)
                 continue
             self._worked(name, listed=True)

@@ -1,5 +1,5 @@
-"""Eureka's batches of writes (`ReplicationList`, `ReplicationListResponse`), and which servers replicate to which
-(`StatusInfo`)."""
+"""Eureka's batches of writes (`ReplicationList`, `ReplicationListResponse`), and which servers
+replicate to which (`StatusInfo`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.wording import counted
 
-_MOST_BYTES = 512 * 1024  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+_MOST_BYTES = (
+    512 * 1024
+)  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
 _OLDER_THAN_ALL = -1
 _LARGEST_STATUS = 1024 * 1024
-REPLICATION_SECONDS = 5.0  # for a registration to reach the other peers, which replicate every 0.5 s
+REPLICATION_SECONDS = (
+    5.0  # for a registration to reach the other peers, which replicate every 0.5 s
+)
 
 
 class ServerStatus(NamedTuple):
@@ -49,14 +53,16 @@ def heartbeat(key: InstanceKey) -> bytes:
 
 
 def reading(key: InstanceKey) -> bytes:
-    """Renew a lease, and ask for its instance. To a heartbeat with an older timestamp than the instance has, Eureka
-    answers 409 and the instance, as an uncached read shows it (`InstanceResource.validateDirtyTimestamp`)."""
+    """Renew a lease, and ask for its instance. To a heartbeat with an older timestamp than the
+    instance has, Eureka answers 409 and the instance, as an uncached read shows it
+    (`InstanceResource.validateDirtyTimestamp`)."""
     return _item("Heartbeat", key, lastDirtyTimestamp=_OLDER_THAN_ALL)
 
 
 def question(key: InstanceKey) -> bytes:
-    """Ask whether an instance is registered, by a change of status that names none. Eureka answers 404 if an uncached
-    read would, else 500, and changes nothing (`InstanceResource.statusUpdate`)."""
+    """Ask whether an instance is registered, by a change of status that names none. Eureka answers
+    404 if an uncached read would, else 500, and changes nothing
+    (`InstanceResource.statusUpdate`)."""
     return _item("StatusUpdate", key)
 
 
@@ -65,9 +71,15 @@ def cancel(key: InstanceKey) -> bytes:
 
 
 def register(dated: Dated) -> bytes:
-    """Return a registration. Raise RegistryRejected for metadata that would break Eureka's list for everybody."""
+    """Return a registration. Raise RegistryRejected for metadata that would break Eureka's list for
+    everybody."""
     document = wire.instance_document(dated.instance, dirty_timestamp=dated.dirty_timestamp)
-    return _item("Register", dated.instance.key, lastDirtyTimestamp=dated.dirty_timestamp, instanceInfo=document)
+    return _item(
+        "Register",
+        dated.instance.key,
+        lastDirtyTimestamp=dated.dirty_timestamp,
+        instanceInfo=document,
+    )
 
 
 def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
@@ -81,7 +93,8 @@ def decode_answers(body: bytes, *, items: int) -> list[int]:
 
 
 def decode_readings(body: bytes, *, items: int) -> list[ObservedInstance | None]:
-    """Return the instance that each reply shows; None where it shows none, or one that cannot be read."""
+    """Return the instance that each reply shows; None where it shows none, or one that cannot be
+    read."""
     return [wire.decode_shown(reply.response_entity) for reply in _replies(body, items)]
 
 
@@ -97,7 +110,8 @@ def _replies(body: bytes, items: int) -> list[_Reply]:
 
 
 def decode_status(body: bytes) -> ServerStatus:
-    """Decode the XML of `GET /status`. Raise RegistryUnusable, also if it declares a document type."""
+    """Decode the XML of `GET /status`. Raise RegistryUnusable, also if it declares a document
+    type."""
     if len(body) > _LARGEST_STATUS:
         raise RegistryUnusable("Eureka's status page is too long to be one.")
     parser = ElementTree.XMLParser(target=_WithoutDoctype())
@@ -126,7 +140,9 @@ def _enabled_ports(status: ElementTree.Element) -> Iterator[int]:
 
 class _WithoutDoctype(ElementTree.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise RegistryUnusable("Eureka's status page declares a document type, which Eureka does not do.")
+        raise RegistryUnusable(
+            "Eureka's status page declares a document type, which Eureka does not do."
+        )
 
 
 def _item(action: str, key: InstanceKey, **more: Any) -> bytes:

@@ -1,4 +1,5 @@
-"""Rests: for how long a peer that failed or refused us is not used. Begin and end of a rest are logged."""
+"""Rests: for how long a peer that failed or refused us is not used. Begin and end of a rest are
+logged."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.wording import duration
 
-FIRST_REST_SECONDS = 10.0  # after a first failure, which may be one lost call; each further rest is twice as long ...
+# After a first failure, which may be one lost call; each further rest is twice as long ...
+FIRST_REST_SECONDS = 10.0
 REST_SECONDS = 300.0  # ... up to this: the warm-up of an empty server
-_ASKED_AGAIN_SECONDS = 10.0  # how long after its last failure a peer is not called, even if its answer is needed
+_ASKED_AGAIN_SECONDS = (
+    10.0  # how long after its last failure a peer is not called, even if its answer is needed
+)
 _log = logging.getLogger(__name__)
 
 
@@ -43,12 +47,15 @@ class Rests:  # by printable address; safe in several threads
             since, length = (before.since, before.length) if before else (now, FIRST_REST_SECONDS)
             if before and not before.resting:
                 length = min(2 * length, REST_SECONDS)
-            self._troubles[name] = Trouble(since=since, failed=now, length=length, refusing=refusing)
+            self._troubles[name] = Trouble(
+                since=since, failed=now, length=length, refusing=refusing
+            )
         if before is None or before.refusing is not refusing:
             _log.warning("the Eureka peer %s is not used until it works: %s", name, why.message)
 
     def worked(self, name: str, *, listed: bool = False) -> bool:
-        """Note that a call worked; return whether that ended a rest. A list does not end a refusal: writes may fail."""
+        """Note that a call worked; return whether that ended a rest. A list does not end a refusal:
+        writes may fail."""
         with self._lock:
             trouble = self._troubles.get(name)
             if trouble is None or (listed and trouble.refusing):
@@ -69,7 +76,9 @@ class Rests:  # by printable address; safe in several threads
         now = self._clock.monotonic()
         with self._lock:
             ended = [name for name, one in self.resting().items() if one.failed + one.length <= now]
-            self._troubles |= {name: self._troubles[name]._replace(resting=False, back=False) for name in ended}
+            self._troubles |= {
+                name: self._troubles[name]._replace(resting=False, back=False) for name in ended
+            }
         return ended
 
     def resting(self) -> dict[str, Trouble]:
@@ -81,10 +90,13 @@ class Rests:  # by printable address; safe in several threads
         return frozenset(name for name, trouble in self.resting().items() if not trouble.refusing)
 
     def just_failed(self) -> frozenset[str]:
-        """Return those of `down` that failed a moment ago, so that another call now would fail, too."""
+        """Return those of `down` that failed a moment ago, so that another call now would fail,
+        too."""
         recent = self._clock.monotonic() - _ASKED_AGAIN_SECONDS
         resting = self.resting().items()
-        return frozenset(name for name, trouble in resting if not trouble.refusing and trouble.failed > recent)
+        return frozenset(
+            name for name, trouble in resting if not trouble.refusing and trouble.failed > recent
+        )
 
     def back(self) -> frozenset[str]:
         """Return the resting peers that have answered since."""

@@ -1,5 +1,6 @@
-"""Eureka's JSON (`EurekaJacksonCodec`), read tolerantly. Servers differ: `$` and `@enabled` are text or native, the
-override has two spellings, and old codecs write a single element without its array."""
+"""Eureka's JSON (`EurekaJacksonCodec`), read tolerantly. Servers differ: `$` and `@enabled` are
+text or native, the override has two spellings, and old codecs write a single element without its
+array."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ import msgspec
 
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 
@@ -77,7 +85,9 @@ class _RawApplication(msgspec.Struct):
 
 
 class _Applications(msgspec.Struct):
-    application: list[msgspec.Raw] | dict[str, msgspec.Raw]  # decoded one by one, to save a third of a pass's memory
+    application: (
+        list[msgspec.Raw] | dict[str, msgspec.Raw]
+    )  # decoded one by one, to save a third of a pass's memory
     apps__hashcode: str | None = None  # the number of instances of each status
 
 
@@ -94,24 +104,27 @@ _NAME: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 _ANY = msgspec.json.Decoder(Any)
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _FIELDS = {  # of `_Document`: the name in JSON and the decoder, by our name
-    field.name: (field.encode_name, msgspec.json.Decoder(field.type)) for field in msgspec.structs.fields(_Document)
+    field.name: (field.encode_name, msgspec.json.Decoder(field.type))
+    for field in msgspec.structs.fields(_Document)
 }
 _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
-"""By app and id: the document without its last renewal, and its instance. The document is None if its metadata has
-numbers, because 1 equals true, and is read differently."""
+"""By app and id: the document without its last renewal, and its instance. The document is None if
+its metadata has numbers, because 1 equals true, and is read differently."""
 
 
 class Decoded:
-    """Remembers the instances of the last list. One that differs only in its last renewal is the same `Instance` again,
-    so that later stages see that it did not change. Of a first list nothing is kept, to save memory."""
+    """Remembers the instances of the last list. One that differs only in its last renewal is the
+    same `Instance` again, so that later stages see that it did not change. Of a first list nothing
+    is kept, to save memory."""
 
     def __init__(self) -> None:
         self._known: _Known | None = None
 
     @contextmanager
     def reading(self, afresh: _Read) -> Iterator[_Read]:
-        """Yield the function that reads an instance of a list, by `afresh` if it changed. Forget the last list then."""
+        """Yield the function that reads an instance of a list, by `afresh` if it changed. Forget
+        the last list then."""
         before = self._known
         now: _Known = {}
 
@@ -123,12 +136,23 @@ class Decoded:
             key = (document.app or app, document.instance_id)
             known, observed = before.get(key, (None, None)) if before else (None, None)
             if observed is None or known != document:
-                known = document if _TEXT.issuperset(map(type, (document.metadata or {}).values())) else None
+                known = (
+                    document
+                    if _TEXT.issuperset(map(type, (document.metadata or {}).values()))
+                    else None
+                )
                 observed = afresh(document, app)
             if observed.last_renewal != renewal:
-                same, dirty, registered = observed.instance, observed.last_dirty_timestamp, observed.registered
+                same, dirty, registered = (
+                    observed.instance,
+                    observed.last_dirty_timestamp,
+                    observed.registered,
+                )
                 observed = ObservedInstance(
-                    instance=same, last_dirty_timestamp=dirty, last_renewal=renewal, registered=registered
+                    instance=same,
+                    last_dirty_timestamp=dirty,
+                    last_renewal=renewal,
+                    registered=registered,
                 )
             now[observed.key] = known, observed
             return observed
@@ -139,12 +163,15 @@ class Decoded:
 
 class DecodedList(NamedTuple):
     instances: tuple[ObservedInstance, ...]
-    malformed: tuple[str, ...] = ()  # others' instances that could be read only in part, or not at all
+    malformed: tuple[
+        str, ...
+    ] = ()  # others' instances that could be read only in part, or not at all
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
-    """Read `GET /apps`. Raise RegistryUnusable if it is no registry, or if an instance of ours may be missing, as with
-    fewer instances than `apps__hashcode` counts (`Applications.getReconcileHashCode`)."""
+    """Read `GET /apps`. Raise RegistryUnusable if it is no registry, or if an instance of ours may
+    be missing, as with fewer instances than `apps__hashcode` counts
+    (`Applications.getReconcileHashCode`)."""
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
     with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
@@ -159,7 +186,10 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
             except UNREADABLE:
                 _read_one_by_one(raw, instances, malformed)
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
-        why = "fewer instances than its own apps__hashcode counts: something between us and the server shortens it."
+        why = (
+            "fewer instances than its own apps__hashcode counts: something between us and the "
+            "server shortens it."
+        )
         raise RegistryUnusable(f"Eureka's list holds {why}")
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
 
@@ -183,23 +213,33 @@ def _reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        why = f"is not complete JSON ({reason(error)}): it was cut on its way, or another program answers in its place."
-        if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:  # ValueError: of a number
+        why = (
+            f"is not complete JSON ({reason(error)}): it was cut on its way, or another program "
+            "answers in its place."
+        )
+        if (
+            isinstance(error, msgspec.ValidationError) or type(error) is ValueError
+        ):  # ValueError: of a number
             why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
         raise RegistryUnusable(f"Eureka's answer {why}") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
-    return msgspec.json.encode({"instance": instance_document(instance, dirty_timestamp=dirty_timestamp)})
+    return msgspec.json.encode(
+        {"instance": instance_document(instance, dirty_timestamp=dirty_timestamp)}
+    )
 
 
 def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
-    """Return the JSON object of a registration. Eureka makes an override of `overriddenstatus`, unless it is UNKNOWN.
-    Raise RegistryRejected for metadata that makes the XML of `/apps` unreadable (`k:v` is an unbound prefix there)."""
+    """Return the JSON object of a registration. Eureka makes an override of `overriddenstatus`,
+    unless it is UNKNOWN. Raise RegistryRejected for metadata that makes the XML of `/apps`
+    unreadable (`k:v` is an unbound prefix there)."""
     for key, value in instance.metadata.items():
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
             why = f"metadata {key!r} would make the list unreadable in XML for every client"
-            use = "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            use = (
+                "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            )
             raise RegistryRejected(f"Instance {instance.key} was not sent: {why}; {use}")
     body: dict[str, Any] = {
         "instanceId": instance.key.id,
@@ -213,7 +253,10 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
         "port": _written_port(instance.port),
         "securePort": _written_port(instance.secure_port),
         "dataCenterInfo": _DATA_CENTER,
-        "leaseInfo": {"renewalIntervalInSecs": instance.lease.renewal, "durationInSecs": instance.lease.duration},
+        "leaseInfo": {
+            "renewalIntervalInSecs": instance.lease.renewal,
+            "durationInSecs": instance.lease.duration,
+        },
         "metadata": dict(instance.metadata),
         "lastDirtyTimestamp": str(dirty_timestamp),
     }
@@ -229,7 +272,9 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]) -> None:
+def _read_one_by_one(
+    raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]
+) -> None:
     """Read an application instance by instance, and malformed ones of others as far as possible."""
     application = _RAW_APPLICATION.decode(raw)
     try:
@@ -246,10 +291,11 @@ def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance], malfor
 
 
 def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
-    """Return the label of a malformed instance, and the readable part of it, if any. A byte that is no text is U+FFFD.
+    """Return the label of a malformed instance, and the readable part of it, if any. A byte that is
+    no text is U+FFFD.
 
-    Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not ours if its metadata
-    is absent, or readable without our marks, and its id has not our form."""
+    Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not
+    ours if its metadata is absent, or readable without our marks, and its id has not our form."""
     document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), _RAW_FIELDS)
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _decoded_or_none(fields.get("instanceId"), _ANY)
@@ -260,7 +306,9 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
     keys = () if has_none else _decoded_or_none(metadata, _RAW_FIELDS)
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
-        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
+        raise RegistryUnusable(
+            f"Eureka lists an instance that could be ours and is malformed: {label} ({why})."
+        )
     kept: dict[str, Any] = {}
     for name, (written_name, decoder) in _FIELDS.items():
         value = _decoded_or_none(fields.get(written_name), decoder)
@@ -281,7 +329,8 @@ def _decoded_or_none(raw: bytes | msgspec.Raw | None, decoder: msgspec.json.Deco
 
 
 def _observed(instance: _Document, app: str | None) -> ObservedInstance:
-    """Return our value of an instance; raise UNREADABLE without an app or id, or for a number that is none."""
+    """Return our value of an instance; raise UNREADABLE without an app or id, or for a number that
+    is none."""
     name, instance_id = instance.app or app, instance.instance_id or instance.host_name
     if not name or not instance_id:
         raise msgspec.ValidationError("no app name or no id")
@@ -299,7 +348,9 @@ def _observed(instance: _Document, app: str | None) -> ObservedInstance:
             vip_address=intern(instance.vip_address or ""),
             secure_vip_address=intern(instance.secure_vip_address or ""),
             status=_STATUSES.get(instance.status or "", InstanceStatus.UNKNOWN),
-            lease=_lease_times(lease.renewal_interval_in_secs, lease.duration_in_secs) if lease else _NO_LEASE,
+            lease=_lease_times(lease.renewal_interval_in_secs, lease.duration_in_secs)
+            if lease
+            else _NO_LEASE,
             metadata=_read_metadata(instance.metadata),
             home_page_url=instance.home_page_url or "",
             status_page_url=instance.status_page_url or "",
@@ -327,12 +378,17 @@ def _port(number: int | str | None, enabled: bool | str | None) -> Port:
 
 
 def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
-    """Return metadata with text values, without `@class`, which means empty metadata (`InstanceInfoSerializer`)."""
+    """Return metadata with text values, without `@class`, which means empty metadata
+    (`InstanceInfoSerializer`)."""
     if not metadata:
         return {}
     if "@class" in metadata or not _TEXT.issuperset(map(type, metadata.values())):
-        values = ((key, value) for key, value in metadata.items() if value is not None and key != "@class")
-        metadata = {key: value if isinstance(value, str) else str(value).lower() for key, value in values}
+        values = (
+            (key, value) for key, value in metadata.items() if value is not None and key != "@class"
+        )
+        metadata = {
+            key: value if isinstance(value, str) else str(value).lower() for key, value in values
+        }
     texts = cast("dict[str, str]", metadata)
     for key in _ALIKE:
         if key in texts:

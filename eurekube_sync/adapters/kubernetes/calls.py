@@ -1,7 +1,9 @@
-"""Calls to the Kubernetes API, the errors of their answers, and lists in pages, each Complete or Unknown.
+"""Calls to the Kubernetes API, the errors of their answers, and lists in pages, each Complete or
+Unknown.
 
-A list is Complete if every page came, had the right kind, and was of the same resourceVersion. The first page is asked
-for without a resourceVersion, which is a consistent read; with `resourceVersion=0` it may be arbitrarily old.
+A list is Complete if every page came, had the right kind, and was of the same resourceVersion. The
+first page is asked for without a resourceVersion, which is a consistent read; with
+`resourceVersion=0` it may be arbitrarily old.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connectio
 from eurekube_sync.adapters.no_answer import UNREADABLE, reason
 from eurekube_sync.adapters.tries import NO_ANSWER, AnswerTime, Tries, TryResult
 from eurekube_sync.model import errors
-from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected, ClusterUnavailable, unknown_from
+from eurekube_sync.model.errors import (
+    ClusterDenied,
+    ClusterError,
+    ClusterRejected,
+    ClusterUnavailable,
+    unknown_from,
+)
 from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
@@ -35,10 +43,14 @@ PAGE = 500
 CORE = "/api/v1"
 METADATA_ONLY = "PartialObjectMetadataList"
 NOT_READ = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-_NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
+_NOT_SERVED = Unknown(
+    cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)"
+)
 _WALKS = 2  # after a 410 in the middle of a list, it is read again from its begin, once
 
-_Items: TypeAlias = dict[bytes, tuple[str, Any]]  # the namespace and the object of each, by the digest of its bytes
+_Items: TypeAlias = dict[
+    bytes, tuple[str, Any]
+]  # the namespace and the object of each, by the digest of its bytes
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -58,8 +70,8 @@ class Kind(Generic[T]):
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
     remembered: bool = False
-    """Whether an item with the same bytes is the same object in the next list, so that later stages see that it did not
-    change (`desired/resolve`). For rare lists this would waste memory."""
+    """Whether an item with the same bytes is the same object in the next list, so that later stages
+    see that it did not change (`desired/resolve`). For rare lists this would waste memory."""
 
     def path(self, namespace: str | None) -> str:
         scope = f"/namespaces/{namespace}" if namespace is not None else ""
@@ -121,7 +133,8 @@ class Calls:
         self._remembered: dict[object, _Items] = {}  # of the last list, by `Kind.items`
 
     def send(self, call: Call) -> Answer:
-        """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a second 401."""
+        """Raise ClusterUnavailable for a transient status or for lack of time, ClusterDenied for a
+        second 401."""
 
         def once(within: AnswerTime) -> TryResult[Answer]:
             try:
@@ -132,7 +145,8 @@ class Calls:
                     answer = self._connection.send(call, within)
             except errors.ConfigurationError as error:
                 raise ClusterDenied(
-                    f"the Kubernetes API refused us (401), and the credentials could not be read again: {error}"
+                    "the Kubernetes API refused us (401), and the credentials could not be read "
+                    f"again: {error}"
                 ) from error
             except errors.ClusterCredentialsMissing:
                 raise
@@ -141,13 +155,17 @@ class Calls:
                 return error, ""
             self._tries.count(str(answer.status))
             if answer.status == 401:
-                raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
+                raise ClusterDenied(
+                    f"the Kubernetes API does not know who we are (401 to {call}): log in again"
+                )
             if answer.status not in _TRANSIENT:
                 return answer, None
             return ClusterUnavailable(_answered(call, answer)), answer.retry_after
 
         server = self._connection.server
-        return self._tries.call(once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}"))
+        return self._tries.call(
+            once, lambda why: ClusterUnavailable(f"{call} to the Kubernetes API at {server} {why}")
+        )
 
     def expect(self, call: Call, *statuses: int) -> Answer:
         """Return an answer with one of these statuses; raise the error of any other."""
@@ -163,22 +181,37 @@ class Calls:
             answer = self.send(call)
         except ClusterError as error:
             return unknown_from(error)
-        return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
+        return (
+            answer
+            if answer.status in (200, 404) and not is_page(answer)
+            else unknown_from(refusal(call, answer))
+        )
 
-    def read_object(self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
+    def read_object(
+        self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown
+    ) -> Source[T]:
         """Return what `read` makes of the answer's body; `absent` for a 404."""
         answer = self.read_one(path)
-        return answer if isinstance(answer, Unknown) else self.object_in(answer, read, what, absent=absent)
+        return (
+            answer
+            if isinstance(answer, Unknown)
+            else self.object_in(answer, read, what, absent=absent)
+        )
 
-    def object_in(self, answer: Answer, read: Callable[[bytes], T], what: str, *, absent: Unknown) -> Source[T]:
+    def object_in(
+        self, answer: Answer, read: Callable[[bytes], T], what: str, *, absent: Unknown
+    ) -> Source[T]:
         """Return what `read` makes of this answer's body; `absent` for a 404."""
         try:
             return absent if answer.status == 404 else Complete(data=read(answer.body))
         except UNREADABLE as error:
-            return unusable(f"{what} cannot be read, because the answer is damaged: {reason(error)}")
+            return unusable(
+                f"{what} cannot be read, because the answer is damaged: {reason(error)}"
+            )
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None) -> Listed[T]:
-        """List the whole cluster at once, or each namespace by itself. Objects without a namespace are under ""."""
+        """List the whole cluster at once, or each namespace by itself. Objects without a namespace
+        are under ""."""
         if namespaces is None:
             try:
                 found, self._remembered[kind.items] = self._walk(kind, None)
@@ -195,9 +228,14 @@ class Calls:
             except ClusterError as error:
                 sources[name] = unknown_from(error)
                 if isinstance(error, ClusterUnavailable):  # else each of them takes all tries
-                    message = f"{kind.plural} were not listed, because the API gave no answer for namespace {name}"
+                    message = (
+                        f"{kind.plural} were not listed, because the API gave no answer for "
+                        f"namespace {name}"
+                    )
                     rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
-                    return Listed(by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ)
+                    return Listed(
+                        by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ
+                    )
         self._remembered[kind.items] = remembered
         return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
@@ -205,11 +243,14 @@ class Calls:
         for _ in range(_WALKS):
             if (whole := self._pages(kind, namespace)) is not None:
                 return whole
-        message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
+        message = (
+            f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
+        )
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
     def _pages(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items] | None:
-        """Read all pages; return None if the resourceVersion of the list expired or changed in between."""
+        """Read all pages; return None if the resourceVersion of the list expired or changed in
+        between."""
         decode, known = kind.items.decode, self._remembered.get(kind.items, {})
         found: dict[str, list[T]] = {}
         unreadable: dict[str, Unknown] = {}
@@ -217,8 +258,15 @@ class Calls:
         token, revision, limit = "", "", PAGE
         while True:
             query = {"limit": str(limit)} | ({"continue": token} if token else {})
-            only = f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if kind.list_kind == METADATA_ONLY else ""
-            call = Call(method="GET", path=kind.path(namespace), query=query, accept=f"application/json{only}")
+            only = (
+                f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if kind.list_kind == METADATA_ONLY else ""
+            )
+            call = Call(
+                method="GET",
+                path=kind.path(namespace),
+                query=query,
+                accept=f"application/json{only}",
+            )
             try:
                 page = self._page(kind, call)
             except errors.ClusterTooLarge:  # as when a few hundred objects have large annotations
@@ -242,13 +290,17 @@ class Calls:
                 where, value = again
                 if kind.remembered:
                     remembered[name] = again
-                if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
+                if bool(where) is not kind.namespaced or (
+                    namespace is not None and where != namespace
+                ):
                     raise _wrong_answer(call, f"an item of namespace {where!r}")
                 if value is not None:
                     found.setdefault(where, []).append(value)
             following = page.metadata.continue_
             if not following:
-                return {name: Complete(data=tuple(each)) for name, each in found.items()} | unreadable, remembered
+                return {
+                    name: Complete(data=tuple(each)) for name, each in found.items()
+                } | unreadable, remembered
             if following == token:
                 raise _wrong_answer(call, "the same page again")
             token = following
@@ -294,8 +346,8 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 
 
 def refused_fields(answer: Answer) -> Mapping[str, str]:
-    """Return the fields that a 422 refuses, each with the API's words. There is none if the `test` of a JSON Patch
-    failed: such a 422 has no cause [real 1.28, 1.36]."""
+    """Return the fields that a 422 refuses, each with the API's words. There is none if the `test`
+    of a JSON Patch failed: such a 422 has no cause [real 1.28, 1.36]."""
     if answer.status != 422:
         return {}
     try:
@@ -344,14 +396,21 @@ def _wrong_answer(call: Call, got: str) -> ClusterRejected:
     return ClusterRejected(f"the Kubernetes API answered {call} with {got}")
 
 
-def _unreadable(kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
-    """Return the item's namespace, and why that is Unknown; raise ClusterRejected without a namespace."""
+def _unreadable(
+    kind: Kind[Any], raw: msgspec.Raw, error: Exception, namespace: str | None
+) -> tuple[str, Unknown]:
+    """Return the item's namespace, and why that is Unknown; raise ClusterRejected without a
+    namespace."""
     try:
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
         head = _HeadMeta(name="")
-    elsewhere = bool(head.namespace) is not kind.namespaced or (namespace is not None and head.namespace != namespace)
+    elsewhere = bool(head.namespace) is not kind.namespaced or (
+        namespace is not None and head.namespace != namespace
+    )
     if elsewhere or not head.name:
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise ClusterRejected(message) from error
-    return head.namespace, unusable(f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}")
+    return head.namespace, unusable(
+        f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
+    )

@@ -28,7 +28,8 @@ _TRIES = 3  # how often a write is tried if another writer was faster, each time
 
 CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
-    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply --server-side -f -",
+    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl "
+    "apply --server-side -f -",
 )
 _ITEM = Decoder(objects.Item)
 _SYNCER = Decoder(syncers.SyncerItem)
@@ -50,10 +51,14 @@ _SLICES = Kind(
     Decoder(objects.SliceItem),
     remembered=True,
 )
-_ENDPOINTS = Kind(CORE, "endpoints", "EndpointsList", Decoder(objects.EndpointsItem), remembered=True)
+_ENDPOINTS = Kind(
+    CORE, "endpoints", "EndpointsList", Decoder(objects.EndpointsItem), remembered=True
+)
 _NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=False)
 _NODE_DRAINS = Kind(CORE, "nodes", METADATA_ONLY, Decoder(objects.NodeDrainItem), namespaced=False)
-_NAMESPACES = Kind(CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False)
+_NAMESPACES = Kind(
+    CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False
+)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
 _WHOLE_PODS = Kind(CORE, "pods", "PodList", Decoder(objects.ReadinessItem))
@@ -73,15 +78,20 @@ class KubernetesCluster:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         bounds = limit or TimeLimit(clock)
-        self._calls = calls.Calls(connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count))
+        self._calls = calls.Calls(
+            connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count)
+        )
         self._clock = clock
         self._endpoints_source = endpoints_source
         self._events = syncers.Events(self._calls)
-        self._finalized: dict[tuple[str, str], str] = {}  # version with our finalizer, by UID and listed version
+        self._finalized: dict[
+            tuple[str, str], str
+        ] = {}  # version with our finalizer, by UID and listed version
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
-        """Return the UID of the namespace kube-system. Once known it is read again only if `anew`."""
+        """Return the UID of the namespace kube-system. Once known it is read again only if
+        `anew`."""
         if self._identity is not None and not anew:
             return self._identity
         path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
@@ -103,7 +113,8 @@ class KubernetesCluster:
         return self._calls.list_all(_SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
-        """List the EndpointSlices that belong to a Service, or in their place all Endpoints, as slices."""
+        """List the EndpointSlices that belong to a Service, or in their place all Endpoints, as
+        slices."""
         if self._endpoints_source == "slices":
             return self._calls.list_all(_SLICES, namespaces)
         found = self._calls.list_all(_ENDPOINTS, namespaces)
@@ -123,7 +134,8 @@ class KubernetesCluster:
         return self._calls.list_all(_WHOLE_PODS, namespaces)
 
     def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
-        """Patch strategically, which keeps other conditions. The UID makes the API refuse another Pod of that name."""
+        """Patch strategically, which keeps other conditions. The UID makes the API refuse another
+        Pod of that name."""
         condition = {
             "type": objects.REGISTERED,
             "status": "True",
@@ -143,7 +155,8 @@ class KubernetesCluster:
         return self._calls.list_all(_NODES, None).of("")
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
-        """List all Namespaces, or get each: a Role may allow to get its own Namespace, but not to list them."""
+        """List all Namespaces, or get each: a Role may allow to get its own Namespace, but not to
+        list them."""
         found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
         if names is None:
             listed = self._calls.list_all(_NAMESPACES, None).of("")
@@ -153,8 +166,13 @@ class KubernetesCluster:
             return Listed(by_namespace=found, elsewhere=Complete(data=()))
         for name in names:
             source = found[name] = self._namespace(name)
-            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:  # else each of them takes all tries
-                message = f"this Namespace was not read, because the API gave no answer for Namespace {name}"
+            if (
+                isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE
+            ):  # else each of them takes all tries
+                message = (
+                    "this Namespace was not read, because the API gave no answer for "
+                    f"Namespace {name}"
+                )
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return Listed(by_namespace=dict.fromkeys(names, rest) | found, elsewhere=NOT_READ)
         return Listed(by_namespace=found, elsewhere=NOT_READ)
@@ -181,10 +199,13 @@ class KubernetesCluster:
             return Unknown(cause=Cause.CRD_TERMINATING, message=message)
         created = found.data.metadata.creation_timestamp
         if created is None:
-            return calls.unusable("the CustomResourceDefinition does not say when it was created (creationTimestamp)")
+            return calls.unusable(
+                "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
+            )
         by_server = objects.seconds(created)
-        # Instances have times of our clock. If it is ahead of the server's, they look younger than they are, and so
-        # must the CRD. If the server does not tell its time, everything counts as older than the CRD.
+        # Instances have times of our clock. If it is ahead of the server's, they look younger than
+        # they are, and so must the CRD. If the server does not tell its time, everything counts as
+        # older than the CRD.
         apart = ahead(answer.date, begun, self._clock.now())
         if apart is None:
             return Complete(data=model.CrdAge(by_server, self._clock.now()))
@@ -192,7 +213,8 @@ class KubernetesCluster:
         return Complete(data=model.CrdAge(by_server, by_server + later))
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """Return whether the API knows the Namespace. The Role that we ship does not allow this; a person's may."""
+        """Return whether the API knows the Namespace. The Role that we ship does not allow this; a
+        person's may."""
         answer = self._calls.read_one(f"/api/v1/namespaces/{name}")
         return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
 
@@ -200,10 +222,17 @@ class KubernetesCluster:
         """Add our finalizer, from a new read if the object has changed in between."""
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
-            if current is None or (current.uid, current.generation) != (syncer.uid, syncer.generation):
-                raise ClusterConflict(f"syncer {syncer.ref} changed or is gone; the next pass handles that")
+            if current is None or (current.uid, current.generation) != (
+                syncer.uid,
+                syncer.generation,
+            ):
+                raise ClusterConflict(
+                    f"syncer {syncer.ref} changed or is gone; the next pass handles that"
+                )
             if current.deleted is not None:
-                raise ClusterConflict(f"syncer {syncer.ref} is being deleted, so no finalizer is added any more")
+                raise ClusterConflict(
+                    f"syncer {syncer.ref} is being deleted, so no finalizer is added any more"
+                )
             if CLEANUP_FINALIZER in current.finalizers:
                 return current
             call = _finalizers(current, "add", [*current.finalizers, CLEANUP_FINALIZER])
@@ -218,20 +247,32 @@ class KubernetesCluster:
     def remove_finalizer(self, syncer: model.SyncerObject) -> None:
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
-            if current is None or current.uid != syncer.uid or CLEANUP_FINALIZER not in current.finalizers:
+            if (
+                current is None
+                or current.uid != syncer.uid
+                or CLEANUP_FINALIZER not in current.finalizers
+            ):
                 return
             left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
             call = _finalizers(current, "replace", left)
             if self._write("finalizer", current, call, 200, 404, 409, 422).status in (200, 404):
                 return
             current = self._read_again(syncer)
-        raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
+        raise ClusterConflict(
+            f"{syncer.ref} changed {_TRIES} times while its finalizer was removed"
+        )
 
     def write_status(self, syncer: model.SyncerObject, status: model.SyncerStatus) -> None:
-        """Replace the status by a merge patch with the resourceVersion: if that has changed, the answer is 409."""
-        version = self._finalized.pop((syncer.uid, syncer.resource_version), syncer.resource_version)
+        """Replace the status by a merge patch with the resourceVersion: if that has changed, the
+        answer is 409."""
+        version = self._finalized.pop(
+            (syncer.uid, syncer.resource_version), syncer.resource_version
+        )
         for _ in range(_TRIES):
-            body = {"metadata": {"resourceVersion": version}, "status": syncers.status_fields(status)}
+            body = {
+                "metadata": {"resourceVersion": version},
+                "status": syncers.status_fields(status),
+            }
             call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
             if self._write("status", syncer, call, 200, 404, 409).status != 409:
                 return
@@ -239,25 +280,32 @@ class KubernetesCluster:
             if now is None:
                 return
             if (now.uid, now.generation) != (syncer.uid, syncer.generation):
-                raise ClusterConflict(f"{syncer.ref} has another spec now: the next pass will report on it")
+                raise ClusterConflict(
+                    f"{syncer.ref} has another spec now: the next pass will report on it"
+                )
             if now.status == status:
                 return
             version = now.resource_version
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
 
     def _write(self, what: str, syncer: model.SyncerObject, call: Call, *statuses: int) -> Answer:
-        """Return an answer with one of these statuses; raise ClusterRejected if the stored spec is refused.
+        """Return an answer with one of these statuses; raise ClusterRejected if the stored spec is
+        refused.
 
-        Before 1.30, Kubernetes checks the whole object at each write, although we write nothing of the spec. So a
-        syncer that a new CRD refuses keeps its finalizer: no other try and no later pass can change that. From 1.30
-        on, what a write leaves as it was is not refused."""
+        Before 1.30, Kubernetes checks the whole object at each write, although we write nothing of
+        the spec. So a syncer that a new CRD refuses keeps its finalizer: no other try and no later
+        pass can change that. From 1.30 on, what a write leaves as it was is not refused."""
         answer = self._calls.send(call)
         refused = calls.refused_fields(answer)
         in_spec = [f"{field}: {why}" for field, why in refused.items() if _lies_in_spec(field)]
         if in_spec:
             fields = excerpt("; ".join(in_spec), most=300, secrets=answer.secrets)
-            mend = f"the {what} of syncer {syncer.ref} cannot be written until somebody mends its spec"
-            raise ClusterRejected(f"{mend}, because the CustomResourceDefinition refuses what is stored: {fields}")
+            mend = (
+                f"the {what} of syncer {syncer.ref} cannot be written until somebody mends its spec"
+            )
+            raise ClusterRejected(
+                f"{mend}, because the CustomResourceDefinition refuses what is stored: {fields}"
+            )
         if answer.status not in statuses:
             raise calls.refusal(call, answer)
         return answer
@@ -279,7 +327,9 @@ def _lies_in_spec(field: str) -> bool:
     return field == "spec" or field.startswith(("spec.", "spec["))
 
 
-def _flat(source: Source[tuple[tuple[model.EndpointSlice, ...], ...]]) -> Source[tuple[model.EndpointSlice, ...]]:
+def _flat(
+    source: Source[tuple[tuple[model.EndpointSlice, ...], ...]],
+) -> Source[tuple[model.EndpointSlice, ...]]:
     if isinstance(source, Unknown):
         return source
     return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
@@ -295,8 +345,9 @@ def _path(syncer: model.SyncerObject) -> str:
 
 
 def _finalizers(current: model.SyncerObject, op: str, finalizers: Sequence[str]) -> Call:
-    """Patch the finalizers if version and UID are still the same. A merge patch would lose finalizers that were added
-    since. The UID is tested because the address may lead to another cluster, with resourceVersions of its own."""
+    """Patch the finalizers if version and UID are still the same. A merge patch would lose
+    finalizers that were added since. The UID is tested because the address may lead to another
+    cluster, with resourceVersions of its own."""
     changes = [
         {"op": "test", "path": "/metadata/uid", "value": current.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": current.resource_version},

@@ -57,7 +57,9 @@ class Answer:
     body: bytes  # decompressed
     retry_after: str = ""  # the header
     date: str = ""  # the header
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # of the call, because the answer may repeat them
+    secrets: tuple[str, ...] = field(
+        default=(), repr=False
+    )  # of the call, because the answer may repeat them
 
 
 class Connection(Protocol):  # safe in several threads
@@ -65,7 +67,8 @@ class Connection(Protocol):  # safe in several threads
     def server(self) -> str: ...  # for messages
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
-        """Try once. Raise ClusterUnavailable without a whole answer in time, ClusterTooLarge for one too large."""
+        """Try once. Raise ClusterUnavailable without a whole answer in time, ClusterTooLarge for
+        one too large."""
 
     def renew(self, within: AnswerTime) -> None:
         """Load the credentials again, after a 401. Raise ConfigurationError, or
@@ -74,12 +77,17 @@ class Connection(Protocol):  # safe in several threads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    kubeconfig: str = ""  # one path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
-    context: str = ""  # of the kubeconfig; empty: its current one. A context rules out the in-cluster configuration
+    kubeconfig: str = (
+        ""  # one path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
+    )
+    # Of the kubeconfig; empty: its current one. A context rules out the in-cluster configuration
+    context: str = ""
     connect_seconds: float = 5.0
     read_seconds: float = 30.0  # the longest silence; `Tries.answer_seconds` is for a whole answer
     threads: int = 8
-    start_seconds: float = 180.0  # for the kubeconfig's program for credentials, which may ask a person
+    start_seconds: float = (
+        180.0  # for the kubeconfig's program for credentials, which may ask a person
+    )
     hang_seconds: float = 180.0  # after which a hanging program is started again; doubled each time
     again_seconds: float = 5.0  # in which a program does not run twice: shorter than a usual pass
 
@@ -104,7 +112,9 @@ class _Reading(NamedTuple):
 
 
 class ClientConnection:
-    def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, environ: Mapping[str, str] = os.environ
+    ) -> None:
         """Load the configuration, and send nothing. Raise ConfigurationError."""
         self._settings = settings
         self._paths = settings.kubeconfig or environ.get("KUBECONFIG") or DEFAULT_PATH
@@ -115,7 +125,9 @@ class ClientConnection:
         self._patience = settings.hang_seconds
         self._refreshed = -inf  # when the headers were last read, in monotonic seconds
         self._warned_unverified = False
-        self._by_program = False  # whether the kubeconfig names a program that gives the credentials
+        self._by_program = (
+            False  # whether the kubeconfig names a program that gives the credentials
+        )
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
             waited = f"did not come in {settings.start_seconds:g} s: {self._hanging}"
@@ -136,25 +148,51 @@ class ClientConnection:
         if loaded.missing:
             raise ClusterCredentialsMissing(loaded.missing)
         host = loaded.configuration.host
-        headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
+        headers = {
+            "Accept": call.accept,
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"eurekube-sync/{__version__}",
+        }
         headers |= {} if call.body is None else {"Content-Type": call.content_type}
         url = f"{host}{call.path}?{urlencode(call.query)}".rstrip("?")
-        connect, read = within.bounded(self._settings.connect_seconds), within.bounded(self._settings.read_seconds)
-        settings = {"timeout": urllib3.Timeout(connect=connect, read=read), "preload_content": False}
+        connect, read = (
+            within.bounded(self._settings.connect_seconds),
+            within.bounded(self._settings.read_seconds),
+        )
+        settings = {
+            "timeout": urllib3.Timeout(connect=connect, read=read),
+            "preload_content": False,
+        }
         settings |= {"headers": {**headers, **loaded.headers}, "retries": False, "redirect": False}
         try:
-            with within.running(), closing(loaded.pool.request(call.method, url, body=call.body, **settings)) as answer:
+            with (
+                within.running(),
+                closing(
+                    loaded.pool.request(call.method, url, body=call.body, **settings)
+                ) as answer,
+            ):
                 chunks = answer.stream(CHUNK, decode_content=True)
-                body = read_whole(chunks, lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"))
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # ValueError: of a chunk of -5 bytes
+                body = read_whole(
+                    chunks,
+                    lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"),
+                )
+        except (
+            urllib3.exceptions.HTTPError,
+            OSError,
+            ValueError,
+        ) as error:  # ValueError: of a chunk of -5 bytes
             why = no_answer(error, proxy=loaded.proxy).why
-            raise ClusterUnavailable(f"no answer from the Kubernetes API at {host} to {call}: {why}") from error
+            raise ClusterUnavailable(
+                f"no answer from the Kubernetes API at {host} to {call}: {why}"
+            ) from error
         return Answer(
             status=int(answer.status),
             body=body,
             retry_after=answer.headers.get("Retry-After") or "",
             date=answer.headers.get("Date") or "",
-            secrets=tuple(secret for value in loaded.headers.values() for secret in header_secrets(value)),
+            secrets=tuple(
+                secret for value in loaded.headers.values() for secret in header_secrets(value)
+            ),
         )
 
     def _current(self, within: AnswerTime) -> _Loaded:
@@ -169,15 +207,18 @@ class ClientConnection:
             raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {error}") from error
 
     def _read(self, within: AnswerTime, *, anew: bool) -> _Loaded:
-        """Return the current credentials. One thread at a time reads them, as the client's hook requires. If a program
-        hangs, all is loaded again after a while, so that nothing is shared with that program."""
+        """Return the current credentials. One thread at a time reads them, as the client's hook
+        requires. If a program hangs, all is loaded again after a while, so that nothing is shared
+        with that program."""
         while True:
             reading = self._under_way(anew)
             try:
                 within.wait_for(reading.call, self._settings.read_seconds)
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
-                    raise ClusterUnavailable("no time was left for it") from None  # a token is read at once
+                    raise ClusterUnavailable(
+                        "no time was left for it"
+                    ) from None  # a token is read at once
                 raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {self._hanging}") from None
             if reading.anew == anew:
                 return reading.call.result()
@@ -236,7 +277,10 @@ class ClientConnection:
         except ClusterCredentialsMissing as error:
             return without._replace(reload_at=again_at, missing=str(error))
         if "auth-provider" in chosen.user and not loaded.configuration.api_key:
-            why = "the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its place"
+            why = (
+                "the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its "
+                "place"
+            )
             return without._replace(reload_at=again_at, missing=f"{NO_CREDENTIALS}: {why}")
         ends_at = time.monotonic() + (found.until - time.time())
         return loaded._replace(reload_at=max(ends_at, again_at))
@@ -283,7 +327,9 @@ class ClientConnection:
         bound_answers(rest.pool_manager)
         self._warn_unverified(configuration)
         used = rest.pool_manager.proxy is not None  # NO_PROXY may rule it out
-        proxy = proxy_named(configuration.proxy, _variable_with(configuration.proxy)) if used else ""
+        proxy = (
+            proxy_named(configuration.proxy, _variable_with(configuration.proxy)) if used else ""
+        )
         return _Loaded(configuration, rest.pool_manager, proxy=proxy)
 
     def _warn_unverified(self, configuration: Any) -> None:
@@ -296,14 +342,16 @@ class ClientConnection:
         if not self._warned_unverified:
             self._warned_unverified = True
             _log.warning(
-                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): anybody in between can "
-                "read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
+                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): "
+                "anybody in between can "
+                "read the credentials and change what is read; give certificate-authority in the "
+                "kubeconfig instead"
             )
 
 
 def _import_no_more_than_is_used() -> None:
-    """Import the client's packages without their imports, such as pydantic, OAuth and web sockets: a pod uses none of
-    them, and in a CronJob they would delay each pass."""
+    """Import the client's packages without their imports, such as pydantic, OAuth and web sockets:
+    a pod uses none of them, and in a CronJob they would delay each pass."""
     for name in ("kubernetes", "kubernetes.config"):
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
@@ -313,7 +361,14 @@ def _import_no_more_than_is_used() -> None:
 def _variable_with(proxy: str) -> str:
     """Return the name of the environment variable that holds this proxy. Lower case comes first, as
     in `urllib.request.getproxies`."""
-    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+    for name in (
+        "https_proxy",
+        "HTTPS_PROXY",
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ):
         if os.environ.get(name) == proxy:
             return name
     return "the environment"
@@ -326,10 +381,20 @@ def _headers(configuration: Any) -> Mapping[str, str]:
         settings = configuration.auth_settings()
     except Exception as error:
         why = first_line(error)
-        raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {why}") from error
-    found = {each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"}
-    if not all(value.isascii() and value.isprintable() for value in found.values()):  # the pool's error would show it
-        raise ClusterUnavailable("the credentials for the Kubernetes API hold a character that no header may have")
-    if any(value.lower() == "bearer" for value in found.values()):  # to the API, as if there were no header
+        raise ClusterUnavailable(
+            f"the credentials for the Kubernetes API cannot be read: {why}"
+        ) from error
+    found = {
+        each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"
+    }
+    if not all(
+        value.isascii() and value.isprintable() for value in found.values()
+    ):  # the pool's error would show it
+        raise ClusterUnavailable(
+            "the credentials for the Kubernetes API hold a character that no header may have"
+        )
+    if any(
+        value.lower() == "bearer" for value in found.values()
+    ):  # to the API, as if there were no header
         raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: the token is empty")
     return found

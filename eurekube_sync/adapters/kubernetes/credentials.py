@@ -53,7 +53,9 @@ class Credentials(NamedTuple):
     until: float  # Unix seconds of their end; infinite without one
 
 
-def credentials_of(user: Mapping[str, Any], cluster: Mapping[str, Any], again: float) -> Credentials:
+def credentials_of(
+    user: Mapping[str, Any], cluster: Mapping[str, Any], again: float
+) -> Credentials:
     """Return the user's credentials. A program that ended less than `again` seconds ago does not
     run once more. Raise ClusterCredentialsMissing, also if it did not give any."""
     named = [name for name in _NAMES if name in user]
@@ -73,7 +75,9 @@ def credentials_of(user: Mapping[str, Any], cluster: Mapping[str, Any], again: f
 
 
 def _without_sources(user: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in user.items() if name not in ("token", "tokenFile", "exec")}
+    return {
+        name: value for name, value in user.items() if name not in ("token", "tokenFile", "exec")
+    }
 
 
 def _has_certificate(user: Mapping[str, Any]) -> bool:
@@ -120,13 +124,21 @@ class _Program:
     @classmethod
     def of(cls, entry: Any, cluster: Mapping[str, Any]) -> _Program:
         """Read `exec` of a kubeconfig's user."""
-        if not isinstance(entry, Mapping) or not entry.get("command") or not entry.get("apiVersion"):
+        if (
+            not isinstance(entry, Mapping)
+            or not entry.get("command")
+            or not entry.get("apiVersion")
+        ):
             raise _missing("the kubeconfig's exec lacks its command or its apiVersion")
-        variables = [variable for variable in _listed(entry, "env") if isinstance(variable, Mapping)]
+        variables = [
+            variable for variable in _listed(entry, "env") if isinstance(variable, Mapping)
+        ]
         return cls(
             command=str(entry["command"]),
             arguments=tuple(str(argument) for argument in _listed(entry, "args")),
-            variables=tuple((str(variable.get("name")), str(variable.get("value"))) for variable in variables),
+            variables=tuple(
+                (str(variable.get("name")), str(variable.get("value"))) for variable in variables
+            ),
             version=str(entry["apiVersion"]),
             hint=str(entry.get("installHint") or ""),
             mode=str(entry.get("interactiveMode") or "IfAvailable"),
@@ -145,7 +157,11 @@ class _Program:
         try:
             done = subprocess.run(
                 [self.command, *self.arguments],
-                env={**os.environ, **dict(self.variables), "KUBERNETES_EXEC_INFO": json.dumps(asked)},
+                env={
+                    **os.environ,
+                    **dict(self.variables),
+                    "KUBERNETES_EXEC_INFO": json.dumps(asked),
+                },
                 stdin=None if at_terminal else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=None if at_terminal else subprocess.PIPE,
@@ -153,7 +169,9 @@ class _Program:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise self._failed(f"did not end within {_MOST_SECONDS:.0f} s, and was killed") from None
+            raise self._failed(
+                f"did not end within {_MOST_SECONDS:.0f} s, and was killed"
+            ) from None
         except (OSError, ValueError) as error:  # ValueError: of a NUL character
             why = getattr(error, "strerror", None) or "its command is no text of the system"
             raise self._failed(f"cannot be run: {why}", self.hint) from error
@@ -161,7 +179,9 @@ class _Program:
             ended = f"ended with exit code {done.returncode}"
             if done.returncode < 0:
                 ended = f"was ended by signal {-done.returncode}"
-            raise self._failed(ended, _LOG_HEAD.sub("", (done.stderr or b"").decode(errors="replace")))
+            raise self._failed(
+                ended, _LOG_HEAD.sub("", (done.stderr or b"").decode(errors="replace"))
+            )
         return self._read(done.stdout)
 
     def _read(self, printed: bytes) -> Credentials:
@@ -175,12 +195,15 @@ class _Program:
             raise self._failed("printed no ExecCredential")
         if document.get("apiVersion") != self.version:
             version = excerpt(str(document.get("apiVersion")), most=80)
-            raise self._failed(f"printed apiVersion {version}, but the kubeconfig asks for {self.version}")
+            raise self._failed(
+                f"printed apiVersion {version}, but the kubeconfig asks for {self.version}"
+            )
         status = document.get("status")
         status = status if isinstance(status, dict) else {}
         user: dict[str, Any] = {}
         token, certificate, key = (
-            str(status.get(name) or "").strip() for name in ("token", "clientCertificateData", "clientKeyData")
+            str(status.get(name) or "").strip()
+            for name in ("token", "clientCertificateData", "clientKeyData")
         )
         if bool(certificate) is not bool(key):
             raise self._failed("printed only one of a client certificate and its key")
@@ -207,15 +230,24 @@ class _Program:
 
 def _told(cluster: Mapping[str, Any]) -> str:
     """Return what a program is told of its cluster, as client-go does: without files."""
-    told = {name: value for name, value in cluster.items() if name not in ("certificate-authority", "extensions")}
+    told = {
+        name: value
+        for name, value in cluster.items()
+        if name not in ("certificate-authority", "extensions")
+    }
     if path := cluster.get("certificate-authority"):
         try:
             authority = Path(str(path)).read_bytes()
         except OSError as error:
-            raise _missing(f"the certificate-authority {path} cannot be read: {error.strerror}") from error
+            raise _missing(
+                f"the certificate-authority {path} cannot be read: {error.strerror}"
+            ) from error
         told.setdefault("certificate-authority-data", base64.b64encode(authority).decode())
     for extension in _listed(cluster, "extensions"):
-        if isinstance(extension, Mapping) and extension.get("name") == "client.authentication.k8s.io/exec":
+        if (
+            isinstance(extension, Mapping)
+            and extension.get("name") == "client.authentication.k8s.io/exec"
+        ):
             told["config"] = extension.get("extension")
     return json.dumps(told)
 

@@ -1,4 +1,5 @@
-"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a struct for each part."""
+"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a
+struct for each part."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of a kubelet's message
 _POD_DETAIL = msgspec.json.Decoder(PodDetail)  # for its type, which is built now
-_SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
+_SLEEPS = re.compile(
+    r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?"
+)
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no mapping."""
+    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no
+    mapping."""
     for key in keys:
         if value is None:
             return None
@@ -55,7 +59,10 @@ class PodItem(objects.Wire):
     def read(self) -> PodDetail:
         meta, containers = self.metadata, _each(self.spec, "containers")
         owner = next((one for one in meta.owner_references or () if one.get("controller")), None)
-        waiting = [(one, _at(one, "state", "waiting", "reason")) for one in _each(self.status, "containerStatuses")]
+        waiting = [
+            (one, _at(one, "state", "waiting", "reason"))
+            for one in _each(self.status, "containerStatuses")
+        ]
         hooks = [_at(one, "lifecycle", "preStop") for one in containers]
         grace = _at(self.spec, "terminationGracePeriodSeconds")
         found = {
@@ -67,7 +74,11 @@ class PodItem(objects.Wire):
             "phase": _at(self.status, "phase") or "",
             "terminating": meta.deletion_timestamp is not None,
             "conditions": [_condition(one) for one in _each(self.status, "conditions")],
-            "waiting": [excerpt(f"{one.get('name')}: {reason}", most=_LONGEST) for one, reason in waiting if reason],
+            "waiting": [
+                excerpt(f"{one.get('name')}: {reason}", most=_LONGEST)
+                for one, reason in waiting
+                if reason
+            ],
             "controller": f"{owner.get('kind')} {owner.get('name')}" if owner else "",
             "containers": [_at(one, "name") for one in containers],
             "grace": 30.0 if grace is None else grace,
@@ -101,7 +112,9 @@ class _ServiceItem(objects.Item):
 
     def read(self) -> ServiceSelector:
         selector = msgspec.convert(self.spec.get("selector"), dict[str, str] | None) or {}
-        return ServiceSelector(name=self.metadata.name, labels=self.metadata.labels or {}, selector=selector)
+        return ServiceSelector(
+            name=self.metadata.name, labels=self.metadata.labels or {}, selector=selector
+        )
 
 
 def _version(body: bytes) -> str:
@@ -109,8 +122,12 @@ def _version(body: bytes) -> str:
 
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
-    versions = msgspec.convert(_at(msgspec.json.decode(body), "spec", "versions"), list[Any])  # raises for None
-    schemas = [msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions]
+    versions = msgspec.convert(
+        _at(msgspec.json.decode(body), "spec", "versions"), list[Any]
+    )  # raises for None
+    schemas = [
+        msgspec.convert(_at(one, "schema", "openAPIV3Schema"), dict[str, Any]) for one in versions
+    ]
     stored = [msgspec.convert(_at(one, "storage"), bool) for one in versions]
     if True not in stored:
         raise ValueError("it stores no version")
@@ -131,7 +148,9 @@ _SERVICES = Kind(CORE, "services", "ServiceList", msgspec.json.Decoder(_ServiceI
 
 
 class KubernetesDetails:
-    def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
+    def __init__(
+        self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit
+    ) -> None:
         self._clock = clock
         self._calls = Calls(connection, Tries(clock, random, limit, answer_seconds=60.0, most=2))
 
@@ -143,15 +162,24 @@ class KubernetesDetails:
 
     def server(self) -> Source[str]:
         absent = unusable("the Kubernetes API does not say its version (404)")
-        return self._calls.read_object("/version", _version, "the version of the Kubernetes API", absent=absent)
+        return self._calls.read_object(
+            "/version", _version, "the version of the Kubernetes API", absent=absent
+        )
 
     def schema(self) -> Source[Mapping[str, Any]]:
-        return self._calls.read_object(DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING)
+        return self._calls.read_object(
+            DEFINITION, _stored_schema, "the CustomResourceDefinition", absent=CRD_MISSING
+        )
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Ask by a SelfSubjectAccessReview, a POST that stores nothing."""
         resource, _, subresource = right.resource.partition("/")
-        asked = {"verb": right.verb, "group": right.group, "resource": resource, "namespace": namespace}
+        asked = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "namespace": namespace,
+        }
         asked |= {"subresource": subresource} if subresource else {}
         asked |= {"name": right.name} if right.name else {}
         head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
@@ -159,7 +187,9 @@ class KubernetesDetails:
         call = writing("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         try:
             answer = self._calls.expect(call, 200, 201)
-            return Complete(data=decoded(call, answer, _REVIEW, "a SelfSubjectAccessReview").status.allowed)
+            return Complete(
+                data=decoded(call, answer, _REVIEW, "a SelfSubjectAccessReview").status.allowed
+            )
         except ClusterError as error:
             return unknown_from(error)
 

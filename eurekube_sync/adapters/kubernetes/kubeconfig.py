@@ -1,4 +1,5 @@
-"""The parts of a kubeconfig that we read ourselves, for clearer errors; and the namespace of this pod."""
+"""The parts of a kubeconfig that we read ourselves, for clearer errors; and the namespace of this
+pod."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def choose(paths: str, context: str) -> Chosen:
 
 def _lacks_part(paths: str, kind: str, name: object, context: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the kubeconfig {paths} cannot be used: the context {context!r} names the {kind} {name!r}, and there is none"
+        f"the kubeconfig {paths} cannot be used: the context {context!r} names the {kind} "
+        f"{name!r}, and there is none"
     )
 
 
@@ -72,7 +74,9 @@ def _absolute(entry: Mapping[str, Any], names: Sequence[str], file: Path) -> Map
     """Return an entry with paths that do not depend on the folder of its file. A command without a
     slash is looked for in PATH."""
     folder = file.absolute().parent
-    changed: dict[str, Any] = {name: str(folder / str(entry[name])) for name in names if entry.get(name)}
+    changed: dict[str, Any] = {
+        name: str(folder / str(entry[name])) for name in names if entry.get(name)
+    }
     program = entry.get("exec")
     if isinstance(program, dict) and "/" in str(program.get("command") or ""):
         changed["exec"] = {**program, "command": str(folder / str(program["command"]))}
@@ -80,7 +84,11 @@ def _absolute(entry: Mapping[str, Any], names: Sequence[str], file: Path) -> Map
 
 
 def context_names(paths: str) -> Sequence[str]:
-    names = {name for _, document in _documents(paths) for name, _ in _named(document, "contexts", "context")}
+    names = {
+        name
+        for _, document in _documents(paths)
+        for name, _ in _named(document, "contexts", "context")
+    }
     return sorted(names)
 
 
@@ -91,7 +99,9 @@ def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     try:
         found = [path for path in named if _is_file(path)]
     except OSError as error:  # such as a name that is too long
-        raise ConfigurationError(f"the kubeconfig {paths} cannot be read: {first_line(error)}") from error
+        raise ConfigurationError(
+            f"the kubeconfig {paths} cannot be read: {first_line(error)}"
+        ) from error
     if not found:
         if Path(paths).expanduser().is_dir():
             raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
@@ -102,31 +112,46 @@ def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
             with open_regular(path, follow=True) as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
-                raise ConfigurationError(f"the kubeconfig {path} is larger than {_MOST_BYTES // 2**20} MiB")
+                raise ConfigurationError(
+                    f"the kubeconfig {path} is larger than {_MOST_BYTES // 2**20} MiB"
+                )
             document = yaml.safe_load(content.decode())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from None
+            raise ConfigurationError(
+                f"the kubeconfig {path} is not YAML: line {line}: {error.problem}"
+            ) from None
         except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-            raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
-        except (ValueError, LookupError, AttributeError):  # of PyYAML, whose messages may repeat a token
+            raise ConfigurationError(
+                f"the kubeconfig {path} cannot be read: {first_line(error)}"
+            ) from error
+        except (
+            ValueError,
+            LookupError,
+            AttributeError,
+        ):  # of PyYAML, whose messages may repeat a token
             why = "a value looks like a date or number; quote it"
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
         if not isinstance(document, dict):
-            raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
+            raise ConfigurationError(
+                f"the kubeconfig {path} is not a kubeconfig: it holds no mapping"
+            )
         yield path, document
 
 
 def _is_file(path: Path) -> bool:
-    """Raise OSError if the machine refuses the path, such as a name that is too long: from Python 3.14 on,
-    `Path.is_file` returns False for that, and the path would count as one where no file is."""
+    """Raise OSError if the machine refuses the path, such as a name that is too long: from Python
+    3.14 on, `Path.is_file` returns False for that, and the path would count as one where no file
+    is."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
         return False
 
 
-def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named(
+    document: Mapping[str, Any], many: str, one: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     listed = document.get(many)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
@@ -142,11 +167,14 @@ def first_line(error: BaseException) -> str:
 def own_namespace(
     environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "", file: Path = _NAMESPACE
 ) -> str | None:
-    """Return the namespace of this pod; None outside of a cluster, or with a kubeconfig or context."""
+    """Return the namespace of this pod; None outside of a cluster, or with a kubeconfig or
+    context."""
     if kubeconfig or context or not environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         give = "give --lock NAMESPACE/NAME, or --lock off"
-        raise ConfigurationError(f"the namespace of this pod cannot be read in {file}: {give}") from error
+        raise ConfigurationError(
+            f"the namespace of this pod cannot be read in {file}: {give}"
+        ) from error

@@ -19,7 +19,9 @@ from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, Loc
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
 
-CALL_SECONDS = 3.0  # for one call: after a renewal without an answer, the holder has time for another
+CALL_SECONDS = (
+    3.0  # for one call: after a renewal without an answer, the holder has time for another
+)
 LAST_GOOD_PASS = "eurekube.io/last-good-pass"  # its time, as RFC 3339
 _LAST_GOOD = {  # annotations by field of `GoodPass`
     "holder": "eurekube.io/last-good-holder",
@@ -57,7 +59,9 @@ class LeaseObject:
     ) -> None:
         self._name = name
         limit = TimeLimit(clock)  # of no pass: the lock is renewed while a pass runs
-        self._calls = Calls(connection, Tries(clock, random, limit, CALL_SECONDS, most=1, count=count))
+        self._calls = Calls(
+            connection, Tries(clock, random, limit, CALL_SECONDS, most=1, count=count)
+        )
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
         self._path = f"{self._folder}/{name.name}"
 
@@ -70,7 +74,8 @@ class LeaseObject:
         return self._record(call, none=(409,))
 
     def replace(self, record: LockRecord) -> LockRecord | None:
-        """Patch the version that was read. A merge patch keeps the labels and annotations of others."""
+        """Patch the version that was read. A merge patch keeps the labels and annotations of
+        others."""
         body = _body(record, resourceVersion=record.version)
         return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
@@ -79,7 +84,10 @@ class LeaseObject:
         if answer.status in none:
             return None
         if answer.status == 403:
-            role = f"The lock needs a Role in the namespace {self._name.namespace} with the verbs create, get and patch"
+            role = (
+                f"The lock needs a Role in the namespace {self._name.namespace} with the verbs "
+                "create, get and patch"
+            )
             off = "for leases of coordination.k8s.io; --lock off needs no such Role"
             raise ClusterDenied(f"{refusal(call, answer)}. {role} {off}")
         if answer.status not in (200, 201):
@@ -101,7 +109,9 @@ def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
     annotations = {}
     if record.good is not None:
         annotations[LAST_GOOD_PASS] = rfc_3339(record.good.at)
-        annotations |= {annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()}
+        annotations |= {
+            annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()
+        }
     spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
@@ -113,7 +123,8 @@ def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
 
 
 def _good(annotations: Mapping[str, str]) -> GoodPass | None:
-    """Read the last good pass from a Lease's annotations; None if its time is missing or unreadable."""
+    """Read the last good pass from a Lease's annotations; None if its time is missing or
+    unreadable."""
     try:
         at = datetime.fromisoformat(annotations.get(LAST_GOOD_PASS, ""))
     except ValueError:

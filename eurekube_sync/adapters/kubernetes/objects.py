@@ -1,5 +1,5 @@
-"""The API's JSON of Kubernetes objects. `read` makes values of `model`; unused fields are skipped. Decoding and `read`
-raise `no_answer.UNREADABLE`. Pure."""
+"""The API's JSON of Kubernetes objects. `read` makes values of `model`; unused fields are skipped.
+Decoding and `read` raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from eurekube_sync.desired.catalog import drainable
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"  # the label of an EndpointSlice that says who writes it
+# The label of an EndpointSlice that says who writes it
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"  # the annotation of Endpoints with more than 1000 addresses
+# The annotation of Endpoints with more than 1000 addresses
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 
 
 def seconds(time: datetime) -> float:
@@ -108,7 +110,9 @@ class ServiceItem(Item):
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
-            load_balancer=tuple(host for one in ingress if (host := one.ip or one.hostname)),  # an IP needs no DNS
+            load_balancer=tuple(
+                host for one in ingress if (host := one.ip or one.hostname)
+            ),  # an IP needs no DNS
             external_ips=tuple(spec.external_ips or ()),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
@@ -122,8 +126,8 @@ class _Target(Wire):
     uid: str = ""
 
     def pod(self, namespace: str) -> model.PodRef | None:
-        """Return the endpoint's Pod, if it is in the slice's namespace, as the cluster's controllers write it. A Pod
-        without a UID is legal, but not identified, so it is None."""
+        """Return the endpoint's Pod, if it is in the slice's namespace, as the cluster's
+        controllers write it. A Pod without a UID is legal, but not identified, so it is None."""
         if self.kind != "Pod" or not self.uid or self.namespace not in ("", namespace):
             return None
         return model.PodRef(self.name, self.uid)
@@ -143,7 +147,8 @@ class _Endpoint(Wire):
     zone: str | None = None
 
     def read(self, namespace: str) -> model.Endpoint:
-        """Apply the defaults for nil: ready, serving, not terminating (discovery/v1 EndpointConditions)."""
+        """Apply the defaults for nil: ready, serving, not terminating (discovery/v1
+        EndpointConditions)."""
         conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
             address=self.addresses[0],
@@ -181,7 +186,9 @@ class SliceItem(Item):
             service=service,
             address_type=self.address_type,
             ports=tuple(port.read() for port in self.ports or ()),
-            endpoints=tuple(one.read(meta.namespace) for one in self.endpoints or () if one.addresses),
+            endpoints=tuple(
+                one.read(meta.namespace) for one in self.endpoints or () if one.addresses
+            ),
             managed_by=intern(labels.get(MANAGED_BY, "")),
         )
 
@@ -192,8 +199,13 @@ class _Address(Wire):
     target_ref: _Target | None = None
 
     def read(self, namespace: str, *, ready: bool) -> model.Endpoint:
-        pod, node = self.target_ref.pod(namespace) if self.target_ref else None, self.node_name or ""
-        return model.Endpoint(address=self.ip, ready=ready, serving=ready, pod=pod, node=node, zone=None)
+        pod, node = (
+            self.target_ref.pod(namespace) if self.target_ref else None,
+            self.node_name or "",
+        )
+        return model.Endpoint(
+            address=self.ip, ready=ready, serving=ready, pod=pod, node=node, zone=None
+        )
 
 
 class _Subset(Wire):
@@ -206,7 +218,8 @@ class EndpointsItem(Item):
     subsets: list[_Subset] | None = None
 
     def read(self) -> tuple[model.EndpointSlice, ...]:
-        """Return a slice for each subset and address family, or an empty one, without zones and terminating pods."""
+        """Return a slice for each subset and address family, or an empty one, without zones and
+        terminating pods."""
         meta = self.metadata
         truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
         groups: list[tuple[str, tuple[model.EndpointPort, ...], list[model.Endpoint]]] = []
@@ -215,7 +228,9 @@ class EndpointsItem(Item):
             for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
                 for address in addresses or ():
                     family = "IPv6" if ":" in address.ip else "IPv4"
-                    by_family.setdefault(family, []).append(address.read(meta.namespace, ready=ready))
+                    by_family.setdefault(family, []).append(
+                        address.read(meta.namespace, ready=ready)
+                    )
             ports = tuple(port.read() for port in subset.ports or ())
             groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
         return tuple(
@@ -247,12 +262,17 @@ class NodeItem(Item):
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels, drain = self.metadata.labels or {}, drainable(self.metadata.name, self.metadata.annotations or {})
+        labels, drain = (
+            self.metadata.labels or {},
+            drainable(self.metadata.name, self.metadata.annotations or {}),
+        )
         status = self.status or _NodeStatus()
         addresses = status.addresses or ()
         return model.Node(
             name=self.metadata.name,
-            ready=any((one.type, one.status) == ("Ready", "True") for one in status.conditions or ()),
+            ready=any(
+                (one.type, one.status) == ("Ready", "True") for one in status.conditions or ()
+            ),
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
             external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
             zone=labels.get("topology.kubernetes.io/zone", ""),
@@ -281,7 +301,12 @@ def _uid(pod: Meta) -> str:
 class PodItem(Item):
     def read(self) -> model.Pod:
         meta = self.metadata
-        return model.Pod(name=meta.name, uid=_uid(meta), labels=meta.labels or {}, annotations=meta.annotations or {})
+        return model.Pod(
+            name=meta.name,
+            uid=_uid(meta),
+            labels=meta.labels or {},
+            annotations=meta.annotations or {},
+        )
 
 
 class PodDrainItem(Item):
@@ -302,10 +327,13 @@ class ReadinessItem(Item):
     status: Conditions | None = None
 
     def read(self) -> model.PodReadiness:
-        """Compute Ready as the kubelet does, from the containers and all gates, but without our gate."""
+        """Compute Ready as the kubelet does, from the containers and all gates, but without our
+        gate."""
         by_type = {one.type: one for one in (self.status.conditions if self.status else None) or ()}
         true = {type_ for type_, one in by_type.items() if one.status == "True"}
-        gates = {gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()}
+        gates = {
+            gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()
+        }
         return model.PodReadiness(
             namespace=self.metadata.namespace,
             name=self.metadata.name,
@@ -316,8 +344,9 @@ class ReadinessItem(Item):
 
 
 def _taken_back(by_type: Mapping[str, Condition]) -> bool:
-    """Return whether Ready became false after our gate had opened, as the node controller sets it for a lost node. An
-    earlier false Ready is one that the kubelet has not updated yet since the gate opened."""
+    """Return whether Ready became false after our gate had opened, as the node controller sets it
+    for a lost node. An earlier false Ready is one that the kubelet has not updated yet since the
+    gate opened."""
     ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
     if ready is None or ready.status == "True" or gate is None or gate.status != "True":
         return False

@@ -1,5 +1,5 @@
-"""The API's JSON of a EurekaSyncer and its CRD; and Events about syncers. A repeated Event is counted, at most every 5
-minutes."""
+"""The API's JSON of a EurekaSyncer and its CRD; and Events about syncers. A repeated Event is
+counted, at most every 5 minutes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, decoded, refusal, writing
 from eurekube_sync.adapters.no_answer import UNREADABLE
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, EventRecord, SyncerObject, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    EventRecord,
+    SyncerObject,
+    SyncerStatus,
+)
 from eurekube_sync.model.wording import rfc_3339
 
 
@@ -28,7 +34,9 @@ class WholeMeta(objects.Meta):
 
 class SyncerItem(objects.Wire):
     metadata: WholeMeta
-    spec: Any = None  # untyped, and the status is decoded apart, so that neither makes a list unreadable
+    spec: Any = (
+        None  # untyped, and the status is decoded apart, so that neither makes a list unreadable
+    )
     status: msgspec.Raw = msgspec.Raw(b"null")
 
     def read(self) -> SyncerObject:
@@ -88,7 +96,8 @@ _STATUS: msgspec.json.Decoder[_StatusItem | None] = msgspec.json.Decoder(_Status
 
 
 def _status(raw: msgspec.Raw) -> SyncerStatus | None:
-    """Decode a status; None if it is unreadable: nothing is decided by it, and the pass writes it again."""
+    """Decode a status; None if it is unreadable: nothing is decided by it, and the pass writes it
+    again."""
     try:
         item = _STATUS.decode(raw)
         if item is None:
@@ -96,14 +105,17 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         found: dict[str, Any] = {name: getattr(item, name) for name in _NAMES}
         found["conditions"] = tuple([one.read() for one in item.conditions or ()])
         found |= {"apps": tuple(item.apps or ()), "errors": tuple(item.errors or ())}
-        found |= {name: _whole(found[name]) for name in ("unconfirmed_since", "eureka_unknown_since")}
+        found |= {
+            name: _whole(found[name]) for name in ("unconfirmed_since", "eureka_unknown_since")
+        }
         return SyncerStatus(**found)
     except UNREADABLE:
         return None
 
 
 def _whole(moment: datetime | None) -> int | None:
-    """Return whole Unix seconds; raise ValueError for a year that in UTC may not have four digits."""
+    """Return whole Unix seconds; raise ValueError for a year that in UTC may not have four
+    digits."""
     if moment is None:
         return None
     if not 1000 < moment.year < 9999:
@@ -124,10 +136,14 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         }
         for condition in status.conditions
     ]
-    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()} | {"conditions": conditions}
+    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()} | {
+        "conditions": conditions
+    }
     for name in ("unconfirmedSince", "eurekaUnknownSince"):
         fields[name] = None if fields[name] is None else rfc_3339(fields[name])
-    return {name: value if isinstance(value, int) else value or None for name, value in fields.items()}
+    return {
+        name: value if isinstance(value, int) else value or None for name, value in fields.items()
+    }
 
 
 class DefinitionItem(objects.Wire):
@@ -168,15 +184,20 @@ class Events:
         path = f"/api/v1/namespaces/{event.syncer.namespace}/events"
         call = writing("POST", path, _new(event, name, at))
         answer = self._calls.send(call)
-        terminating = answer.status == 403 and b'"NamespaceTerminating"' in answer.body  # cause of a Status [real 1.36]
+        terminating = (
+            answer.status == 403 and b'"NamespaceTerminating"' in answer.body
+        )  # cause of a Status [real 1.36]
         if answer.status == 409:
             self._count(f"{path}/{name}", event, at)
         elif answer.status not in (201, 404) and not terminating:
             raise refusal(call, answer)
-        self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
+        self._counted = {
+            key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS
+        } | {name: at}
 
     def _count(self, path: str, event: EventRecord, at: float) -> None:
-        """Count an Event again. It is read by an empty patch, because our role may not get Events."""
+        """Count an Event again. It is read by an empty patch, because our role may not get
+        Events."""
         read = writing("PATCH", path, {}, MERGE_PATCH)
         answer = self._calls.expect(read, 200, 404)
         if answer.status == 404:
@@ -194,8 +215,11 @@ class Events:
 
 
 def _name(event: EventRecord) -> str:
-    """Return a name that is the same for the same syncer, reason and key, so that the Event is counted."""
-    digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[:16]
+    """Return a name that is the same for the same syncer, reason and key, so that the Event is
+    counted."""
+    digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[
+        :16
+    ]
     return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
 
 

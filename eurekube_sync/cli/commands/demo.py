@@ -1,4 +1,5 @@
-"""The command `demo`: real passes over HTTP between two embedded servers, without a cluster or a Eureka."""
+"""The command `demo`: real passes over HTTP between two embedded servers, without a cluster or a
+Eureka."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stoppe
 OWNER = "demo"
 NAMESPACE = "rating"
 LABELS = {"app": "rating"}
-REVIEW = "review"  # a second app, because the brake holds removals if more than one app loses its last instance
+# A second app, because the brake holds removals if more than one app loses its last instance
+REVIEW = "review"
 SYNCER: dict[str, Any] = {
     "apiVersion": "eurekube.io/v1",
     "kind": "EurekaSyncer",
@@ -52,8 +54,12 @@ def demo_command(serve: bool) -> None:
         try:
             playground = stack.enter_context(new_playground())
         except OSError as error:
-            needs = "it needs a loopback address, and a folder that it may write, which TMPDIR can name"
-            raise ConfigurationError(f"the demo could not start ({error.strerror}): {needs}") from error
+            needs = (
+                "it needs a loopback address, and a folder that it may write, which TMPDIR can name"
+            )
+            raise ConfigurationError(
+                f"the demo could not start ({error.strerror}): {needs}"
+            ) from error
         (_serve if serve else _tell)(playground, clock)
 
 
@@ -79,7 +85,9 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
         if clock.stopping():
             raise Stopped("a signal ended the demo")
 
-    installation = Installation(eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=4)
+    installation = Installation(
+        eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=4
+    )
     with connect(installation, clock) as world:
         try:
             Story(console_for(sys.stdout), playground, world, pause).tell()
@@ -90,12 +98,20 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
 class Story:
     """The story, in chapters, with `pause(seconds)` between them."""
 
-    def __init__(self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]) -> None:
-        self._console, self._playground, self._world, self._pause = console, playground, world, pause
+    def __init__(
+        self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]
+    ) -> None:
+        self._console, self._playground, self._world, self._pause = (
+            console,
+            playground,
+            world,
+            pause,
+        )
         self._chapter = 0
 
     def tell(self) -> None:
-        """Tell the story. Raises Stopped after a signal, and EurekubeError if a pass has an unexpected result."""
+        """Tell the story. Raises Stopped after a signal, and EurekubeError if a pass has an
+        unexpected result."""
         playground = self._playground
         prepare(playground)
         self._introduce()
@@ -104,7 +120,8 @@ class Story:
 
         self.chapter(
             "What would happen?",
-            "A dry run writes nothing. Three Services select the two pods, and each pod becomes one instance.",
+            "A dry run writes nothing. Three Services select the two pods, and each pod becomes "
+            "one instance.",
             "The metrics port gets none.",
         )
         self._run(up=0, dry_run=True)
@@ -128,17 +145,26 @@ class Story:
 
         self._brake()
         self._deletion()
-        self.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
+        self.listing(
+            "BILLING, which is not ours, was never touched:", playground.instances("billing")
+        )
         self.line()
-        self.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+        self.line(
+            "That was all. eurekube-sync demo --serve leaves the servers running for you to play "
+            "with."
+        )
 
     def _introduce(self) -> None:
-        self.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
+        self.line(
+            "eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no "
+            "change."
+        )
         self.chapter(
             "Two small servers run on this machine",
             f"Kubernetes API  {self._playground.kubernetes_url}",
             f"Eureka          {self._playground.eureka_url}",
-            "BILLING runs in the data centre, as before. rating runs in the cluster: two pods behind three Services",
+            "BILLING runs in the data centre, as before. rating runs in the cluster: two pods "
+            "behind three Services",
             "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
         )
         self.line("     kind: EurekaSyncer")
@@ -147,8 +173,10 @@ class Story:
     def _brake(self) -> None:
         self.chapter(
             "All pods vanish",
-            "A second app, review, has come to the cluster. A bad deployment gives every Service a wrong selector.",
-            "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
+            "A second app, review, has come to the cluster. A bad deployment gives every Service "
+            "a wrong selector.",
+            "Kubernetes says that these Services have no pods any more. All pods still run, and "
+            "answer.",
         )
         bring_review(self._playground)
         self._run(up=2)
@@ -166,15 +194,24 @@ class Story:
         self._run(up=2, shows=True)
 
     def _deletion(self) -> None:
-        self.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
+        self.chapter(
+            "The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it."
+        )
         self.command("kubectl delete esync rating -n rating")
         self._playground.delete("EurekaSyncer", NAMESPACE, "rating")
         self._run(up=0)
         self._run(up=0, shows=True)
 
-    def _run(self, *, up: int, dry_run: bool = False, approved: str = "", shows: bool = False) -> PassReport:
-        """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists them."""
-        self.command("eurekube-sync run" + " --dry-run" * dry_run + (f" --approve {approved}" if approved else ""))
+    def _run(
+        self, *, up: int, dry_run: bool = False, approved: str = "", shows: bool = False
+    ) -> PassReport:
+        """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists
+        them."""
+        self.command(
+            "eurekube-sync run"
+            + " --dry-run" * dry_run
+            + (f" --approve {approved}" if approved else "")
+        )
         approval = PlanId(approved, given=self._world.clock.now()) if approved else None
         settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
         report = reconcile(self._world, settings)
@@ -186,7 +223,9 @@ class Story:
         code = of_report(report, fail_on_held=False, detailed=False)
         found = self._playground.instances("rating")
         if code is not ExitCode.OK or sum(status == "UP" for _, status in found) != up:
-            raise EurekubeError(f"the demo did not go as planned: {code.meaning or code.name}; {found}")
+            raise EurekubeError(
+                f"the demo did not go as planned: {code.meaning or code.name}; {found}"
+            )
         if shows:
             self.listing("Eureka now lists for rating:", found)
             self._pause(3)
@@ -206,7 +245,9 @@ class Story:
         """Print instances, each with its status."""
         self.line(f"   {title}")
         for name, state in lines:
-            self._console.print(Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow")))
+            self._console.print(
+                Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow"))
+            )
         if not lines:
             self._console.print(Text("     nothing", style="dim"))
 
@@ -216,7 +257,9 @@ class Story:
 
 def new_playground() -> Playground:
     """Return both servers of the demo. Unlike a real Eureka, this one does not cache its lists."""
-    kubernetes = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal, conform=stored)
+    kubernetes = EmbeddedKubernetes(
+        time.time, definitions=[load_crd()], validate=refusal, conform=stored
+    )
     return Playground(kubernetes, EmbeddedEureka(time.time))
 
 
@@ -236,10 +279,14 @@ def prepare(playground: Playground) -> None:
 def bring_review(playground: Playground) -> None:
     """Create a second app, with one pod and its own syncer."""
     labels = {"app": REVIEW}
-    playground.create(_service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels))
+    playground.create(
+        _service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels)
+    )
     playground.create_pod(NAMESPACE, "review-1", "10.0.1.1", labels)
     metadata = {"name": REVIEW, "namespace": NAMESPACE}
-    playground.create({**SYNCER, "metadata": metadata, "spec": {**SYNCER["spec"], "selector": labels}})
+    playground.create(
+        {**SYNCER, "metadata": metadata, "spec": {**SYNCER["spec"], "selector": labels}}
+    )
 
 
 def set_selector(playground: Playground, app: str | None) -> None:

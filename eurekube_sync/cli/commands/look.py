@@ -1,4 +1,5 @@
-"""The commands that only look at both servers: `status`, `explain`, `check`, `orphans` and `version`."""
+"""The commands that only look at both servers: `status`, `explain`, `check`, `orphans` and
+`version`."""
 
 from __future__ import annotations
 
@@ -33,7 +34,14 @@ from eurekube_sync.explain.check import code_of_check
 from eurekube_sync.explain.check import everything as all_findings
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
-from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need, overview, renewals_to_read
+from eurekube_sync.explain.overview import (
+    Overview,
+    chosen,
+    code_of_overview,
+    in_need,
+    overview,
+    renewals_to_read,
+)
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import What
@@ -44,7 +52,9 @@ from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
-_MOST_NAMESPACES = 20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
+_MOST_NAMESPACES = (
+    20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
+)
 _BETWEEN_LOOKS = 5.0  # seconds
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
@@ -53,26 +63,42 @@ _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply 
 def _looking(installation: Installation) -> Iterator[LookWorld]:
     """Connect until a signal, and show at a terminal which answer is waited for."""
     clock = SystemClock()
-    with stopped_by_signals(clock), installation.waits.seen(), connect.connect_to_look(installation, clock) as seen:
+    with (
+        stopped_by_signals(clock),
+        installation.waits.seen(),
+        connect.connect_to_look(installation, clock) as seen,
+    ):
         yield seen
 
 
 @click.command(cls=Command, short_help="Show the syncers that are not in sync, and why.")
 @option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
 @option("--condition", type=NAME, variable=False)
-@option("--all", "-a", "everything", is_flag=True, variable=False, help="Show syncers that are in sync as well.")
+@option(
+    "--all",
+    "-a",
+    "everything",
+    is_flag=True,
+    variable=False,
+    help="Show syncers that are in sync as well.",
+)
 @option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
 @connect.look_options
 @report_options
 def status_command(
-    app: str | None, condition: str | None, everything: bool, watch: bool, installation: Installation, form: ReportForm
+    app: str | None,
+    condition: str | None,
+    everything: bool,
+    watch: bool,
+    installation: Installation,
+    form: ReportForm,
 ) -> ExitCode:
-    """Show each syncer that is not in sync, the worst first, with the reason and since when. --all shows all syncers.
-    A syncer is broken if none of its instances is known to be UP. It is partly in sync if some are UP and something
-    differs.
+    """Show each syncer that is not in sync, the worst first, with the reason and since when. --all
+    shows all syncers. A syncer is broken if none of its instances is known to be UP. It is partly
+    in sync if some are UP and something differs.
 
-    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
-    options or variables as run.
+    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster
+    says. Give it the same options or variables as run.
     """
     clock, settings = SystemClock(), installation.settings()
     servers = installation.printable_urls
@@ -108,34 +134,49 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
 @connect.look_options
 @report_options
 def explain_command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
-    """Say why something is registered in Eureka, or is not. It checks the requirements in order: the first that fails
-    is the answer.
+    """Say why something is registered in Eureka, or is not. It checks the requirements in order:
+    the first that fails is the answer.
 
-    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
+    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or
+    an instance id.
 
-    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which requirement could
-    not be checked, and goes on. Give it the same options or variables as run.
+    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which
+    requirement could not be checked, and goes on. Give it the same options or variables as run.
     """
     with _looking(installation) as seen:
         found, explained = _explained(seen, installation.settings(), what)
-    table, data = partial(answers.explanations_table, explained), partial(answers.explanations_data, explained, found)
+    table, data = (
+        partial(answers.explanations_table, explained),
+        partial(answers.explanations_data, explained, found),
+    )
     return form.answer(code_of(explained, found), table, data)
 
 
-def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:
+def _explained(
+    seen: LookWorld, settings: PassSettings, what: What
+) -> tuple[Look, tuple[Explanation, ...]]:
     namespace = what.namespace
-    found = look(seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ()))
+    found = look(
+        seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ())
+    )
     found = with_details(seen, found, [namespace] if namespace else [])
     about = subjects(what, found)
     if not about:
         return found, (explain_missing(what, found),)
     found = with_details(seen, found, [one.namespace for one in about])
-    found = with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+    found = with_readings(
+        seen, found, frozenset().union(*(keys_to_read(one, found) for one in about))
+    )
     return found, tuple(explain(one, found) for one in about)
 
 
 @click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
-@option("--pre", is_flag=True, variable=False, help="Check what an installation needs, before there is one.")
+@option(
+    "--pre",
+    is_flag=True,
+    variable=False,
+    help="Check what an installation needs, before there is one.",
+)
 @option(
     "--interval",
     type=Duration(least=1),
@@ -144,12 +185,15 @@ def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Loo
 )
 @installation_options(*connect.inspect_options, drain_option)
 @report_options
-def check_command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
-    """Say whether an installation can work, and what would fail. For each fault it says what to do, and where to read
-    more.
+def check_command(
+    pre: bool, interval: float, installation: Installation, form: ReportForm
+) -> ExitCode:
+    """Say whether an installation can work, and what would fail. For each fault it says what to do,
+    and where to read more.
 
-    It changes nothing. It checks the rights of the account that it is called with. Use the account of the installation;
-    with --pre, use the account of the person who installs. Give it the same options or variables as run.
+    It changes nothing. It checks the rights of the account that it is called with. Use the account
+    of the installation; with --pre, use the account of the person who installs. Give it the same
+    options or variables as run.
     """
     with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
@@ -169,32 +213,50 @@ def check_command(pre: bool, interval: float, installation: Installation, form: 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
 @installation_options(*connect.required_options, brake_options)
-@option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
+@option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.",
+)
 @report_options
-def orphans_command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
-    """List our instances whose syncer does not exist. Each line says what the next `run` does with the instance, and
-    why.
+def orphans_command(
+    installation: Installation, detailed_exitcode: bool, form: ReportForm
+) -> ExitCode:
+    """List our instances whose syncer does not exist. Each line says what the next `run` does with
+    the instance, and why.
 
-    It writes nothing. If part of the cluster cannot be read, it says which: there may be more orphans in it.
+    It writes nothing. If part of the cluster cannot be read, it says which: there may be more
+    orphans in it.
     """
-    with _looking(replace(installation, sweep_interval=1.0)) as seen:  # also lists what only one peer holds
+    with _looking(
+        replace(installation, sweep_interval=1.0)
+    ) as seen:  # also lists what only one peer holds
         orphans = look_for_orphans(seen.world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
-    return form.answer(code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans))
+    return form.answer(
+        code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans)
+    )
 
 
 @click.command(cls=Command, short_help="Show the versions of the program, Kubernetes and the CRD.")
-@option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
+@option(
+    "--client",
+    is_flag=True,
+    variable=False,
+    help="Only the program and its Python. Nothing is called.",
+)
 @installation_options(*connect.optional_servers)
 @report_options
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
-    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Eureka does not say
-    its version: only whether it answers is shown."""
+    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster.
+    Eureka does not say its version: only whether it answers is shown."""
     try:
         versions = {} if client else _versions(installation)
     except ConfigurationError as error:
         versions = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
-    unknown = [(name, source.cause) for name, source in versions.items() if isinstance(source, Unknown)]
+    unknown = [
+        (name, source.cause) for name, source in versions.items() if isinstance(source, Unknown)
+    ]
     code = ExitCode.OK
     if unknown:
         name, cause = unknown[0]
@@ -202,7 +264,10 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
         code = ExitCode.CONFIGURATION if cause is Cause.CONFIGURATION else of_cause(server, cause)
     data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
     for name, source in versions.items():
-        data[name.lower()] = {"found": getattr(source, "data", None), "unknown": getattr(source, "message", None)}
+        data[name.lower()] = {
+            "found": getattr(source, "data", None),
+            "unknown": getattr(source, "message", None),
+        }
     return form.answer(code, partial(_version_lines, versions), lambda: data)
 
 
@@ -218,13 +283,18 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
         if urls := " or ".join(installation.printable_urls):
             found: Source[Any] = seen.world.registry.list_instances()
             if isinstance(found, Complete):
-                found = Complete(data=f"{urls} answers, with {counted(len(found.data), 'instance')}")
+                found = Complete(
+                    data=f"{urls} answers, with {counted(len(found.data), 'instance')}"
+                )
             versions["Eureka"] = found
     return versions
 
 
 def _version_lines(versions: dict[str, Source[str]]) -> RenderableType:
-    lines = {"eurekube-sync": __version__, "Python": f"{platform.python_version()}, {platform.platform(terse=True)}"}
+    lines = {
+        "eurekube-sync": __version__,
+        "Python": f"{platform.python_version()}, {platform.platform(terse=True)}",
+    }
     for name, source in versions.items():
         lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
     width = max(map(len, lines))

@@ -34,19 +34,30 @@ _OTHER_VARIABLES = (
 
 @click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Format of the report.")
-@option("--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer.")
+@option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    help="Format of the report.",
+)
+@option(
+    "--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer."
+)
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server and run would.
 
-    FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or - for standard input.
-    Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
+    FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or -
+    for standard input. Objects of other kinds are skipped. It is an error if there is no
+    EurekaSyncer.
     """
     for name in (one for one in files if one != "-"):
         try:
             os.stat(name)
         except (FileNotFoundError, NotADirectoryError):
-            raise click.BadParameter(f"there is no file or folder {name}", param_hint="FILES") from None
+            raise click.BadParameter(
+                f"there is no file or folder {name}", param_hint="FILES"
+            ) from None
         except OSError:
             pass  # `validate_paths` reports a file that cannot be read
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
@@ -85,13 +96,16 @@ def crd_command() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print a script that lets a shell complete commands, options, contexts, namespaces and syncers.
+    """Print a script that lets a shell complete commands, options, contexts, namespaces and
+    syncers.
 
-    Namespaces and syncers come from the cluster. If it cannot be asked within two seconds, none is offered.
+    Namespaces and syncers come from the cluster. If it cannot be asked within two seconds, none is
+    offered.
     """
     found = get_completion_class(shell)
     assert found is not None
-    # Not the source of bash's own class, which runs bash to learn its version: this machine may have no bash.
+    # Not the source of bash's own class, which runs bash to learn its version: this machine may
+    # have no bash.
     program = found(context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE")
     click.echo(ShellComplete.source(program))
 
@@ -108,10 +122,16 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     match topic:
         case ("exit-codes",):
             formatter.write_text(
-                "The exit code is that of the last pass. If several codes apply, it is the one to act on first."
+                "The exit code is that of the last pass. If several codes apply, it is the one to "
+                "act on first."
             )
             formatter.write_paragraph()
-            formatter.write_dl([(f"{code.value:3} {code.name}", code.meaning.replace("`", "")) for code in ExitCode])
+            formatter.write_dl(
+                [
+                    (f"{code.value:3} {code.name}", code.meaning.replace("`", ""))
+                    for code in ExitCode
+                ]
+            )
         case ("environment",):
             _write_variables(formatter, context)
         case (name, *_) if name in _TOPICS:
@@ -128,21 +148,33 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
         if found is None:
             known = group.list_commands(context) if isinstance(group, click.Group) else []
             topics = _TOPICS if context.parent is None else ()
-            raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}")
+            raise click.UsageError(
+                f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}"
+            )
         context = found.context_class(found, info_name=name, parent=context)
     return f"{context.get_help()}\n"
 
 
 def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:
-    """Write each option once, with the first sentence of its help in the first command that has it."""
+    """Write each option once, with the first sentence of its help in the first command that has
+    it."""
     options = options_of(context.find_root().command, context)
-    variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
+    variables = {
+        variable_of(one.opts): (one.help or "").split(". ")[0]
+        for one in reversed(options)
+        if one.envvar
+    }
     formatter.write_text(
-        "Each variable sets the option of the same name. An option on the command line overrides its variable."
+        "Each variable sets the option of the same name. An option on the command line overrides "
+        "its variable."
     )
     with formatter.section("Options"):
-        formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
+        formatter.write_dl(
+            [(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48
+        )
     with formatter.section("Others"):
         formatter.write_dl(_OTHER_VARIABLES, col_max=48)
     with formatter.section("Options that have no variable in some or all of their commands"):
-        formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))
+        formatter.write_text(
+            ", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar}))
+        )

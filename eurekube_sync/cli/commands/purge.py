@@ -9,7 +9,13 @@ from dataclasses import replace
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import Installation, both_servers, connect, connect_registry, installation_options
+from eurekube_sync.cli.connect import (
+    Installation,
+    both_servers,
+    connect,
+    connect_registry,
+    installation_options,
+)
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -35,20 +41,31 @@ _CLUSTER_HELP = "UID of the cluster. With it, the command makes no call to Kuber
 def purge_command(
     installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace, it cancels only the
-    instances of the syncers in that scope.
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace, it
+    cancels only the instances of the syncers in that scope.
 
-    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
-    You may kill it at any point and repeat it.
+    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that
+    are being deleted. You may kill it at any point and repeat it.
     """
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
-    clock, ours = SystemClock(), replace(installation, sweep_interval=1.0)  # each list is of all peers
+        raise click.UsageError(
+            "there is no terminal to ask at: give --yes, or --dry-run to see what would be removed"
+        )
+    clock, ours = (
+        SystemClock(),
+        replace(installation, sweep_interval=1.0),
+    )  # each list is of all peers
     connecting: AbstractContextManager[World | EurekaWorld]
     connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
     with stopped_by_signals(clock), progress_line() as tell, connecting as servers:
         asked = servers.cluster if isinstance(servers, World) else None
-        world = PurgeWorld(registry=servers.registry, clock=clock, workers=servers.workers, cluster=asked, tell=tell)
+        world = PurgeWorld(
+            registry=servers.registry,
+            clock=clock,
+            workers=servers.workers,
+            cluster=asked,
+            tell=tell,
+        )
         done = _purge(world, installation, cluster, ask=not (yes or dry_run), dry_run=dry_run)
         if done is None:
             click.echo("nothing was changed", err=True)

@@ -1,4 +1,5 @@
-"""The records of passes by `run --record`, and the command `replay`, which plans recorded passes again, offline."""
+"""The records of passes by `run --record`, and the command `replay`, which plans recorded passes
+again, offline."""
 
 from __future__ import annotations
 
@@ -41,12 +42,15 @@ from eurekube_sync.model.wording import counted, rfc_3339
 _NAME = re.compile(r"pass-\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A `.part` is a record that is being written, or whose writer was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
-_MOST_BYTES = 512 * 1024 * 1024  # of one record, unpacked: more than a pass of 100,000 instances takes
+_MOST_BYTES = (
+    512 * 1024 * 1024
+)  # of one record, unpacked: more than a pass of 100,000 instances takes
 _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError if it is a file."""
+    """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError
+    if it is a file."""
 
     def __init__(self, folder: Path, *, most_bytes: int) -> None:
         self._folder, self._most, self._failing = folder, most_bytes, False
@@ -72,14 +76,19 @@ class Recorder:
         self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
 
     def _write(self, *steps: Callable[[], object]) -> None:
-        """Make the folder if necessary, and do the steps. An error is logged once: passes matter more than records."""
+        """Make the folder if necessary, and do the steps. An error is logged once: passes matter
+        more than records."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for step in steps:
                 step()
         except OSError as error:
             if not self._failing:
-                _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
+                _log.warning(
+                    "no record of the passes can be written into %s: %s",
+                    self._folder,
+                    error.strerror,
+                )
             self._failing = True
         else:
             if self._failing:
@@ -89,7 +98,8 @@ class Recorder:
     def _prune(self, written: Path) -> None:
         """Keep the new record and the latest others within the limit.
 
-        A record that seems later than the new one comes from a wrong clock. If it is too large, only it is deleted.
+        A record that seems later than the new one comes from a wrong clock. If it is too large,
+        only it is deleted.
         """
         left = self._most - written.stat().st_size
         for one in (file.path for file in reversed(_files(self._folder)) if file.path != written):
@@ -109,7 +119,8 @@ class RecordFile:
     at: datetime
 
     def read(self, *, whole: bool = True) -> Record:
-        """Read the record; without `whole`, leave out what the pass planned from. Raises ConfigurationError."""
+        """Read the record; without `whole`, leave out what the pass planned from. Raises
+        ConfigurationError."""
         try:
             with open_regular(self.path) as file, gzip.GzipFile(fileobj=file) as unpacked:
                 text = unpacked.read(_MOST_BYTES + 1)
@@ -128,24 +139,30 @@ class RecordFile:
 
 
 def record_files(folder: Path) -> Sequence[RecordFile]:
-    """Return the records of a folder, the oldest first. Raises ConfigurationError if there is none."""
+    """Return the records of a folder, the oldest first. Raises ConfigurationError if there is
+    none."""
     try:
         found = [one for one in _files(folder) if one.path.suffix == ".gz"]
     except OSError as error:
         raise ConfigurationError(f"the folder {folder} cannot be read: {error.strerror}") from error
     if not found:
-        raise ConfigurationError(f"there is no record in {folder}: run --record {folder} writes them")
+        raise ConfigurationError(
+            f"there is no record in {folder}: run --record {folder} writes them"
+        )
     return found
 
 
 def _files(folder: Path) -> list[RecordFile]:
-    """Return all records, the oldest first, with those that are being written. Links are left out."""
+    """Return all records, the oldest first, with those that are being written. Links are left
+    out."""
     with os.scandir(folder) as entries:
         names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
     found = []
     for name in filter(_NAME.fullmatch, names):
         with suppress(ValueError):  # the name is not a valid date
-            found.append(RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)))
+            found.append(
+                RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC))
+            )
     return found
 
 
@@ -153,7 +170,8 @@ _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
 
 
 def _end(text: str) -> datetime:
-    """Return the end of a minute or second in UTC: `03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`.
+    """Return the end of a minute or second in UTC: `03:12`, `2026-11-23 03:12` or
+    `2026-11-23T03:12:05Z`.
 
     Without a date it is the last such time before now.
     """
@@ -161,11 +179,15 @@ def _end(text: str) -> datetime:
     try:
         if not found:
             raise ValueError
-        begin = datetime.fromisoformat(f"{found[1] or now.date()}T{found[2]}{found[3] or ':00'}+00:00")
+        begin = datetime.fromisoformat(
+            f"{found[1] or now.date()}T{found[2]}{found[3] or ':00'}+00:00"
+        )
         begin -= timedelta(days=not found[1] and begin > now)
         return begin + timedelta(seconds=1 if found[3] else 60)  # OverflowError after the year 9999
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC") from None
+        raise ValueError(
+            f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC"
+        ) from None
 
 
 @click.command(cls=Command, short_help="Say what recorded passes decided, and why.")
@@ -173,11 +195,14 @@ def _end(text: str) -> datetime:
 @click.argument("what", metavar="[WHAT]", required=False, type=NAME)
 @option("--at", variable=False, type=Value("time", _end))
 @report_options
-def replay_command(folder: str, what: str | None, at: datetime | None, form: ReportForm) -> ExitCode:
-    """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
+def replay_command(
+    folder: str, what: str | None, at: datetime | None, form: ReportForm
+) -> ExitCode:
+    """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is
+    asked.
 
-    WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions about it are shown.
-    With --at, one pass is planned again from its record.
+    WHAT is an app, an address, an instance id, a syncer, or a part of one of these. Only decisions
+    about it are shown. With --at, one pass is planned again from its record.
     """
     files, what = record_files(Path(folder)), what or ""
     if at is None:
@@ -208,7 +233,9 @@ def _again(file: RecordFile, what: str) -> Replayed:
     try:
         again = replayed(record.basis, record.at) if record.basis else None
     except Exception as error:
-        raise ConfigurationError(f"{file.path} is damaged, or of another version: {type(error).__name__}") from error
+        raise ConfigurationError(
+            f"{file.path} is damaged, or of another version: {type(error).__name__}"
+        ) from error
     return Replayed(at=record.at, what=what, record=record, again=again)
 
 
@@ -220,7 +247,9 @@ class Replayed:
     what: str = ""  # only decisions about it are shown; empty for all
     damaged: str = ""  # why the record cannot be read
     record: Record | None = None  # None if it is damaged
-    again: PassReport | None = None  # the new plan; None if not asked for, or if the pass had no plan
+    again: PassReport | None = (
+        None  # the new plan; None if not asked for, or if the pass had no plan
+    )
 
     @property
     def report(self) -> Mapping[str, Any]:
@@ -233,7 +262,8 @@ class Replayed:
 
     @property
     def differs(self) -> bool:
-        """Whether this version plans differently. Reasons are not compared: their wording may change."""
+        """Whether this version plans differently. Reasons are not compared: their wording may
+        change."""
         if self.record is None or self.again is None or self.again.basis is None:
             return False
         now, then = decisions(self.again.basis.braked), self.record.decided
@@ -246,7 +276,11 @@ class Replayed:
         held = [{**one, "held": True} for one in self._entries("held")]
         blocked = [{**one, "action": "blocked"} for one in self._entries("blocked")]
         entries = (*actions, *held, *blocked)
-        return [one for one in entries if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))]
+        return [
+            one
+            for one in entries
+            if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))
+        ]
 
     def concerns(self, *names: object) -> bool:
         """Return whether one of the names contains `what`. 10.0.0.70 does not contain 10.0.0.7."""
@@ -261,7 +295,8 @@ class Replayed:
 
 
 def replay_table(found: Sequence[Replayed]) -> RenderableType:
-    """Return a line for each pass that decided something, or with `what` a line for each decision about it."""
+    """Return a line for each pass that decided something, or with `what` a line for each decision
+    about it."""
     parts: list[RenderableType] = []
     quiet = blind = 0
     for one in found:
@@ -277,7 +312,10 @@ def replay_table(found: Sequence[Replayed]) -> RenderableType:
         else:
             quiet += 1
     about = f" about {found[0].what}" if found[0].what else ""
-    passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
+    passes, range_ = (
+        counted(len(found), "pass", "passes"),
+        f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}",
+    )
     last = f"{passes} recorded, {range_}"
     last += f"; {quiet} decided nothing{about}" if quiet else ""
     last += f"; {blind} could not plan everything" if blind else ""
@@ -294,7 +332,11 @@ def _decision(entry: Mapping[str, Any]) -> str:
 def pass_again_table(one: Replayed) -> RenderableType:
     """Return the new plan of one pass, and its recorded sentences."""
     parts: list[RenderableType] = []
-    rows = [row for row in (rows_of(one.again) if one.again else ()) if one.concerns(row.app, row.id, row.syncer)]
+    rows = [
+        row
+        for row in (rows_of(one.again) if one.again else ())
+        if one.concerns(row.app, row.id, row.syncer)
+    ]
     if rows:
         parts.append(Diff(rows))
     elif one.what:

@@ -24,8 +24,19 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.passes import Monitoring, Passes
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
-from eurekube_sync.cli.options.scope import drain_option, former_options, lock_option, name_scope_options, owner_option
-from eurekube_sync.cli.options.servers import batch_option, call_options, eureka_options, from_option
+from eurekube_sync.cli.options.scope import (
+    drain_option,
+    former_options,
+    lock_option,
+    name_scope_options,
+    owner_option,
+)
+from eurekube_sync.cli.options.servers import (
+    batch_option,
+    call_options,
+    eureka_options,
+    from_option,
+)
 from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.output.words import summary
@@ -72,16 +83,24 @@ def run_command(
 ) -> ExitCode:
     """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
 
-    The report goes to standard output, the logs go to standard error. A password for Eureka is read from a file, or
-    from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
+    The report goes to standard output, the logs go to standard error. A password for Eureka is read
+    from a file, or from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
     """
     held = not passes.many if fail_on_held is None else fail_on_held
-    fails = {"fail_on_held": held, "fail_on_broken": fail_on_broken, "detailed_exitcode": detailed_exitcode}
+    fails = {
+        "fail_on_held": held,
+        "fail_on_broken": fail_on_broken,
+        "detailed_exitcode": detailed_exitcode,
+    }
     schedule = _schedule(installation, passes, form, **fails)
     if installation.owner in installation.former.owners:
-        raise click.UsageError(f"--former-owner {installation.owner} is the present --owner: give the earlier name")
+        raise click.UsageError(
+            f"--former-owner {installation.owner} is the present --owner: give the earlier name"
+        )
     if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
+        raise click.UsageError(
+            "--detailed-exitcode says what a dry run found: give --dry-run with it"
+        )
     installation = _of_files(installation, dumps, passes) if dumps else installation
     process.avoid_garbage_collection()
     clock = SystemClock()
@@ -97,32 +116,45 @@ def run_command(
     if monitoring.record is not None:
         from eurekube_sync.cli.commands.replay import Recorder
 
-        reporters.insert(0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep)
+        reporters.insert(
+            0, Recorder(monitoring.record, most_bytes=monitoring.record_limit * 1024 * 1024).keep
+        )
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
     with process.stopped_by_signals(clock), watching as (monitor, passed):
         ours = replace(_renewing(installation, passes), count=monitor.called)
         code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.lease_duration / 60, "minute")
-        hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
+        hint = (
+            f"leases expire in {minutes} unless something renews them: use run --daemon or a "
+            "CronJob"
+        )
         console_for(sys.stdout).print(hint, style="dim")
     return code
 
 
-def _schedule(installation: Installation, passes: Passes, form: ReportForm, **more: bool) -> Schedule:
+def _schedule(
+    installation: Installation, passes: Passes, form: ReportForm, **more: bool
+) -> Schedule:
     """Return the schedule. Raises click.UsageError for options that contradict each other."""
     lease = installation.lease_duration
     if lease != int(lease):
         raise click.UsageError("--lease-duration must be whole seconds")
     if passes.many and passes.interval > lease / 2:
         raise click.UsageError(
-            f"--interval {duration(passes.interval)} is more than half of --lease-duration {duration(lease)}: give at "
+            f"--interval {duration(passes.interval)} is more than half of --lease-duration "
+            f"{duration(lease)}: give at "
             f"most {duration(lease / 2)}"
         )
     if form.output == "markdown" and not passes.dry_run:
-        raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")
+        raise click.UsageError(
+            "--output markdown shows what a dry run found: give --dry-run with it"
+        )
     return Schedule(
-        passes=None if passes.daemon else passes.passes, interval=passes.interval, watched=form.at_terminal, **more
+        passes=None if passes.daemon else passes.passes,
+        interval=passes.interval,
+        watched=form.at_terminal,
+        **more,
     )
 
 
@@ -131,14 +163,17 @@ def _renewing(installation: Installation, passes: Passes) -> Installation:
 
 
 def _of_files(installation: Installation, files: tuple[str, ...], passes: Passes) -> Installation:
-    """Return the installation with these files instead of the cluster, limited to the namespaces in the files."""
+    """Return the installation with these files instead of the cluster, limited to the namespaces in
+    the files."""
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
     from eurekube_sync.manifests.dumps import read_dumps
 
     if not passes.dry_run:
         raise click.UsageError("--from plans from files: give --dry-run with it")
     if on_command_line("kubeconfig") or on_command_line("context"):
-        raise click.UsageError("--from is read instead of a cluster: leave out --kubeconfig and --context")
+        raise click.UsageError(
+            "--from is read instead of a cluster: leave out --kubeconfig and --context"
+        )
     dumped, scope = DumpedConnection(read_dumps(files, stdin=sys.stdin.buffer)), installation.scope
     if scope.namespaces is None:
         scope = replace(scope, namespaces=dumped.namespaces)
@@ -166,7 +201,10 @@ def _run(
         # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
-            under, begun = UnderLock(lock, world.time_limit.only_while) if lock else None, clock.monotonic()
+            under, begun = (
+                UnderLock(lock, world.time_limit.only_while) if lock else None,
+                clock.monotonic(),
+            )
 
             def make(renew_only: Unknown | None) -> PassReport:
                 monitor.turned()
@@ -184,42 +222,72 @@ def _run(
             def tell_all(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     at, scope, result = clock.now(), scope_text(given.scope), summary(report)
-                    lock.passed(GoodPass(at=at, holder=lock.identity, owner=given.owner, scope=scope, result=result))
+                    lock.passed(
+                        GoodPass(
+                            at=at,
+                            holder=lock.identity,
+                            owner=given.owner,
+                            scope=scope,
+                            result=result,
+                        )
+                    )
                 passed(report, code, clock.monotonic() - begun)
                 for report_pass in reporters:
                     report_pass(report, code)
 
             between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
-            return run_passes(one_pass, clock, schedule, tell_all, process.collecting_garbage(between))
+            return run_passes(
+                one_pass, clock, schedule, tell_all, process.collecting_garbage(between)
+            )
 
-    return work() if lock is None else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
+    return (
+        work()
+        if lock is None
+        else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
+    )
 
 
 @click.command(cls=Command, short_help="Renew the owner's instances, without asking a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
-    owner_option, *eureka_options, name_scope_options, *call_options, batch_option, choices.kept_lease_option
+    owner_option,
+    *eureka_options,
+    name_scope_options,
+    *call_options,
+    batch_option,
+    choices.kept_lease_option,
 )
 @choices.pass_options
 @pass_report_options
-def keepalive_command(cluster: str | None, installation: Installation, passes: Passes, form: ReportForm) -> ExitCode:
-    """Renew all instances of the owner: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
+def keepalive_command(
+    cluster: str | None, installation: Installation, passes: Passes, form: ReportForm
+) -> ExitCode:
+    """Renew all instances of the owner: one pass, --passes N, or --daemon. It asks Eureka only, and
+    no cluster.
 
-    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two programs that renew
-    the same leases disturb Eureka's self-preservation.
+    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two
+    programs that renew the same leases disturb Eureka's self-preservation.
     """
     schedule = _schedule(installation, passes, form)
     settings = PassSettings(
-        owner=installation.owner, scope=installation.scope, dry_run=passes.dry_run, deadline=passes.pass_timeout
+        owner=installation.owner,
+        scope=installation.scope,
+        dry_run=passes.dry_run,
+        deadline=passes.pass_timeout,
     )
     report_pass = reporter(form, passes)
     process.avoid_garbage_collection()
     clock = SystemClock()
-    with process.stopped_by_signals(clock), connect_registry(_renewing(installation, passes), clock) as world:
+    with (
+        process.stopped_by_signals(clock),
+        connect_registry(_renewing(installation, passes), clock) as world,
+    ):
         between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
 
         def one_pass() -> PassReport:
             with installation.waits.seen():
                 return keepalive(world, settings, cluster)
 
-        return run_passes(one_pass, clock, schedule, report_pass, process.collecting_garbage(between))
+        return run_passes(
+            one_pass, clock, schedule, report_pass, process.collecting_garbage(between)
+        )

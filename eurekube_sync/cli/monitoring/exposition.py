@@ -1,6 +1,8 @@
-"""The metrics in Prometheus' format: in a file, pushed, and served over HTTP with health and a page for people.
+"""The metrics in Prometheus' format: in a file, pushed, and served over HTTP with health and a page
+for people.
 
-The page is plain HTML without scripts; all its text is escaped. Only this file imports the client of Prometheus.
+The page is plain HTML without scripts; all its text is escaped. Only this file imports the client
+of Prometheus.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from socket import AF_INET, AF_INET6, SHUT_RDWR
 from threading import Thread
 from typing import Any, TypeAlias
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest, pushadd_to_gateway
+from prometheus_client import (
+    CollectorRegistry,
+    ProcessCollector,
+    generate_latest,
+    pushadd_to_gateway,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -72,7 +79,9 @@ class _Collector(Collector):
             if metric is DURATION:
                 total = found.pop(SUM)
                 buckets = [(bound, count) for (bound,), count in found.items()]
-                yield HistogramMetricFamily(metric.name, metric.help, buckets=buckets, sum_value=total)
+                yield HistogramMetricFamily(
+                    metric.name, metric.help, buckets=buckets, sum_value=total
+                )
                 continue
             kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.labels)
@@ -98,13 +107,16 @@ def write_file(monitor: Monitor, path: Path) -> None:
     """Write the metrics for the textfile collector of node_exporter. An error is only logged."""
     try:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_new(path, part, generate_latest(_registry(monitor)), mode=0o644)  # node_exporter is another user
+        write_new(
+            path, part, generate_latest(_registry(monitor)), mode=0o644
+        )  # node_exporter is another user
     except OSError as error:
         _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
 
 
 def good_in_file(path: Path) -> float | None:
-    """Return the time of the last good pass from the file that an earlier process wrote; None if it has none."""
+    """Return the time of the last good pass from the file that an earlier process wrote; None if it
+    has none."""
     try:
         with open_regular(path) as file:
             found = _EARLIER.search(file.read(_MOST_BYTES).decode())
@@ -114,21 +126,29 @@ def good_in_file(path: Path) -> float | None:
 
 
 def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
-    """Push the metrics to a Pushgateway, where unknown ones keep their values. An error or a timeout is only logged."""
+    """Push the metrics to a Pushgateway, where unknown ones keep their values. An error or a
+    timeout is only logged."""
 
     def send() -> None:
-        pushadd_to_gateway(url, "eurekube-sync", _registry(monitor), grouping_key=group, timeout=PUSH_SECONDS)
+        pushadd_to_gateway(
+            url, "eurekube-sync", _registry(monitor), grouping_key=group, timeout=PUSH_SECONDS
+        )
 
     try:
         # The timeout of `send` limits neither name resolution nor the answer as a whole.
         in_side_thread(send).result(PUSH_SECONDS)
     except Exception as error:  # noqa: BLE001 - urllib raises many types, and metrics must not end a pass
-        _log.warning("the metrics were not pushed to --push-metrics %s: %s", url, str(error) or "no answer in time")
+        _log.warning(
+            "the metrics were not pushed to --push-metrics %s: %s",
+            url,
+            str(error) or "no answer in time",
+        )
 
 
 @contextmanager
 def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
-    """Serve in the background, and give the URL. Port 0 picks a free port. Raises ConfigurationError."""
+    """Serve in the background, and give the URL. Port 0 picks a free port. Raises
+    ConfigurationError."""
     routes: _Routes = {
         "/": lambda: (200, _HTML, "".join(html_of(monitor)).encode()),
         "/metrics": lambda: (200, CONTENT_TYPE, text(monitor)),
@@ -183,7 +203,9 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         route = self.server.routes.get(self.path.partition("?")[0])
-        status, kind, body = route() if route else (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
+        status, kind, body = (
+            route() if route else (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
+        )
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -225,20 +247,29 @@ def html_of(monitor: Monitor) -> Iterator[str]:
     """Return the parts of the page, which the browser loads again every 10 s."""
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
-    yield f"<title>eurekube-sync {_escaped(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
+    yield (
+        "<title>eurekube-sync "
+        f"{_escaped(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
+    )
     yield f"<h1>eurekube-sync: {_escaped(monitor.owner)}</h1>"
     made = _time(monitor.clock.now())
     yield f'<p class="quiet">Scope: {_escaped(monitor.scope)}. {_escaped(monitor.lock)} Made {made}.</p>'
     if monitor.passes:
         last = monitor.passes[0]
         how = "was good" if last.code in GOOD else f"ended with {last.code.name} ({last.code:d})"
-        yield f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: {_escaped(last.summary)}</p>"
+        yield (
+            f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: "
+            f"{_escaped(last.summary)}</p>"
+        )
     else:
         yield "<p>No pass has ended yet in this process.</p>"
     yield from _counts(monitor)
     yield "<h2>Syncers</h2>"
     if monitor.syncers:
-        yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, monitor.syncers[:KEPT_SYNCERS]))
+        yield from _table(
+            ("Syncer", "App", "Ready", "Reason", "Message"),
+            map(_syncer, monitor.syncers[:KEPT_SYNCERS]),
+        )
     else:
         yield "<p>None is known.</p>"
     if (left := len(monitor.syncers) - KEPT_SYNCERS) > 0:
@@ -253,8 +284,15 @@ def _counts(monitor: Monitor) -> Iterator[str]:
     values = monitor.values()
     for (_, state), number in values.get(INSTANCES, {}).items():
         states[state] += int(number)
-    found = [(f"instances {state}", number, state != "UP") for state, number in sorted(states.items(), reverse=True)]
-    for metric, what in ((HELD, "removals held: {}"), (AT_RISK, "leases at risk"), (UNKNOWN, "sources of {} not read")):
+    found = [
+        (f"instances {state}", number, state != "UP")
+        for state, number in sorted(states.items(), reverse=True)
+    ]
+    for metric, what in (
+        (HELD, "removals held: {}"),
+        (AT_RISK, "leases at risk"),
+        (UNKNOWN, "sources of {} not read"),
+    ):
         some = sorted(values.get(metric, {}).items())
         found += [(what.format(*labels), int(number), True) for labels, number in some if number]
     yield "<dl>"
@@ -267,7 +305,9 @@ def _syncer(one: tuple[SyncerRef, SyncerStatus]) -> tuple[tuple[str, ...], bool]
     ref, status = one
     ready = status.condition("Ready")
     why = (ready.reason, ready.message) if ready else ("", "")
-    return (str(ref), status.app_name or ", ".join(status.apps), status.ready, *why), not is_ready(status)
+    return (str(ref), status.app_name or ", ".join(status.apps), status.ready, *why), not is_ready(
+        status
+    )
 
 
 def _pass(one: Passed) -> tuple[tuple[str, ...], bool]:
@@ -275,9 +315,16 @@ def _pass(one: Passed) -> tuple[tuple[str, ...], bool]:
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> Iterator[str]:
-    yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
+    yield (
+        "<table><thead><tr>"
+        + "".join(f'<th scope="col">{name}</th>' for name in names)
+        + "</tr></thead><tbody>"
+    )
     for texts, bad in rows:
-        cells = (f'<td data-name="{name}">{_escaped(text)}</td>' for name, text in zip(names, texts, strict=True))
+        cells = (
+            f'<td data-name="{name}">{_escaped(text)}</td>'
+            for name, text in zip(names, texts, strict=True)
+        )
         yield f"<tr{_BAD if bad else ''}>{''.join(cells)}</tr>"
     yield "</tbody></table>"
 

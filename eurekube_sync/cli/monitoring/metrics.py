@@ -1,7 +1,8 @@
-"""All metrics, and their values from the reports of passes. docs/metrics.md is generated from this file.
+"""All metrics, and their values from the reports of passes. docs/metrics.md is generated from this
+file.
 
-Instances are counted by app: 6,000 apps are about ten thousand series, which one scrape can carry. A series for each of
-60,000 instances would be too many.
+Instances are counted by app: 6,000 apps are about ten thousand series, which one scrape can carry.
+A series for each of 60,000 instances would be too many.
 """
 
 from __future__ import annotations
@@ -41,22 +42,49 @@ def _metric(name: str, help: str, *labels: str, kind: _Kind = "gauge") -> Metric
 
 
 BUILD = _metric("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
-INSTANCES = _metric("instances", "Our instances in Eureka after the last pass that could read Eureka.", "app", "state")
-SYNCERS = _metric("syncers", "Syncers in the scope, by the status of each condition.", "condition", "status")
+INSTANCES = _metric(
+    "instances",
+    "Our instances in Eureka after the last pass that could read Eureka.",
+    "app",
+    "state",
+)
+SYNCERS = _metric(
+    "syncers", "Syncers in the scope, by the status of each condition.", "condition", "status"
+)
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
-LOST = _metric("lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready.")
-UNKNOWN = _metric("unknown_sources", "Lists and other sources that the last pass could not read.", "server")
-AT_RISK = _metric("leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not.")
+LOST = _metric(
+    "lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready."
+)
+UNKNOWN = _metric(
+    "unknown_sources", "Lists and other sources that the last pass could not read.", "server"
+)
+AT_RISK = _metric(
+    "leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not."
+)
 LAST_PASS = _metric("last_pass_timestamp_seconds", "When the last pass ended.")
 LAST_GOOD = _metric(
     "last_good_pass_timestamp_seconds",
     "When the last good pass ended. A good pass did all but the removals that are held.",
     "scope",
 )
-EXIT_CODE = _metric("last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings.")
-LOCK = _metric("lock_held", "1 while this process has the lock, 0 while it waits. Absent if no lock is used.", "scope")
-PASSES = _metric("passes_total", "Passes that ended, by the name of their exit code.", "result", kind="counter")
-ACTIONS = _metric("actions_total", "Actions on instances in Eureka, by their result.", "kind", "result", kind="counter")
+EXIT_CODE = _metric(
+    "last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings."
+)
+LOCK = _metric(
+    "lock_held",
+    "1 while this process has the lock, 0 while it waits. Absent if no lock is used.",
+    "scope",
+)
+PASSES = _metric(
+    "passes_total", "Passes that ended, by the name of their exit code.", "result", kind="counter"
+)
+ACTIONS = _metric(
+    "actions_total",
+    "Actions on instances in Eureka, by their result.",
+    "kind",
+    "result",
+    kind="counter",
+)
 CALLS = _metric(
     "calls_total",
     "Calls to both servers, each try counted; code is `none` without an answer.",
@@ -64,17 +92,45 @@ CALLS = _metric(
     "code",
     kind="counter",
 )
-DURATION = _metric("pass_duration_seconds", "How long a pass took, from list to report.", kind="histogram")
+DURATION = _metric(
+    "pass_duration_seconds", "How long a pass took, from list to report.", kind="histogram"
+)
 METRICS = (
-    *(BUILD, INSTANCES, SYNCERS, HELD, LOST, UNKNOWN, AT_RISK, LAST_PASS, LAST_GOOD, EXIT_CODE, LOCK),
+    *(
+        BUILD,
+        INSTANCES,
+        SYNCERS,
+        HELD,
+        LOST,
+        UNKNOWN,
+        AT_RISK,
+        LAST_PASS,
+        LAST_GOOD,
+        EXIT_CODE,
+        LOCK,
+    ),
     *(PASSES, ACTIONS, CALLS, DURATION),
 )
 
 Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
-"""The values of metrics, by the values of their labels. A metric that is missing is unknown, not zero."""
-_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)  # upper bounds of `DURATION`, in seconds
+"""The values of metrics, by the values of their labels. A metric that is missing is unknown, not
+zero."""
+_BUCKETS = (
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+)  # upper bounds of `DURATION`, in seconds
 SUM = ("sum",)  # the key of the sum among the buckets of `DURATION`
-GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD, ExitCode.APP_LOST})  # of a pass that did all it had to do
+GOOD = frozenset(
+    {ExitCode.OK, ExitCode.REMOVAL_HELD, ExitCode.APP_LOST}
+)  # of a pass that did all it had to do
 
 
 def scope_text(scope: Scope) -> str:
@@ -93,7 +149,9 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         },
     }
     if not report.settings.dry_run:
-        gauges[AT_RISK] = {(): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))}
+        gauges[AT_RISK] = {
+            (): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))
+        }
         if code in GOOD:
             gauges[LAST_GOOD] = {(scope_text(report.settings.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
@@ -109,13 +167,17 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         for hold in report.held.holds if report.held else ():
             held[hold.reason.value,] += len(hold.removals)
         gauges |= {
-            INSTANCES: Counter[tuple[str, ...]]((key.app, status.value) for key, status in states.items()),
+            INSTANCES: Counter[tuple[str, ...]](
+                (key.app, status.value) for key, status in states.items()
+            ),
             SYNCERS: Counter[tuple[str, ...]]((one.type, one.status.value) for one in conditions),
             HELD: held,
             LOST: {(): float(len({lost.app for lost in report.lost.values()}))},
         }
     outcomes = report.outcomes.by_key.values()
-    actions: Counter[tuple[str, ...]] = Counter((type(o.action).__name__, o.result.value) for o in outcomes)
+    actions: Counter[tuple[str, ...]] = Counter(
+        (type(o.action).__name__, o.result.value) for o in outcomes
+    )
     actions["Renew", "Done"] += report.renewed_between
     return gauges, {PASSES: {(code.name,): 1.0}, ACTIONS: +actions}
 
@@ -161,10 +223,13 @@ class Monitor:
         self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
-        """Forget all instances, because another copy has the lock. This copy is ready to replace it."""
+        """Forget all instances, because another copy has the lock. This copy is ready to replace
+        it."""
         self.ready = True
         with self._guard:
-            self._gauges = {one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)}
+            self._gauges = {
+                one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)
+            }
             self.syncers = ()
         self.turned()
 
@@ -184,7 +249,9 @@ class Monitor:
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if report.all_statuses or code in GOOD:
-                self.syncers = tuple(sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0])))
+                self.syncers = tuple(
+                    sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0]))
+                )
         self.ready = True
 
     def _add(self, values: Values) -> None:
@@ -198,16 +265,24 @@ class Monitor:
 
     @property
     def lock(self) -> str:
-        return f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}." if self._lock else ""
+        return (
+            f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}."
+            if self._lock
+            else ""
+        )
 
     def values(self) -> Values:
         with self._guard:
-            found = {**self._gauges, **{metric: dict(counts) for metric, counts in self._counters.items()}}
+            found = {
+                **self._gauges,
+                **{metric: dict(counts) for metric, counts in self._counters.items()},
+            }
         return {**found, LOCK: {(self.scope,): float(self._lock[1]())}} if self._lock else found
 
 
 def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
-    """Return what passes of these seconds add to `DURATION`. No pass adds zeros, with which a rate has to begin."""
+    """Return what passes of these seconds add to `DURATION`. No pass adds zeros, with which a rate
+    has to begin."""
     buckets: dict[tuple[str, ...], float] = {
         (f"{bound:g}",): float(sum(one <= bound for one in seconds)) for bound in _BUCKETS
     }

@@ -1,4 +1,5 @@
-"""Click commands whose help has headings, examples, and one sentence about the environment variables.
+"""Click commands whose help has headings, examples, and one sentence about the environment
+variables.
 
 We use no extension of click: cloup would add 35 ms to every start, and rich-click 11 ms.
 """
@@ -13,7 +14,10 @@ from click.core import augment_usage_errors
 
 from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group, variable_of
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}  # as wide as the terminal
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 200,
+}  # as wide as the terminal
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
@@ -23,8 +27,12 @@ class _Formatter(click.HelpFormatter):
     def write_text(self, text: str) -> None:
         super().write_text(text.replace("-", _HYPHEN))
 
-    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing)
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        super().write_dl(
+            [(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing
+        )
 
     def getvalue(self) -> str:
         return super().getvalue().replace(_HYPHEN, "-")
@@ -38,7 +46,8 @@ class WithExamples(click.Command):
     context_class = _Context
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples before the options. Their lines are not wrapped, so that they can be copied."""
+        """Write the examples before the options. Their lines are not wrapped, so that they can be
+        copied."""
         super().format_help_text(ctx, formatter)
         _, _, name = ctx.command_path.partition(" ")
         with formatter.section("Examples"):
@@ -50,14 +59,17 @@ class WithExamples(click.Command):
 
 class Command(WithExamples):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Make one value of each group of options. Report every missing option, not only the first."""
+        """Make one value of each group of options. Report every missing option, not only the
+        first."""
         given = list(args)
         try:
             left = super().parse_args(ctx, args)
         except click.MissingParameter as error:
             values, _, _ = self.make_parser(ctx).parse_args(given)
             needed = [one for one in self.params if isinstance(one, Option) and one.required]
-            missing = [one for one in needed if one.value_is_missing(one.consume_value(ctx, values)[0])]
+            missing = [
+                one for one in needed if one.value_is_missing(one.consume_value(ctx, values)[0])
+            ]
             if len(missing) < 2:
                 raise
             names = " and ".join(f"'{one.opts[0]}'" for one in missing)
@@ -88,8 +100,12 @@ class Command(WithExamples):
             without = ", ".join(one.opts[0] for one in ours if not one.envvar)
             but = f", except {without}" if without else ""
             formatter.write_paragraph()
-            formatter.write_text(f"Each option is also a variable, such as {given[name]} for {name}{but}.")
-        formatter.write("\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n")
+            formatter.write_text(
+                f"Each option is also a variable, such as {given[name]} for {name}{but}."
+            )
+        formatter.write(
+            "\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n"
+        )
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
@@ -114,34 +130,82 @@ EXAMPLES = (
     ("", "See it work, with neither a cluster nor a Eureka:", "eurekube-sync demo"),
     ("", "See what a pass would do:", "eurekube-sync run --dry-run"),
     ("", "Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
-    ("run", "See what a pass would do:", "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run"),
+    (
+        "run",
+        "See what a pass would do:",
+        "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run",
+    ),
     ("run", "Go on until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
-    ("run", "Release held removals by the plan id that a report names:", "eurekube-sync run --approve a73bb933c352"),
+    (
+        "run",
+        "Release held removals by the plan id that a report names:",
+        "eurekube-sync run --approve a73bb933c352",
+    ),
     ("keepalive", "Renew all instances of the owner once:", "eurekube-sync keepalive"),
     ("keepalive", "Renew until run is back:", "eurekube-sync keepalive --daemon"),
     ("keepalive", "Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
     ("status", "All that is not in sync, and why:", "eurekube-sync status"),
     ("status", "Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
-    ("status", "Watch what the brake holds:", "eurekube-sync status --condition RemovalHeld --watch"),
+    (
+        "status",
+        "Watch what the brake holds:",
+        "eurekube-sync status --condition RemovalHeld --watch",
+    ),
     ("explain", "Why is this Service not in Eureka?", "eurekube-sync explain svc/shop/orders"),
-    ("explain", "Why is this pod not registered?", "eurekube-sync explain pod/shop/orders-7d9f-x2x4k"),
+    (
+        "explain",
+        "Why is this pod not registered?",
+        "eurekube-sync explain pod/shop/orders-7d9f-x2x4k",
+    ),
     ("explain", "Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
     ("check", "Can this installation work?", "eurekube-sync check"),
-    ("check", "Before the installation, with the account of the person who installs:", "eurekube-sync check --pre"),
-    ("check", "In a pipeline, as data; the exit code is 7 if something fails:", "eurekube-sync check -o json"),
+    (
+        "check",
+        "Before the installation, with the account of the person who installs:",
+        "eurekube-sync check --pre",
+    ),
+    (
+        "check",
+        "In a pipeline, as data; the exit code is 7 if something fails:",
+        "eurekube-sync check -o json",
+    ),
     ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
-    ("orphans", "In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),
+    (
+        "orphans",
+        "In a script: exit 5 if there is any:",
+        "eurekube-sync orphans --detailed-exitcode",
+    ),
     ("orphans", "As data:", "eurekube-sync orphans -o json"),
     ("purge", "See what an uninstallation would cancel:", "eurekube-sync purge --dry-run"),
     ("purge", "Only one namespace:", "eurekube-sync purge -n shop"),
-    ("purge", "The instances of a lost cluster, without a question:", "eurekube-sync purge --cluster UID --yes"),
-    ("replay", "What did the recorded passes decide?", "eurekube-sync replay /var/lib/eurekube-sync"),
-    ("replay", "Why was this address removed?", "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7"),
-    ("replay", "All that one pass decided:", "eurekube-sync replay /var/lib/eurekube-sync --at 03:12"),
+    (
+        "purge",
+        "The instances of a lost cluster, without a question:",
+        "eurekube-sync purge --cluster UID --yes",
+    ),
+    (
+        "replay",
+        "What did the recorded passes decide?",
+        "eurekube-sync replay /var/lib/eurekube-sync",
+    ),
+    (
+        "replay",
+        "Why was this address removed?",
+        "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7",
+    ),
+    (
+        "replay",
+        "All that one pass decided:",
+        "eurekube-sync replay /var/lib/eurekube-sync --at 03:12",
+    ),
     ("validate", "All manifests of a folder:", "eurekube-sync validate manifests/"),
     ("validate", "What a chart makes:", "helm template my-app | eurekube-sync validate -"),
     ("validate", "For a program:", "eurekube-sync validate -o json syncer.yaml"),
-    ("crd", "Install it, or bring it to this version:", "eurekube-sync crd | kubectl apply --server-side -f -"),
+    (
+        "crd",
+        "Install it, or bring it to this version:",
+        "eurekube-sync crd | kubectl apply --server-side -f -",
+    ),
     ("crd", "See what would change in the cluster:", "eurekube-sync crd | kubectl diff -f -"),
     ("crd", "Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
     ("demo", "See the story:", "eurekube-sync demo"),
@@ -153,8 +217,17 @@ EXAMPLES = (
     ("help", "What a command does, with its options:", "eurekube-sync help run"),
     ("help", "What an exit code means:", "eurekube-sync help exit-codes"),
     ("help", "Which variables there are:", "eurekube-sync help environment"),
-    ("completion", "In bash, for this shell; in ~/.bashrc for every shell:", "source <(eurekube-sync completion bash)"),
+    (
+        "completion",
+        "In bash, for this shell; in ~/.bashrc for every shell:",
+        "source <(eurekube-sync completion bash)",
+    ),
     ("completion", "In zsh, after compinit:", "source <(eurekube-sync completion zsh)"),
-    ("completion", "In fish:", "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish"),
+    (
+        "completion",
+        "In fish:",
+        "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish",
+    ),
 )
-"""Each is a command's name, a description, and the line to copy. The owner and Eureka's URL are in variables."""
+"""Each is a command's name, a description, and the line to copy. The owner and Eureka's URL are in
+variables."""

@@ -21,7 +21,9 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVA
 from eurekube_sync.model.values import dataclass
 
 _SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds; with less, one slow pass would let leases expire
-_LONGEST = 576 * 3600.0  # seconds; 25 days would overflow Eureka's `Lease`, which counts milliseconds in 32 bits
+_LONGEST = (
+    576 * 3600.0
+)  # seconds; 25 days would overflow Eureka's `Lease`, which counts milliseconds in 32 bits
 _LIMITS = BrakeLimits()
 _MOST_BYTES = 256 * 1024 * 1024  # more than a dry run of 100,000 instances takes
 
@@ -46,7 +48,8 @@ class Passes:
 
     @property
     def renewal_slack(self) -> float:
-        """How long before it is due a lease may be renewed, so that the renewals keep step with the passes."""
+        """How long before it is due a lease may be renewed, so that the renewals keep step with the
+        passes."""
         return self.interval / 2 if self.many else 0.0
 
 
@@ -56,20 +59,37 @@ pass_options = group(
     option("--passes", type=click.IntRange(1), default=1),
     option("--daemon", is_flag=True, help="Run pass after pass, until SIGTERM."),
     option("--interval", type=Duration(least=1), default="30s"),
-    option("--pass-timeout", type=Duration(least=1), default="120s", help="After this time a pass starts nothing new."),
-    option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
+    option(
+        "--pass-timeout",
+        type=Duration(least=1),
+        default="120s",
+        help="After this time a pass starts nothing new.",
+    ),
+    option(
+        "--dry-run",
+        is_flag=True,
+        section=Section.COMMAND,
+        help="Show what a pass would do, and write nothing.",
+    ),
     section=Section.PASSES,
 )
 _length = Duration(least=_SHORTEST, most=_LONGEST)
 _lease_duration = partial(
-    option, "--lease-duration", section=Section.LEASES, type=_length, default=f"{OUR_LEASE.duration}s"
+    option,
+    "--lease-duration",
+    section=Section.LEASES,
+    type=_length,
+    default=f"{OUR_LEASE.duration}s",
 )
 lease_options = (
     _lease_duration(),
-    option("--registry-cache", section=Section.LEASES, type=Duration(), default=f"{CACHE_SECONDS:g}s"),
+    option(
+        "--registry-cache", section=Section.LEASES, type=Duration(), default=f"{CACHE_SECONDS:g}s"
+    ),
 )
 kept_lease_option = _lease_duration(
-    help="The same value as for run. With several passes, --interval must not be more than half of it."
+    help="The same value as for run. With several passes, --interval must not be more than half "
+    "of it."
 )
 
 
@@ -90,9 +110,12 @@ brake_options = group(
     option("--brake-apps-percent", variable=False, type=PERCENT, default=_LIMITS.apps_percent),
     section=Section.BRAKE,
 )
-"""The command gets a `BrakeLimits` named `brake`. Variables would weaken the brake for every command of a shell."""
+"""The command gets a `BrakeLimits` named `brake`. Variables would weaken the brake for every
+command of a shell."""
 
-approve_option = option("--approve", variable=False, section=Section.BRAKE, type=NAME, metavar="PLAN_ID|FILE")
+approve_option = option(
+    "--approve", variable=False, section=Section.BRAKE, type=NAME, metavar="PLAN_ID|FILE"
+)
 
 
 def read_approval(text: str, *, now: float) -> Approval:
@@ -114,11 +137,15 @@ def _read(path: str) -> Any:
         text = content.decode()
         return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_Plain)
     except FileNotFoundError as error:
-        raise ConfigurationError("is neither a plan id, which is 12 hex digits, nor a file") from error
+        raise ConfigurationError(
+            "is neither a plan id, which is 12 hex digits, nor a file"
+        ) from error
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError("is not text: save a dry run with run --dry-run -o json") from error
+        raise ConfigurationError(
+            "is not text: save a dry run with run --dry-run -o json"
+        ) from error
     except (ValueError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise ConfigurationError("is cut, or neither JSON nor YAML: save it again") from error
 
@@ -147,7 +174,9 @@ class Monitoring:
 def _url(text: str) -> str:
     parts = urlsplit(text.strip())
     if "@" in text:
-        raise ValueError("the URL of a Pushgateway must not have a login; write http://pushgateway:9091")
+        raise ValueError(
+            "the URL of a Pushgateway must not have a login; write http://pushgateway:9091"
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is not the URL of a Pushgateway; write http://pushgateway:9091")
     return text.strip()
@@ -158,7 +187,11 @@ monitoring_options = group(
     Monitoring,
     option("--listen", type=LISTEN),
     option("--metrics-file", type=File(dir_okay=False, path_type=Path)),
-    option("--push-metrics", type=Value("url", _url), help="Push the metrics to this Pushgateway after each pass."),
+    option(
+        "--push-metrics",
+        type=Value("url", _url),
+        help="Push the metrics to this Pushgateway after each pass.",
+    ),
     option("--record", metavar="DIR", type=File(file_okay=False, path_type=Path)),
     option("--record-limit", metavar="MIB", type=click.IntRange(1, 1024 * 1024), default=256),
     section=Section.WATCHING,

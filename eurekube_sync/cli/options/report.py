@@ -42,14 +42,19 @@ class ReportForm:
         *,
         one_of_many: bool = False,
     ) -> None:
-        """Write a report. An error in writing is only logged. `one_of_many` puts JSON on one line."""
+        """Write a report. An error in writing is only logged. `one_of_many` puts JSON on one
+        line."""
         try:
             match self.output:
                 case "json":
-                    space: dict[str, Any] = {"separators": (",", ":")} if one_of_many else {"indent": 2}
+                    space: dict[str, Any] = (
+                        {"separators": (",", ":")} if one_of_many else {"indent": 2}
+                    )
                     click.echo(json_printable(json.dumps(data(), ensure_ascii=False, **space)))
                 case "yaml":
-                    click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
+                    click.echo(
+                        yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False
+                    )
                 case "markdown" if markdown is not None:
                     click.echo(markdown(), nl=False)
                 case _:
@@ -70,7 +75,11 @@ class ReportForm:
         one_of_many: bool = False,
     ) -> ExitCode:
         """Write the report of a command with its exit code, and return the code."""
-        self.write(table, lambda: {"exitCode": int(code), "messages": [], **data()}, one_of_many=one_of_many)
+        self.write(
+            table,
+            lambda: {"exitCode": int(code), "messages": [], **data()},
+            one_of_many=one_of_many,
+        )
         return code
 
 
@@ -81,7 +90,12 @@ def _form(output: str, log_format: str, verbose: bool, list_renewals: bool = Fal
 
 
 _LOGS = (
-    option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the logs on stderr."),
+    option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="Format of the logs on stderr.",
+    ),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
 )
 
@@ -91,12 +105,17 @@ def _output(help_: str, *more: str) -> Callable[[Any], Any]:
     return option("--output", "-o", type=choice, default="table", help=help_)
 
 
-report_options = group("form", _form, _output("Format of the report."), *_LOGS, section=Section.REPORT)
+report_options = group(
+    "form", _form, _output("Format of the report."), *_LOGS, section=Section.REPORT
+)
 
 pass_report_options = group(
     "form",
     _form,
-    _output("Format of the report. markdown is for a dry run in a comment on a pull request.", "markdown"),
+    _output(
+        "Format of the report. markdown is for a dry run in a comment on a pull request.",
+        "markdown",
+    ),
     option("--list-renewals", is_flag=True),
     *_LOGS,
     section=Section.REPORT,

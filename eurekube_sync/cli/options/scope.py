@@ -24,15 +24,20 @@ optional_owner_option = option(
     section=Section.WHERE,
     type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
-    help="Name of this installation. Default: the owner of this cluster's instances in Eureka, if there is only one.",
+    help="Name of this installation. Default: the owner of this cluster's instances in Eureka, if "
+    "there is only one.",
 )
 
 
-def _joined(_context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]) -> frozenset[Any]:
+def _joined(
+    _context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]
+) -> frozenset[Any]:
     return frozenset(one for several in given for one in several)
 
 
-def _all_of(_context: click.Context, _parameter: click.Parameter, given: Iterable[str]) -> frozenset[str]:
+def _all_of(
+    _context: click.Context, _parameter: click.Parameter, given: Iterable[str]
+) -> frozenset[str]:
     return frozenset(given)
 
 
@@ -53,9 +58,17 @@ scope_options = group(
     "scope",
     Scope,
     *_by_name,
-    option("--selector", "-l", type=values.SELECTOR, default=(), help="Only the syncers with these labels."),
+    option(
+        "--selector",
+        "-l",
+        type=values.SELECTOR,
+        default=(),
+        help="Only the syncers with these labels.",
+    ),
     option("--syncer-class", type=values.SYNCER_CLASS),
-    option("--allow-namespace", "allowed", type=values.NAMESPACE_PAIRS, multiple=True, callback=_joined),
+    option(
+        "--allow-namespace", "allowed", type=values.NAMESPACE_PAIRS, multiple=True, callback=_joined
+    ),
     option("--require-app-grant", "granted_only", is_flag=True),
     section=Section.SCOPE,
 )
@@ -65,12 +78,23 @@ former_options = group(
     "former",
     Former,
     option("--former-owner", "owners", type=values.OWNER, multiple=True, callback=_all_of),
-    option("--former-cluster", "clusters", type=values.NAME, metavar="UID", multiple=True, callback=_all_of),
+    option(
+        "--former-cluster",
+        "clusters",
+        type=values.NAME,
+        metavar="UID",
+        multiple=True,
+        callback=_all_of,
+    ),
     section=Section.SCOPE,
 )
 """The marks of an earlier installation that this one replaces."""
 
-_KINDS = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
+_KINDS = {
+    "services": frozenset[Kind](),
+    "pods": frozenset({Kind.POD}),
+    "all": frozenset({Kind.POD, Kind.NODE}),
+}
 _drains = partial(
     option,
     "--drain-annotations",
@@ -79,8 +103,13 @@ _drains = partial(
     type=click.Choice(list(_KINDS)),
     callback=lambda _context, _parameter, chosen: _KINDS[chosen],
 )
-drain_option = _drains(default="services")  # the command gets the kinds besides Services, named `drains`
-_same = " By default this command reads all, and run only services. To see what run sees, give the value of run."
+drain_option = _drains(
+    default="services"
+)  # the command gets the kinds besides Services, named `drains`
+_same = (
+    " By default this command reads all, and run only services. To see what run sees, give "
+    "the value of run."
+)
 look_for_drains_option = _drains(default="all", help=HELP["--drain-annotations"] + _same)
 """For `explain` and `status`, which by default read every kind."""
 
@@ -108,16 +137,21 @@ lock_option = option(
 )
 
 
-def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
-    """Return the name of the lock for a scope; None if none is used. Copies with another scope do other work.
+def lock_name(
+    choice: LockChoice, owner: str, scope: Scope, namespace: str | None
+) -> LockName | None:
+    """Return the name of the lock for a scope; None if none is used. Copies with another scope do
+    other work.
 
-    The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our pod; None outside
-    of a cluster.
+    The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our
+    pod; None outside of a cluster.
     """
     if choice == "off" or (choice == "auto" and namespace is None):
         return None
     if isinstance(choice, LockName):
         return choice
-    rest = Scope(namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class).options
+    rest = Scope(
+        namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class
+    ).options
     digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
     return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}")

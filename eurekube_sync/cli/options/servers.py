@@ -1,4 +1,5 @@
-"""Options for both servers and for Eureka's login, TLS and proxy, which are checked before anything is sent."""
+"""Options for both servers and for Eureka's login, TLS and proxy, which are checked before anything
+is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from urllib.parse import urlsplit
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, on_command_line, option, variable_of
+from eurekube_sync.cli.options.declare import (
+    ENVIRONMENT_PREFIX,
+    Section,
+    on_command_line,
+    option,
+    variable_of,
+)
 from eurekube_sync.cli.values import NAME, Duration, File, complete_contexts
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
@@ -23,7 +30,9 @@ from eurekube_sync.model.ports import Clock
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
 
-PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
+PASSWORD_VARIABLE = (
+    f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
+)
 _MOST_BYTES = 16 * 1024 * 1024  # of a file with certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
@@ -31,7 +40,12 @@ call_options = (
     option("--concurrency", section=Section.CALLS, type=click.IntRange(1, 256), default=16),
     option("--call-timeout", section=Section.CALLS, type=Duration(least=0.1), default="10s"),
 )
-batch_option = option("--eureka-batch", section=Section.CALLS, type=click.Choice(["auto", "on", "off"]), default="auto")
+batch_option = option(
+    "--eureka-batch",
+    section=Section.CALLS,
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+)
 _kubeconfig = [ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"]
 _sources = click.Choice(["slices", "endpoints"])
 kubernetes_options = (
@@ -39,14 +53,18 @@ kubernetes_options = (
     option("--context", section=Section.WHERE, type=NAME, shell_complete=complete_contexts),
     option("--endpoints-source", section=Section.WHERE, type=_sources, default="slices"),
 )
-from_option = option("--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True)
+from_option = option(
+    "--from", "dumps", variable=False, section=Section.COMMAND, metavar="FILE", multiple=True
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
     """How to reach Eureka."""
 
-    eureka_url: str = ""  # one address, or several peers' with commas between; may be empty for some commands
+    eureka_url: str = (
+        ""  # one address, or several peers' with commas between; may be empty for some commands
+    )
     eureka_username: str | None = None
     eureka_username_file: str | None = None
     eureka_password_file: str | None = None
@@ -68,19 +86,30 @@ class EurekaAccess:
         """Sentences to log once, at the start."""
         if self.eureka_insecure_skip_tls_verify:
             yield (
-                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
+                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): "
+                "anybody in between can read "
                 "the login and change what is registered; give --eureka-ca-file instead."
             )
-        for name, url in (("--eureka-url", self.eureka_url), ("--eureka-proxy", self.eureka_proxy or "")):
+        for name, url in (
+            ("--eureka-url", self.eureka_url),
+            ("--eureka-proxy", self.eureka_proxy or ""),
+        ):
             if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_")):
                 variable = variable_of([name])
-                yield f"The password in {name} is in the process list of this machine; set {variable} instead."
+                yield (
+                    f"The password in {name} is in the process list of this machine; set "
+                    f"{variable} instead."
+                )
 
 
 def with_access(
-    options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock
+    options: ConnectionOptions,
+    access: EurekaAccess,
+    addresses: Sequence[EurekaAddress],
+    clock: Clock,
 ) -> ConnectionOptions:
-    """Add login, TLS and proxy to the options. Reads each file once, and raises ConfigurationError."""
+    """Add login, TLS and proxy to the options. Reads each file once, and raises
+    ConfigurationError."""
     _check_tls(access, addresses)
     certificate, key = access.eureka_client_cert, access.eureka_client_key
     return replace(
@@ -90,7 +119,9 @@ def with_access(
         verify=not access.eureka_insecure_skip_tls_verify,
         client_certificate=(certificate, key or certificate) if certificate else None,
         proxies=_proxies(access.eureka_proxy),
-        proxy_origin="--eureka-proxy" if on_command_line("eureka_proxy") else variable_of(["--eureka-proxy"]),
+        proxy_origin="--eureka-proxy"
+        if on_command_line("eureka_proxy")
+        else variable_of(["--eureka-proxy"]),
     )
 
 
@@ -101,9 +132,14 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     password_file = access.eureka_password_file
     users = {"--eureka-username": access.eureka_username, "--eureka-username-file": user_file}
     passwords = {"--eureka-password-file": password_file, PASSWORD_VARIABLE: password}
-    user_by, password_by = _one_of(users, "The user name of Eureka"), _one_of(passwords, "The password of Eureka")
+    user_by, password_by = (
+        _one_of(users, "The user name of Eureka"),
+        _one_of(passwords, "The password of Eureka"),
+    )
     if user_by and any(address.login for address in addresses):
-        raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
+        raise ConfigurationError(
+            f"The login of Eureka is given twice, in --eureka-url and as {user_by}."
+        )
     if not user_by and not password_by:
         return None
     if not user_by or not password_by:
@@ -112,7 +148,9 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     secret = partial(SecretFile, clock=clock)
     return make_login(
         user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
-        password=secret(Path(password_file), option=password_by) if password_file else password or "",
+        password=secret(Path(password_file), option=password_by)
+        if password_file
+        else password or "",
     )
 
 
@@ -125,21 +163,39 @@ def _one_of(given: dict[str, str | None], what: str) -> str | None:
 
 
 def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
-    ca_file, certificate, key = access.eureka_ca_file, access.eureka_client_cert, access.eureka_client_key
+    ca_file, certificate, key = (
+        access.eureka_ca_file,
+        access.eureka_client_cert,
+        access.eureka_client_key,
+    )
     skip = access.eureka_insecure_skip_tls_verify
-    files = {"--eureka-ca-file": ca_file, "--eureka-client-cert": certificate, "--eureka-client-key": key}
-    named = [name for name, given in {**files, "--eureka-insecure-skip-tls-verify": skip}.items() if given]
+    files = {
+        "--eureka-ca-file": ca_file,
+        "--eureka-client-cert": certificate,
+        "--eureka-client-key": key,
+    }
+    named = [
+        name
+        for name, given in {**files, "--eureka-insecure-skip-tls-verify": skip}.items()
+        if given
+    ]
     if ca_file and skip:
-        raise ConfigurationError("--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them.")
+        raise ConfigurationError(
+            "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them."
+        )
     if key and not certificate:
         raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
     if named and not any(address.url.startswith("https:") for address in addresses):
-        raise ConfigurationError(f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted.")
+        raise ConfigurationError(
+            f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted."
+        )
     for name, path in ((name, path) for name, path in files.items() if path):
         try:
             with open_regular(path, follow=True) as file:
                 if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
-                    raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
+                    raise ConfigurationError(
+                        f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB."
+                    )
         except OSError as error:
             raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -147,13 +203,16 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
         try:
             context.load_verify_locations(ca_file)
         except ssl.SSLError:
-            raise ConfigurationError(f"--eureka-ca-file: {ca_file} holds no certificate in PEM form.") from None
+            raise ConfigurationError(
+                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form."
+            ) from None
     if certificate:
         try:
             context.load_cert_chain(certificate, key, password=lambda: "")
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be used: both have to "
+                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot "
+                "be used: both have to "
                 "be in PEM form and belong together, and the key must not be encrypted."
             ) from None
 
@@ -167,7 +226,9 @@ def _proxies(url: str | None) -> dict[str, str]:
     except ValueError:
         usable = False
     if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigurationError("--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128.")
+        raise ConfigurationError(
+            "--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128."
+        )
     return {"http": url, "https": url}
 
 
@@ -183,7 +244,9 @@ def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple
     return url
 
 
-_url = partial(option, "--eureka-url", callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True)
+_url = partial(
+    option, "--eureka-url", callback=_one_text, section=Section.WHERE, metavar="URL", multiple=True
+)
 _login_option = partial(option, section=Section.LOGIN)
 _file = partial(_login_option, metavar="FILE", type=click.Path())
 _login_options = (

@@ -1,4 +1,5 @@
-"""The reports of `explain`, `check`, `status`, `orphans` and `purge`: as lines or a table, and as data."""
+"""The reports of `explain`, `check`, `status`, `orphans` and `purge`: as lines or a table, and as
+data."""
 
 from __future__ import annotations
 
@@ -54,7 +55,10 @@ def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
         parts += [Line(f"{one.about}: {one.syncer}", style="bold")] if len(explained) > 1 else []
         for link in one.links:
             parts.append(Line(link.text, mark=sign_of(link.mark), indent=2))
-            parts += [Line(detail, indent=4, style="" if link.broken else "dim") for detail in link.details]
+            parts += [
+                Line(detail, indent=4, style="" if link.broken else "dim")
+                for detail in link.details
+            ]
         parts.append(Line(one.sentence.removesuffix(".") + ".", style=_STYLES[one.outcome]))
         parts += [Next(one.fix)] if one.fix else []
         manifest = yaml.safe_dump(one.manifest, sort_keys=False) if one.manifest else ""
@@ -78,7 +82,8 @@ def _installation_data(look: Look) -> dict[str, Any]:
 
 
 def findings_table(found: Sequence[Finding]) -> RenderableType:
-    """Return each finding with its fix, then the counts. A manifest that several findings share is shown once."""
+    """Return each finding with its fix, then the counts. A manifest that several findings share is
+    shown once."""
     parts: list[RenderableType] = []
     shown: set[str] = set()
     for one in found:
@@ -89,7 +94,10 @@ def findings_table(found: Sequence[Finding]) -> RenderableType:
         parts += [Line(line, indent=4) for line in lines]
         parts += [Line(f"See {one.docs}", indent=2, style="dim")] if one.docs else []
         shown.add(one.manifest)
-    worst = next((style for grade, (_, style) in _GRADES.items() if any(f.grade is grade for f in found)), "bold green")
+    worst = next(
+        (style for grade, (_, style) in _GRADES.items() if any(f.grade is grade for f in found)),
+        "bold green",
+    )
     return Group(*parts, Text(_how_many(found), style=worst))
 
 
@@ -116,14 +124,26 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     parts += [Line(text) for text in _renewals(found.renewals)]
     unread = [*([("Eureka", found.eureka)] if found.eureka else []), *found.unread]
     for name, source in unread:
-        parts.append(Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN)))
-    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in look.report.absent]
-    rows = [row for row in found.rows if everything or row.found.outcome is not Outcome.REGISTERED or row.why]
+        parts.append(
+            Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN))
+        )
+    parts += [
+        Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN))
+        for name in look.report.absent
+    ]
+    rows = [
+        row
+        for row in found.rows
+        if everything or row.found.outcome is not Outcome.REGISTERED or row.why
+    ]
     parts += [Columns([_cells(row, look.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
     if names := found.unselected:
-        services, are = one_or_more(len(names), "Service", "Services"), one_or_more(len(names), "is", "are")
+        services, are = (
+            one_or_more(len(names), "Service", "Services"),
+            one_or_more(len(names), "is", "are"),
+        )
         text = f"{services} {some_of(names, 10)} {are} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
@@ -132,11 +152,16 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
 def _renewals(found: Renewals) -> Iterator[str]:
     """Say how old the renewals are of the instances that were read, and what was not."""
     if found.oldest is not None:
-        read = f"{counted(found.read, 'instance')} that {one_or_more(found.read, 'was', 'were')} read"
+        read = (
+            f"{counted(found.read, 'instance')} that {one_or_more(found.read, 'was', 'were')} read"
+        )
         yield f"oldest renewal: {span(found.oldest)} ago, of {read}"
     if found.unread:
         syncers = counted(found.unread, "more syncer")
-        yield f"renewals of {syncers}: not read. Eureka's list may lack those of the last {span(LIST_LAG)}"
+        yield (
+            f"renewals of {syncers}: not read. Eureka's list may lack those of the last "
+            f"{span(LIST_LAG)}"
+        )
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
@@ -156,7 +181,8 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
 
 
 def summary(found: Overview) -> str:
-    """Return the counts of syncers by state, of instances and of removals, or that they are unknown."""
+    """Return the counts of syncers by state, of instances and of removals, or that they are
+    unknown."""
     if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
     counts = [(found.count(outcome), words) for outcome, (_, _, words) in _STATES.items()]
@@ -205,7 +231,8 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "held": found.held,
         "conflicts": found.conflicts,
         "unknown": [
-            {"source": name, "cause": source.cause.value, "message": source.message} for name, source in found.unread
+            {"source": name, "cause": source.cause.value, "message": source.message}
+            for name, source in found.unread
         ],
     }
 
@@ -214,9 +241,16 @@ _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~", F
 
 
 def orphans_table(orphans: Orphans) -> RenderableType:
-    """Return each orphan with what `run` does with it, then what could not be read, then the summary."""
+    """Return each orphan with what `run` does with it, then what could not be read, then the
+    summary."""
     rows = (
-        row_of(one.instance.key, _FATES[one.fate], one.instance.status.value, one.why, syncer_of(one.instance))
+        row_of(
+            one.instance.key,
+            _FATES[one.fate],
+            one.instance.status.value,
+            one.why,
+            syncer_of(one.instance),
+        )
         for one in orphans.found
     )
     return rows_table(rows, orphans.unknown, orphans.summary)
@@ -225,7 +259,10 @@ def orphans_table(orphans: Orphans) -> RenderableType:
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
     return {
         "summary": orphans.summary,
-        "orphans": [{**_instance(one.instance), "run": one.fate.value, "why": one.why} for one in orphans.found],
+        "orphans": [
+            {**_instance(one.instance), "run": one.fate.value, "why": one.why}
+            for one in orphans.found
+        ],
         "unknown": list(orphans.unknown),
     }
 
@@ -248,7 +285,14 @@ def purge_data(report: PurgeReport) -> dict[str, Any]:
     instances = []
     for purged in report.purged:
         result = purged.result.value if purged.result else None
-        instances.append({**_instance(purged.instance), "why": purged.why, "result": result, "detail": purged.detail})
+        instances.append(
+            {
+                **_instance(purged.instance),
+                "why": purged.why,
+                "result": result,
+                "detail": purged.detail,
+            }
+        )
     return {
         "command": "purge",
         "dryRun": report.dry_run,
@@ -260,4 +304,9 @@ def purge_data(report: PurgeReport) -> dict[str, Any]:
 
 def _instance(one: ObservedInstance) -> dict[str, Any]:
     syncer = syncer_of(one)
-    return {"app": one.key.app, "id": one.key.id, "status": one.status.value, "syncer": str(syncer) if syncer else None}
+    return {
+        "app": one.key.app,
+        "id": one.key.id,
+        "status": one.status.value,
+        "syncer": str(syncer) if syncer else None,
+    }

@@ -14,8 +14,24 @@ from rich.text import Text
 from eurekube_sync import __version__
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
-from eurekube_sync.cli.output.table import Danger, Diff, Line, Row, folded, marked, rows_of, signs_in
-from eurekube_sync.cli.output.words import all_sentences, gathered, renewed, sentences, summary, syncers_data
+from eurekube_sync.cli.output.table import (
+    Danger,
+    Diff,
+    Line,
+    Row,
+    folded,
+    marked,
+    rows_of,
+    signs_in,
+)
+from eurekube_sync.cli.output.words import (
+    all_sentences,
+    gathered,
+    renewed,
+    sentences,
+    summary,
+    syncers_data,
+)
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -31,7 +47,8 @@ Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
 
 API_VERSION = "eurekube.io/report/v1"
-"""The version of the data. It becomes v2 if a key is removed or changes its meaning, but not if a key is added."""
+"""The version of the data. It becomes v2 if a key is removed or changes its meaning, but not if a
+key is added."""
 _MOST_REGISTRATIONS = 200  # rows at a terminal; all other rows are always shown
 _MOST_CHARACTERS = 60_000  # of the rows: GitHub refuses a comment of more than 65,536 characters
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#!~])")
@@ -42,11 +59,14 @@ _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 def reporter(form: ReportForm, passes: Passes) -> Reporter:
     """Return the function that reports a pass.
 
-    After the first pass that could read Eureka, it also warns if renewals are too rare for Eureka's self-preservation.
+    After the first pass that could read Eureka, it also warns if renewals are too rare for Eureka's
+    self-preservation.
     """
     # A daemon also renews between its passes. A single pass does not know when the next one runs.
     alone = not passes.many or (passes.daemon and passes.interval > RENEWAL_INTERVAL)
-    renewed_every = RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
+    renewed_every = (
+        RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
+    )
     warned = False
 
     def report_pass(report: PassReport, code: ExitCode) -> None:
@@ -70,8 +90,8 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
 def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:
     """Return the diff, then the sentences, then the summary.
 
-    At a terminal, similar rows and sentences are joined and a long list of registrations is cut. Elsewhere each
-    instance and each syncer has a line.
+    At a terminal, similar rows and sentences are joined and a long list of registrations is cut.
+    Elsewhere each instance and each syncer has a line.
     """
     rows, shown = rows_of(report), all_sentences(report)
     more = 0
@@ -79,15 +99,25 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
         rows, shown = list(folded(rows)), list(gathered(shown))
         more = max(0, sum(row.danger is Danger.REGISTER for row in rows) - _MOST_REGISTRATIONS)
     parts: list[RenderableType] = [Diff(rows[: len(rows) - more])] if rows else []
-    parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
+    parts += (
+        [Text(f"... and {more} more to register; -o json has them all", style="dim")]
+        if more
+        else []
+    )
     if rows and at_terminal:
-        parts.append(Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim"))
-    parts += [Line(one.text, mark=Text("i", style="cyan")) if one.note else marked(one.text) for one in shown]
+        parts.append(
+            Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim")
+        )
+    parts += [
+        Line(one.text, mark=Text("i", style="cyan")) if one.note else marked(one.text)
+        for one in shown
+    ]
     return Group(*parts, Text(summary(report), style="bold"))
 
 
 def pass_markdown(report: PassReport) -> str:
-    """Return the report for a comment on a pull request. Similar held rows are joined; registrations are collapsed.
+    """Return the report for a comment on a pull request. Similar held rows are joined;
+    registrations are collapsed.
 
     Only registrations are cut, and the last line of their table says how many.
     """
@@ -105,7 +135,10 @@ def pass_markdown(report: PassReport) -> str:
     legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
     lines += [legend, ""] if legend else []
     cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""
-    lines += [f"owner `{report.settings.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync {__version__}"]
+    lines += [
+        f"owner `{report.settings.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync "
+        f"{__version__}"
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -133,9 +166,14 @@ def _text(words: str) -> str:
 def as_data(
     report: PassReport, code: ExitCode, room: Headroom | None = None, *, with_renewals: bool = False
 ) -> dict[str, Any]:
-    """Return the report by docs/report.schema.json. Successful renewals are only counted, unless `with_renewals`."""
+    """Return the report by docs/report.schema.json. Successful renewals are only counted, unless
+    `with_renewals`."""
     plan, held, batching = report.plan, report.held, report.batching
-    actions = plan.actions if with_renewals else [one for one in plan.actions if not _merely_renewed(one, report)]
+    actions = (
+        plan.actions
+        if with_renewals
+        else [one for one in plan.actions if not _merely_renewed(one, report)]
+    )
     plan_id = None  # what --approve takes
     if held or plan.removals:
         plan_id = held.plan_id if held else removal_id(plan.actions)
@@ -153,7 +191,13 @@ def as_data(
         "actions": [_action(action, report) for action in actions],
         "renewals": {"planned": len(plan.renewals), "done": renewed(report)},
         "blocked": [
-            {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
+            {
+                "app": b.key.app,
+                "id": b.key.id,
+                "syncer": str(b.syncer),
+                "why": b.why,
+                "conflict": b.conflict,
+            }
             for b in plan.blocked
         ],
         "holds": [
@@ -204,7 +248,9 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
             data["status"] = action.instance.status.value
         case Update():
             data["status"] = action.instance.status.value
-            data["changes"] = [{"field": c.field, "was": c.was, "becomes": c.becomes} for c in action.changes]
+            data["changes"] = [
+                {"field": c.field, "was": c.was, "becomes": c.becomes} for c in action.changes
+            ]
         case Cancel():
             data["was"] = action.was.value if action.was else None
             data["grounds"] = action.grounds.value

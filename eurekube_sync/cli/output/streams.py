@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 
 from eurekube_sync.model.foreign_text import json_printable, printable
 
-_CALLS = "urllib3.connectionpool"  # logs method, path and status of each call, without headers or credentials
+# Logs method, path and status of each call, without headers or credentials
+_CALLS = "urllib3.connectionpool"
 
 
 def prepare_streams() -> None:
-    """Replace a closed stream by /dev/null, and escape characters that an output's encoding lacks."""
+    """Replace a closed stream by /dev/null, and escape characters that an output's encoding
+    lacks."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     for name in ("stdout", "stderr"):
@@ -27,21 +29,27 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Send the rest of stdout to /dev/null, because the reader has closed the pipe or the output failed."""
+    """Send the rest of stdout to /dev/null, because the reader has closed the pipe or the output
+    failed."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
 
 
 class _Lines(logging.Formatter):
-    """Formats `2026-11-22T03:15:53.197Z WARNING ...` with the traceback on further lines, or one JSON object."""
+    """Formats `2026-11-22T03:15:53.197Z WARNING ...` with the traceback on further lines, or one
+    JSON object."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        time = (
+            datetime.fromtimestamp(record.created, UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z")
+        )
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if not self._as_json:
             line = f"{time} {record.levelname} {printable(record.getMessage())}"

@@ -17,7 +17,17 @@ from rich.text import Text
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.explain.links import Mark
-from eurekube_sync.model.actions import Action, Cancel, Outcome, Register, Renew, Result, Update, brings_up, removes
+from eurekube_sync.model.actions import (
+    Action,
+    Cancel,
+    Outcome,
+    Register,
+    Renew,
+    Result,
+    Update,
+    brings_up,
+    removes,
+)
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -25,7 +35,9 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
-_UNBOUNDED = 10_000  # columns where there is no terminal, so that each row and sentence is one line for grep
+_UNBOUNDED = (
+    10_000  # columns where there is no terminal, so that each row and sentence is one line for grep
+)
 _GAP = "  "
 _ROOM = 36  # the fewest columns in which a reason is wrapped beside its row, and not below it
 _COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
@@ -59,7 +71,8 @@ _MARKS = {
 
 
 def console_for(stream: IO[str], *, width: int | None = None) -> Console:
-    """Return a console that uses colours and wraps lines only at a terminal. It honours NO_COLOR and FORCE_COLOR."""
+    """Return a console that uses colours and wraps lines only at a terminal. It honours NO_COLOR
+    and FORCE_COLOR."""
     console = Console(file=stream, highlight=False, soft_wrap=False, width=width)
     if not console.is_terminal and width is None:
         console.width = _UNBOUNDED
@@ -76,22 +89,28 @@ def sign_of(mark: Mark) -> Text:
 
 
 class Line:
-    """A text with an indent and a mark. Where it is wrapped, its further lines are aligned with its first."""
+    """A text with an indent and a mark. Where it is wrapped, its further lines are aligned with its
+    first."""
 
-    def __init__(self, text: str, *, mark: Text | None = None, indent: int = 0, style: str = "") -> None:
+    def __init__(
+        self, text: str, *, mark: Text | None = None, indent: int = 0, style: str = ""
+    ) -> None:
         self._text = Text(printable(text), style=style)
         self._head = Text(" " * indent) + (mark + Text(" ") if mark is not None else Text(""))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = self._head
-        for line in self._text.wrap(console, max(10, options.max_width - head.cell_len)) or [Text("")]:
+        for line in self._text.wrap(console, max(10, options.max_width - head.cell_len)) or [
+            Text("")
+        ]:
             line.rstrip()
             yield head + line
             head = Text(" " * head.cell_len)
 
 
 class Next:
-    """The next step for the user. A long command has its own line, which is not wrapped, so that it can be copied."""
+    """The next step for the user. A long command has its own line, which is not wrapped, so that it
+    can be copied."""
 
     def __init__(self, text: str, *, indent: int = 0) -> None:
         self._text = printable(text)
@@ -104,7 +123,11 @@ class Next:
             yield Line(self._text, mark=mark, indent=self._indent)
             return
         before = (found["before"] or "").rstrip(", ")
-        yield Line(before, mark=mark, indent=self._indent) if before else Text(" " * self._indent) + mark
+        yield (
+            Line(before, mark=mark, indent=self._indent)
+            if before
+            else Text(" " * self._indent) + mark
+        )
         yield Text(f"{' ' * self._indent}  {found['command']}", no_wrap=True, overflow="ignore")
 
 
@@ -114,14 +137,17 @@ def marked(sentence: str) -> Line:
 
 
 class Columns:
-    """Rows of cells. The last cell, which is long, is put below the others if there is not enough room beside them.
+    """Rows of cells. The last cell, which is long, is put below the others if there is not enough
+    room beside them.
 
     A row with fewer cells than the others is a heading, and is not aligned.
     """
 
     def __init__(self, rows: Sequence[tuple[Cell, ...]], headings: Sequence[str] = ()) -> None:
         shown = [tuple((printable(text), style) for text, style in row) for row in rows]
-        self._rows = rows = [tuple((heading, "bold dim") for heading in headings), *shown] if headings else shown
+        self._rows = rows = (
+            [tuple((heading, "bold dim") for heading in headings), *shown] if headings else shown
+        )
         self._headings = headings
         self._number = max(map(len, rows))
         others = zip(*(row[:-1] for row in rows if len(row) == self._number), strict=True)
@@ -130,7 +156,8 @@ class Columns:
         self._longest = max(cell_len(row[-1][0]) for row in rows)
 
     def beside(self, width: int) -> bool:
-        """Return whether the last cells have room beside the others at this width of the terminal."""
+        """Return whether the last cells have room beside the others at this width of the
+        terminal."""
         return width - self._taken >= min(_ROOM, self._longest)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -138,7 +165,10 @@ class Columns:
         if self._headings and not self.beside(options.max_width):
             self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
         if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
-            lines = ["".join([text for text, _ in (*self._padded(row), row[-1])]).rstrip() for row in self._rows]
+            lines = [
+                "".join([text for text, _ in (*self._padded(row), row[-1])]).rstrip()
+                for row in self._rows
+            ]
             yield Segment("\n".join([*lines, ""]))
             return
         for row in self._rows:
@@ -177,19 +207,37 @@ class Row:
 
 
 def row_of(
-    key: InstanceKey, sign: str, status: str, why: str, syncer: SyncerRef | None, danger: Danger = Danger.UPDATE
+    key: InstanceKey,
+    sign: str,
+    status: str,
+    why: str,
+    syncer: SyncerRef | None,
+    danger: Danger = Danger.UPDATE,
 ) -> Row:
-    return Row(app=key.app, id=key.id, sign=sign, status=status, why=why, syncer=str(syncer or ""), danger=danger)
+    return Row(
+        app=key.app,
+        id=key.id,
+        sign=sign,
+        status=status,
+        why=why,
+        syncer=str(syncer or ""),
+        danger=danger,
+    )
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Sort by danger, then by app and instance, with 10.0.0.9 before 10.0.0.10."""
-    return sorted(rows, key=lambda row: (row.danger, row.app, re.sub(r"\d+", lambda one: one[0].zfill(5), row.id)))
+    return sorted(
+        rows,
+        key=lambda row: (row.danger, row.app, re.sub(r"\d+", lambda one: one[0].zfill(5), row.id)),
+    )
 
 
 def rows_of(report: PassReport) -> list[Row]:
     outcomes = report.outcomes.by_key
-    changes = (one for one in report.plan.changes if not (isinstance(one, Cancel) and one.was is None))
+    changes = (
+        one for one in report.plan.changes if not (isinstance(one, Cancel) and one.was is None)
+    )
     rows = [_row(action, outcomes.get(action.key)) for action in changes]
     for action in report.held.removals if report.held else ():
         row = _row(action, None)
@@ -211,7 +259,9 @@ def _row(action: Action, outcome: Outcome | None) -> Row:
             sign, status = "~", f"{action.was} > {becomes}" if turns else becomes.value
             danger = Danger.DOWN if removes(action) else Danger.UPDATE
             changed = [
-                f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}" for c in action.changes if c.field != "status"
+                f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}"
+                for c in action.changes
+                if c.field != "status"
             ]
             more = f" and {len(changed) - _CHANGES} more" if len(changed) > _CHANGES else ""
             why += f"; {', '.join(changed[:_CHANGES])}{more}" if changed else ""
@@ -231,7 +281,9 @@ def _row(action: Action, outcome: Outcome | None) -> Row:
 
 def folded(rows: Iterable[Row]) -> Iterator[Row]:
     """Join held rows that differ only in their instance."""
-    for (danger, *_), group in groupby(rows, key=lambda row: (row.danger, row.app, row.syncer, row.status, row.why)):
+    for (danger, *_), group in groupby(
+        rows, key=lambda row: (row.danger, row.app, row.syncer, row.status, row.why)
+    ):
         same = list(group)
         if danger is Danger.HELD and len(same) > _FOLDED:
             yield replace(same[0], id=f"{len(same)} instances")

@@ -1,7 +1,9 @@
-"""Decodes the bodies of requests: objects in JSON or in kubectl's protobuf, and three kinds of patches.
+"""Decodes the bodies of requests: objects in JSON or in kubectl's protobuf, and three kinds of
+patches.
 
-Only the protobuf messages of kubectl's own commands are known, such as `kubectl create namespace`. Field numbers are
-those of `generated.proto` in k8s.io/api v0.36. No function changes its input; a result may share parts with it.
+Only the protobuf messages of kubectl's own commands are known, such as `kubectl create namespace`.
+Field numbers are those of `generated.proto` in k8s.io/api v0.36. No function changes its input; a
+result may share parts with it.
 """
 
 from __future__ import annotations
@@ -21,11 +23,14 @@ JSON = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 _MERGE_KEYS: Mapping[str, str] = {
-    **dict.fromkeys(("containers", "initContainers", "env", "volumes", "imagePullSecrets", "secrets"), "name"),
+    **dict.fromkeys(
+        ("containers", "initContainers", "env", "volumes", "imagePullSecrets", "secrets"), "name"
+    ),
     **dict.fromkeys(("podIPs", "hostIPs"), "ip"),
     **dict.fromkeys(("conditions", "addresses"), "type"),
 }
-"""`patchMergeKey` of the lists that clients patch here. For `ports` it depends on the object around the list."""
+"""`patchMergeKey` of the lists that clients patch here. For `ports` it depends on the object around
+the list."""
 
 
 def whole(request: Request) -> Any:
@@ -46,7 +51,9 @@ def patched(request: Request, resource: Resource, obj: Any) -> Any:
         raise errors.unsupported_media_type(accepted)
     patch: Any = decoded(request.body)
     if not isinstance(patch, list if content == JSON else dict):
-        raise errors.bad_request("error decoding patch: json: cannot unmarshal into Go value of another type")
+        raise errors.bad_request(
+            "error decoding patch: json: cannot unmarshal into Go value of another type"
+        )
     if content != JSON:
         return merge_patch(obj, patch, strategic=content == STRATEGIC)
     return json_patch(obj, patch)
@@ -65,8 +72,8 @@ def _content_type(request: Request) -> str:
 
 
 def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
-    """Apply an RFC 7386 merge patch, or a strategic merge patch. The latter merges the lists of `_MERGE_KEYS`, replaces
-    other lists, and ignores directives such as `$setElementOrder`."""
+    """Apply an RFC 7386 merge patch, or a strategic merge patch. The latter merges the lists of
+    `_MERGE_KEYS`, replaces other lists, and ignores directives such as `$setElementOrder`."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -81,8 +88,8 @@ def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Apply the operations add, replace, remove and test of RFC 6902. Raises `ApiError`, as the real server without
-    saying which operation failed."""
+    """Apply the operations add, replace, remove and test of RFC 6902. Raises `ApiError`, as the
+    real server without saying which operation failed."""
     document = copy.deepcopy(target)
     for operation in operations:
         try:
@@ -126,22 +133,28 @@ def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]
         return list(new)
     merged = list(old)
     for item in new:
-        position = next((at for at, present in enumerate(merged) if present.get(key) == item.get(key)), len(merged))
+        position = next(
+            (at for at, present in enumerate(merged) if present.get(key) == item.get(key)),
+            len(merged),
+        )
         before = merged[position] if position < len(merged) else {}
         deleted = item.get("$patch") == "delete"
-        merged[position : position + 1] = [] if deleted else [merge_patch(before, item, strategic=True)]
+        merged[position : position + 1] = (
+            [] if deleted else [merge_patch(before, item, strategic=True)]
+        )
     return merged
 
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _Message: TypeAlias = Mapping[int, tuple[str, Any]]
-"""Name and kind of each field, by its number. A kind is `str`, `int`, a message, a list with one message for a repeated
-field, `dict` for a map of texts, or `int | str` for an IntOrString."""
+"""Name and kind of each field, by its number. A kind is `str`, `int`, a message, a list with one
+message for a repeated field, `dict` for a map of texts, or `int | str` for an IntOrString."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Decode an object in protobuf. Empty fields are left out, as in JSON from Go. Raises `ApiError`."""
+    """Decode an object in protobuf. Empty fields are left out, as in JSON from Go. Raises
+    `ApiError`."""
     try:
         wrapped: dict[int, Any] = dict(_fields(body.removeprefix(_MAGIC)))
         head = _read(wrapped[1], _texts(apiVersion=1, kind=2))
@@ -219,5 +232,7 @@ _KINDS: Mapping[tuple[str, str], _Message] = {
     ("v1", "Namespace"): _METADATA,
     ("v1", "ServiceAccount"): _METADATA,
     ("v1", "Service"): {**_METADATA, 2: ("spec", _SERVICE)},
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {2: ("spec", {1: ("resourceAttributes", _ASKED)})},
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
+        2: ("spec", {1: ("resourceAttributes", _ASKED)})
+    },
 }

@@ -13,19 +13,29 @@ Fault = tuple[str, str, str]  # field, reason such as `FieldValueRequired`, and 
 class ApiError(Exception):
     """A refused call, with the `Status` that a real server answers."""
 
-    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         more = {} if details is None else {"details": details}
-        self.body: Mapping[str, Any] = {**head, "message": message, "reason": reason, **more, "code": code}
+        self.body: Mapping[str, Any] = {
+            **head,
+            "message": message,
+            "reason": reason,
+            **more,
+            "code": code,
+        }
 
 
 class PageNotFound(Exception):
     """A path that is not served. The real server's mux answers in plain text."""
 
 
-def details(kind: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()) -> dict[str, Any]:
+def details(
+    kind: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()
+) -> dict[str, Any]:
     """Make the `details` of a Status without empty fields, as Go's omitempty does."""
     found = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
     return {field: value for field, value in found.items() if value}
@@ -45,7 +55,8 @@ def not_found() -> ApiError:
 def conflict(
     resource: Resource,
     name: str,
-    why: str = "the object has been modified; please apply your changes to the latest version and try again",
+    why: str = "the object has been modified; please apply your changes to the latest version and "
+    "try again",
 ) -> ApiError:
     """409 for an update of an older version, or for a failed precondition."""
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
@@ -59,7 +70,9 @@ def bad_request(message: str) -> ApiError:
 def unreadable(resource: Resource, why: str) -> ApiError:
     """400 for JSON that is not an object of this kind."""
     kind = resource.kind
-    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}')
+    return bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+    )
 
 
 def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiError:
@@ -69,10 +82,17 @@ def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiErr
     message = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     causes = [{"reason": reason, "message": text, "field": field} for field, reason, text in listed]
     qualified = f"{kind}.{group}" if group else kind
-    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {message}', details(kind, group, name, causes))
+    return ApiError(
+        422,
+        "Invalid",
+        f'{qualified} "{name}" is invalid: {message}',
+        details(kind, group, name, causes),
+    )
 
 
-def forbidden(resource: Resource, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()) -> ApiError:
+def forbidden(
+    resource: Resource, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()
+) -> ApiError:
     """403 by RBAC, or because a namespace is being deleted."""
     named = f' "{name}"' if name else ""
     found = details(resource.plural, resource.group, name, causes)
@@ -81,5 +101,8 @@ def forbidden(resource: Resource, name: str, why: str, causes: Iterable[Mapping[
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
     """415 for a body or a patch of an unknown type."""
-    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{', '.join(accepted)}"
+    )
     return ApiError(415, "UnsupportedMediaType", message)

@@ -1,8 +1,9 @@
 """The rules of create, update and delete, and the work of controllers after each write.
 
-Covers generation, finalizers, deletion in two steps, optimistic locking, the deletion of namespaces, EndpointSlices,
-and those defaults of built-in kinds that a client here reads. The caller gives the functions that check custom
-resources. Knows no HTTP. Raises `ApiError` for refused calls.
+Covers generation, finalizers, deletion in two steps, optimistic locking, the deletion of
+namespaces, EndpointSlices, and those defaults of built-in kinds that a client here reads. The
+caller gives the functions that check custom resources. Knows no HTTP. Raises `ApiError` for refused
+calls.
 """
 
 from __future__ import annotations
@@ -20,12 +21,20 @@ from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[errors.Fault]]
 """(new object, old object or None) -> the faults of the new object."""
 Conform = Callable[[Object, Mapping[str, Any]], tuple[Object, Sequence[str]]]
-"""(custom resource, schema) -> the object as it is stored, and the names of the unknown fields that it loses."""
+"""(custom resource, schema) -> the object as it is stored, and the names of the unknown fields that
+it loses."""
 
 _NETWORK = ipaddress.ip_network("10.96.0.0/16")
 _OF_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _SET_BY_SERVER = (
-    *("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"),
+    *(
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+    ),
     "managedFields",
 )
 
@@ -34,7 +43,11 @@ class Objects:
     """The objects of the embedded API. The server locks."""
 
     def __init__(
-        self, now: Callable[[], float], validate: Validate | None, conform: Conform, store: Store | None = None
+        self,
+        now: Callable[[], float],
+        validate: Validate | None,
+        conform: Conform,
+        store: Store | None = None,
     ) -> None:
         self.store = store or Store()
         self.validate = validate
@@ -57,9 +70,11 @@ class Objects:
             raise errors.named(404, "NotFound", resource, name, "not found")
         return stored
 
-    # --- Create, update, delete ---------------------------------------------------------------------------------------
+    # --- Create, update, delete -------------------------------------------------------------------
 
-    def create(self, resource: Resource, namespace: str, body: Any, *, strict: bool = False) -> Object:
+    def create(
+        self, resource: Resource, namespace: str, body: Any, *, strict: bool = False
+    ) -> Object:
         """Store a new object and return it as stored. With `strict`, an unknown field is a 400."""
         obj = self.read(resource, body, None, strict=strict)
         obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
@@ -73,9 +88,16 @@ class Objects:
         return obj
 
     def update(
-        self, resource: Resource, old: Object, body: Any, *, strict: bool = False, status: bool = False
+        self,
+        resource: Resource,
+        old: Object,
+        body: Any,
+        *,
+        strict: bool = False,
+        status: bool = False,
     ) -> Object:
-        """Store a changed object, or only its status. An update that changes nothing keeps the resourceVersion."""
+        """Store a changed object, or only its status. An update that changes nothing keeps the
+        resourceVersion."""
         obj = self.read(resource, body, old, strict=strict)
         was = old["metadata"]
         if obj["metadata"].get("resourceVersion", was["resourceVersion"]) != was["resourceVersion"]:
@@ -84,7 +106,9 @@ class Objects:
             rest, stated = (old, obj) if status else (obj, old)
             obj = {k: v for k, v in rest.items() if k != "status"}
             obj |= {"status": stated["status"]} if "status" in stated else {}
-        kept = {k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was}
+        kept = {
+            k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was
+        }
         obj["metadata"] = metadata = _given(obj["metadata"]) | kept
         self.complete(resource, obj, old)
         if obj == old:
@@ -92,7 +116,11 @@ class Objects:
         if resource.generation and _spec(obj) != _spec(old):
             metadata["generation"] = was.get("generation", 0) + 1
         kept_by = (metadata.get("finalizers"), metadata.get("deletionGracePeriodSeconds"))
-        if "deletionTimestamp" in metadata and not any(kept_by) and resource != resources.NAMESPACES:
+        if (
+            "deletionTimestamp" in metadata
+            and not any(kept_by)
+            and resource != resources.NAMESPACES
+        ):
             metadata["resourceVersion"] = str(self.store.revision + 1)
             self.remove(resource, old)
             return obj
@@ -100,14 +128,21 @@ class Objects:
         return obj
 
     def delete(self, resource: Resource, stored: Object, *, grace: int = 0) -> Object:
-        """Remove an object, or mark it as deleted: with finalizers, or with `grace` seconds to terminate."""
+        """Remove an object, or mark it as deleted: with finalizers, or with `grace` seconds to
+        terminate."""
         metadata = stored["metadata"]
         if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
             self.remove(resource, stored)
             return stored
-        if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
+        if "deletionTimestamp" in metadata and grace >= metadata.get(
+            "deletionGracePeriodSeconds", 0
+        ):
             return stored
-        changed = {**metadata, "deletionTimestamp": self.time(later=grace), "deletionGracePeriodSeconds": grace}
+        changed = {
+            **metadata,
+            "deletionTimestamp": self.time(later=grace),
+            "deletionGracePeriodSeconds": grace,
+        }
         changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
         obj = {**stored, "metadata": changed}
         if resource == resources.NAMESPACES:
@@ -128,7 +163,9 @@ class Objects:
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """Read a body as an object of this kind, and conform a custom one to its schema."""
         if not isinstance(body, dict):
-            raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+            raise errors.bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind})"
+            )
         head = {"kind": resource.kind, "apiVersion": resource.api_version}
         obj: Object = {**body, **head, "metadata": body.get("metadata") or {}}
         if not resource.schema:
@@ -144,7 +181,8 @@ class Objects:
         metadata.pop("resourceVersion", None)
         if metadata.pop("namespace", namespace) != namespace and resource.namespaced:
             raise errors.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
             )
         if resource.namespaced:
             metadata["namespace"] = namespace
@@ -159,7 +197,8 @@ class Objects:
             self.get(resources.NAMESPACES, "", namespace)
 
     def complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
-        """Set the defaults of this kind in `obj`, a private copy down to its metadata, and check a custom resource."""
+        """Set the defaults of this kind in `obj`, a private copy down to its metadata, and check a
+        custom resource."""
         match resource:
             case resources.SERVICES:
                 _complete_service(obj, old, self.given)
@@ -176,18 +215,27 @@ class Objects:
                 obj.setdefault("status", {"conditions": [accepted]})
             case _ if resource.custom:
                 if faults := self.validate(obj, old) if self.validate else ():
-                    raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], faults)
+                    raise errors.invalid(
+                        resource.kind, resource.group, obj["metadata"]["name"], faults
+                    )
 
-    # --- What follows from a write ------------------------------------------------------------------------------------
+    # --- What follows from a write ----------------------------------------------------------------
 
     def follow(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Do at once what controllers do: update slices after pods and nodes, and served resources after CRDs."""
+        """Do at once what controllers do: update slices after pods and nodes, and served resources
+        after CRDs."""
         current = new or old
         assert current is not None
         match resource:
             case resources.DEFINITIONS:
-                own = [one for one in self.resources.values() if one.definition == current["metadata"]["name"]]
-                for kind, stored in ((one, each) for one in own if new is None for each in self.store.list_(one.key)):
+                own = [
+                    one
+                    for one in self.resources.values()
+                    if one.definition == current["metadata"]["name"]
+                ]
+                for kind, stored in (
+                    (one, each) for one in own if new is None for each in self.store.list_(one.key)
+                ):
                     self.store.remove(kind.key, stored)
                 served = [one for one in self.resources.values() if one not in own]
                 served += resources.from_definition(new) if new else ()
@@ -195,10 +243,16 @@ class Objects:
             case resources.SERVICES:
                 self.sync_slices(current, ends=new is None)
             case resources.PODS:
-                self._sync_services(stored for stored in (old, new) if stored and slices.has_address(stored))
+                self._sync_services(
+                    stored for stored in (old, new) if stored and slices.has_address(stored)
+                )
             case resources.NODES:
                 pods = self.store.list_(resources.PODS.key)
-                self._sync_services(pod for pod in pods if pod["spec"].get("nodeName") == current["metadata"]["name"])
+                self._sync_services(
+                    pod
+                    for pod in pods
+                    if pod["spec"].get("nodeName") == current["metadata"]["name"]
+                )
 
     def sync_slices(self, service: Object, *, ends: bool = False) -> None:
         """Update the slices of one Service; remove them if the Service `ends`."""
@@ -236,7 +290,9 @@ class Objects:
         """Update the slices of the Services that select one of these pods."""
         labels: dict[str, list[Any]] = {}
         for pod in pods:
-            labels.setdefault(namespace_of(pod), []).append((pod["metadata"].get("labels") or {}).items())
+            labels.setdefault(namespace_of(pod), []).append(
+                (pod["metadata"].get("labels") or {}).items()
+            )
         for namespace in sorted(labels):
             for service in self.store.list_(resources.SERVICES.key, namespace):
                 selector = service["spec"].get("selector")
@@ -254,7 +310,11 @@ class Objects:
     def _end(self, namespace: str) -> None:
         """Remove a namespace that is being deleted as soon as it is empty."""
         stored = self.store.get(resources.NAMESPACES.key, "", namespace)
-        if stored and "deletionTimestamp" in stored["metadata"] and not self.store.keys_in(namespace):
+        if (
+            stored
+            and "deletionTimestamp" in stored["metadata"]
+            and not self.store.keys_in(namespace)
+        ):
             self.remove(resources.NAMESPACES, stored)
 
 
@@ -271,7 +331,13 @@ def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def condition(kind: str, reason: str, time: str) -> Object:
     """Make a condition with status True."""
-    return {"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": time}
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": "",
+        "lastTransitionTime": time,
+    }
 
 
 def next_address(given: Counter[str]) -> str:
@@ -281,7 +347,8 @@ def next_address(given: Counter[str]) -> str:
 
 
 def _complete_service(service: Object, old: Mapping[str, Any] | None, given: Counter[str]) -> None:
-    """Set the defaults, cluster IP and node ports of a Service in an IPv4 cluster. `given` counts both."""
+    """Set the defaults, cluster IP and node ports of a Service in an IPv4 cluster. `given` counts
+    both."""
     spec: Object = {"type": "ClusterIP", **(service.get("spec") or {})}
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})
@@ -297,7 +364,12 @@ def _complete_service(service: Object, old: Mapping[str, Any] | None, given: Cou
             spec.pop(field, None)
         return
     kept = {field: before[field] for field in _OF_ADDRESSES if field in before}
-    service["spec"] = spec = {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"], **kept, **spec}
+    service["spec"] = spec = {
+        "ipFamilyPolicy": "SingleStack",
+        "ipFamilies": ["IPv4"],
+        **kept,
+        **spec,
+    }
     spec["clusterIP"] = spec.get("clusterIP") or next_address(given)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if spec["type"] in ("NodePort", "LoadBalancer"):

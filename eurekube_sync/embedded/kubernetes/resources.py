@@ -1,4 +1,5 @@
-"""The resources of the embedded Kubernetes API, and their discovery documents, OpenAPI v3 and tables for kubectl.
+"""The resources of the embedded Kubernetes API, and their discovery documents, OpenAPI v3 and
+tables for kubectl.
 
 The built-in resources are fixed. A CustomResourceDefinition adds others (`from_definition`).
 """
@@ -24,7 +25,9 @@ class Resource:
     kind: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    has_status: bool = False  # `/status` is a subresource: a write to either ignores the fields of the other
+    has_status: bool = (
+        False  # `/status` is a subresource: a write to either ignores the fields of the other
+    )
     generation: bool = False  # metadata.generation starts at 1 and grows with the spec
     definition: str = ""  # name of a custom resource's CustomResourceDefinition
     schema: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +89,13 @@ BUILT_IN = (
     _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("ClusterRoleBinding", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("CronJob", "cj", group="batch", has_status=True, generation=True),
-    _built_in("NetworkPolicy", "netpol", plural="networkpolicies", group="networking.k8s.io", generation=True),
+    _built_in(
+        "NetworkPolicy",
+        "netpol",
+        plural="networkpolicies",
+        group="networking.k8s.io",
+        generation=True,
+    ),
 )
 
 
@@ -116,12 +125,21 @@ def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] 
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            versions = dict.fromkeys((resource.group, resource.version) for resource in served if resource.group)
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*each) for each in versions]}
+            versions = dict.fromkeys(
+                (resource.group, resource.version) for resource in served if resource.group
+            )
+            return {
+                "kind": "APIGroupList",
+                "apiVersion": "v1",
+                "groups": [_group(*each) for each in versions],
+            }
         case ["api", _] | ["apis", _, _]:
             return _resource_list(served, "/".join(parts))
         case ["openapi", "v3"]:
-            paths = {resource.path: {"serverRelativeURL": f"/openapi/v3/{resource.path}"} for resource in served}
+            paths = {
+                resource.path: {"serverRelativeURL": f"/openapi/v3/{resource.path}"}
+                for resource in served
+            }
             return {"paths": paths}
         case ["openapi", "v3", *rest]:
             return _openapi([resource for resource in served if resource.path == "/".join(rest)])
@@ -138,19 +156,34 @@ def _resource_list(served: Iterable[Resource], path: str) -> Mapping[str, Any] |
     for resource in served:
         if resource.path == path:
             head = {"kind": resource.kind, "namespaced": resource.namespaced}
-            names = {"name": resource.plural, "singularName": resource.kind.lower(), "shortNames": resource.short_names}
+            names = {
+                "name": resource.plural,
+                "singularName": resource.kind.lower(),
+                "shortNames": resource.short_names,
+            }
             listed.append({**head, **names, "verbs": _VERBS})
             if resource.has_status:
-                listed.append({**head, "name": f"{resource.plural}/status", "verbs": ("get", "patch", "update")})
+                listed.append(
+                    {
+                        **head,
+                        "name": f"{resource.plural}/status",
+                        "verbs": ("get", "patch", "update"),
+                    }
+                )
     if not listed:
         return None
     group_version = path.partition("/")[2]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": listed,
+    }
 
 
 def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
-    """Make an OpenAPI document. If PATCH has `fieldValidation`, kubectl leaves validation to the server. `kubectl
-    explain` reads the schemas."""
+    """Make an OpenAPI document. If PATCH has `fieldValidation`, kubectl leaves validation to the
+    server. `kubectl explain` reads the schemas."""
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
     plain = {"type": "string"}
@@ -166,8 +199,17 @@ def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
         paths[f"/{resource.path}{scope}/{resource.plural}/{{name}}"] = {"patch": operation}
         fields = {"apiVersion": plain, "kind": plain, "metadata": {"type": "object"}}
         fields |= resource.schema.get("properties") or {}
-        schema = {"type": "object", **resource.schema, "properties": fields, "x-kubernetes-group-version-kind": [kind]}
-        schemas[".".join([*reversed(resource.group.split(".")), resource.version, resource.kind]).lstrip(".")] = schema
+        schema = {
+            "type": "object",
+            **resource.schema,
+            "properties": fields,
+            "x-kubernetes-group-version-kind": [kind],
+        }
+        schemas[
+            ".".join(
+                [*reversed(resource.group.split(".")), resource.version, resource.kind]
+            ).lstrip(".")
+        ] = schema
     if not paths:
         return None
     head = {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "embedded"}}
@@ -175,7 +217,9 @@ def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
 
 
 _NAME = {"name": "Name", "type": "string", "jsonPath": ".metadata.name", "format": "name"}
-_STEP = re.compile(r"\.(?P<field>[^.\[\]]+)|\[\?\(@\.(?P<key>[\w.]+)\s*==\s*[\"'](?P<value>[^\"']*)[\"']\)\]")
+_STEP = re.compile(
+    r"\.(?P<field>[^.\[\]]+)|\[\?\(@\.(?P<key>[\w.]+)\s*==\s*[\"'](?P<value>[^\"']*)[\"']\)\]"
+)
 
 
 def _read(obj: Any, path: str) -> Any:
@@ -183,7 +227,9 @@ def _read(obj: Any, path: str) -> Any:
     for step in _STEP.finditer(path):
         if step["key"]:
             entries = obj if isinstance(obj, list) else []
-            obj = next((entry for entry in entries if entry.get(step["key"]) == step["value"]), None)
+            obj = next(
+                (entry for entry in entries if entry.get(step["key"]) == step["value"]), None
+            )
         else:
             obj = obj.get(step["field"]) if isinstance(obj, dict) else None
     return obj
@@ -196,8 +242,8 @@ def _age(created: str, now: float) -> str:
 
 
 def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """Make a `meta.k8s.io/v1` Table with the columns of a custom resource. For built-in kinds, kubectl itself prints
-    name and age."""
+    """Make a `meta.k8s.io/v1` Table with the columns of a custom resource. For built-in kinds,
+    kubectl itself prints name and age."""
     columns = (_NAME, *resource.columns)
     rows: list[dict[str, Any]] = []
     for obj in objects:
@@ -205,10 +251,21 @@ def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) 
         cells = [_age(value, now) if type_ == "date" else value for type_, value in values]
         rows.append({"cells": cells, "object": metadata_of(obj)})
     unset = {"format": "", "description": "", "priority": 0}
-    definitions = [{**unset, **{key: column[key] for key in column if key != "jsonPath"}} for column in columns]
-    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": definitions, "rows": rows}
+    definitions = [
+        {**unset, **{key: column[key] for key in column if key != "jsonPath"}} for column in columns
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
 
 
 def metadata_of(obj: Mapping[str, Any]) -> dict[str, Any]:
     """Make a PartialObjectMetadata."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }

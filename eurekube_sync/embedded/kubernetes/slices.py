@@ -1,7 +1,7 @@
 """Pure functions that make the EndpointSlices of a Service from its pods and nodes.
 
-Follows the reconciler of k8s.io/endpointslice in the choice of pods, the three conditions, named target ports, and one
-set of slices per address family and set of ports.
+Follows the reconciler of k8s.io/endpointslice in the choice of pods, the three conditions, named
+target ports, and one set of slices per address family and set of ports.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ Object = Mapping[str, Any]
 Fields = dict[str, Any]
 
 
-def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Object | None]) -> tuple[Fields, ...]:
-    """Make the slices of one Service, without uid and times. A Service without a selector has none."""
+def slices_of(
+    service: Object, pods: Iterable[Object], node: Callable[[str], Object | None]
+) -> tuple[Fields, ...]:
+    """Make the slices of one Service, without uid and times. A Service without a selector has
+    none."""
     spec = service["spec"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return ()
@@ -33,11 +36,17 @@ def slices_of(service: Object, pods: Iterable[Object], node: Callable[[str], Obj
             if address is None or (pod_node is None and not spec.get("publishNotReadyAddresses")):
                 continue  # the real controller skips a pod whose Node does not exist
             ports = ports_of(spec, pod)
-            group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), (ports, []))
+            group = groups.setdefault(
+                tuple(tuple(sorted(port.items())) for port in ports), (ports, [])
+            )
             group[1].append(_endpoint(spec, pod, address, pod_node))
         for ports, endpoints in groups.values() or [([], [])]:
             for start in range(0, max(len(endpoints), 1), _PER_SLICE):
-                found.append(slice_of(service, family, ports, endpoints[start : start + _PER_SLICE], len(found)))
+                found.append(
+                    slice_of(
+                        service, family, ports, endpoints[start : start + _PER_SLICE], len(found)
+                    )
+                )
     return tuple(found)
 
 
@@ -59,15 +68,23 @@ def address_of(pod: Object, family: str) -> str | None:
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
-    addresses = [entry.get("ip", "") for entry in status.get("podIPs") or ()] or [status.get("podIP") or ""]
-    return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), None)
+    addresses = [entry.get("ip", "") for entry in status.get("podIPs") or ()] or [
+        status.get("podIP") or ""
+    ]
+    return next(
+        (address for address in addresses if address and (":" in address) == (family == "IPv6")),
+        None,
+    )
 
 
 def ports_of(spec: Object, pod: Object) -> list[Fields]:
-    """Return the Service's ports with the pod's port numbers, without named ports that the pod does not have."""
+    """Return the Service's ports with the pod's port numbers, without named ports that the pod does
+    not have."""
     declared = {
         (port.get("name"), port.get("protocol", "TCP")): int(port["containerPort"])
-        for container in reversed(pod["spec"].get("containers") or ())  # of ports with one name, the first counts
+        for container in reversed(
+            pod["spec"].get("containers") or ()
+        )  # of ports with one name, the first counts
         for port in reversed(container.get("ports") or ())
     }
     found: list[Fields] = []
@@ -76,7 +93,9 @@ def ports_of(spec: Object, pod: Object) -> list[Fields]:
         number = target if isinstance(target, int) else declared.get((target, port["protocol"]))
         if number is not None:
             entry = {"name": port.get("name") or "", "port": number, "protocol": port["protocol"]}
-            found.append(entry | ({"appProtocol": port["appProtocol"]} if port.get("appProtocol") else {}))
+            found.append(
+                entry | ({"appProtocol": port["appProtocol"]} if port.get("appProtocol") else {})
+            )
     return found
 
 
@@ -85,7 +104,10 @@ def _endpoint(spec: Object, pod: Object, address: str, node: Object | None) -> F
     terminating = "deletionTimestamp" in pod["metadata"]
     ready = bool(spec.get("publishNotReadyAddresses")) or (serving and not terminating)
     labels = (node or {"metadata": {}})["metadata"].get("labels") or {}
-    places = {"nodeName": pod["spec"].get("nodeName"), "zone": labels.get("topology.kubernetes.io/zone")}
+    places = {
+        "nodeName": pod["spec"].get("nodeName"),
+        "zone": labels.get("topology.kubernetes.io/zone"),
+    }
     return {
         "addresses": [address],
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
@@ -97,16 +119,27 @@ def _endpoint(spec: Object, pod: Object, address: str, node: Object | None) -> F
 def is_ready(pod: Object) -> bool:
     """Whether the pod's condition Ready is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+    return any(
+        entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions
+    )
 
 
 def target_of(pod: Object) -> Fields:
     """Make the `targetRef` of a pod's endpoint."""
-    return {"kind": "Pod", **{field: pod["metadata"][field] for field in ("namespace", "name", "uid")}}
+    return {
+        "kind": "Pod",
+        **{field: pod["metadata"][field] for field in ("namespace", "name", "uid")},
+    }
 
 
 def slice_of(
-    service: Object, family: str, ports: list[Fields], endpoints: list[Fields], index: int, *, by: str = MANAGED_BY
+    service: Object,
+    family: str,
+    ports: list[Fields],
+    endpoints: list[Fields],
+    index: int,
+    *,
+    by: str = MANAGED_BY,
 ) -> Fields:
     """Make one slice of a Service. Each `index` gives another name."""
     metadata = service["metadata"]

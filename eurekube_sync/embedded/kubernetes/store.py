@@ -1,6 +1,7 @@
 """The objects of the embedded Kubernetes API, and the selectors of a LIST.
 
-There is one revision counter. A write stores a new object and never changes a stored one, so readers may keep theirs.
+There is one revision counter. A write stores a new object and never changes a stored one, so
+readers may keep theirs.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def namespace_of(obj: Object) -> str:
 
 
 class Store:
-    """The objects by resource. The caller locks. `seed` makes the uids; `revision` is the first resourceVersion, so
-    that two servers need not use the same ones."""
+    """The objects by resource. The caller locks. `seed` makes the uids; `revision` is the first
+    resourceVersion, so that two servers need not use the same ones."""
 
     def __init__(self, *, seed: int = 0, revision: int = 1) -> None:
         self.revision = revision
@@ -49,8 +50,8 @@ class Store:
         return self._objects.get(key, {}).get(namespace, {}).get(name)
 
     def list_(self, key: Key, namespace: str = "") -> tuple[Object, ...]:
-        """List the objects of a resource, in all namespaces or in one, in the order of their etcd keys
-        (`namespace/name`)."""
+        """List the objects of a resource, in all namespaces or in one, in the order of their etcd
+        keys (`namespace/name`)."""
         found = self._lists.get((key, namespace))
         if found is None:
             there = self._objects.get(key, {})
@@ -87,9 +88,12 @@ _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
 
 
 def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | None:
-    """Make a predicate of `labelSelector` and `fieldSelector`; None if both are empty. Raises `ApiError` for an invalid
-    selector."""
-    by_label, by_field = terms(query.get("labelSelector", "")), terms(query.get("fieldSelector", ""))
+    """Make a predicate of `labelSelector` and `fieldSelector`; None if both are empty. Raises
+    `ApiError` for an invalid selector."""
+    by_label, by_field = (
+        terms(query.get("labelSelector", "")),
+        terms(query.get("fieldSelector", "")),
+    )
     if not by_label and not by_field:
         return None
 
@@ -103,7 +107,8 @@ def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | 
 
 
 def terms(selector: str) -> list[tuple[str, str, bool]]:
-    """Parse a selector into keys, values, and whether both must be equal. Sets, such as `app in (a)`, are not known."""
+    """Parse a selector into keys, values, and whether both must be equal. Sets, such as `app in
+    (a)`, are not known."""
     terms = []
     for term in selector.split(",") if selector.strip() else ():
         found = _TERM.fullmatch(term)

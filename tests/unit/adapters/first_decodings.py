@@ -60,7 +60,11 @@ class _Connection:
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
         plural = call.path.rpartition("/")[2]
-        kind = "PartialObjectMetadataList" if "PartialObjectMetadata" in call.accept else _KINDS.get(plural)
+        kind = (
+            "PartialObjectMetadataList"
+            if "PartialObjectMetadata" in call.accept
+            else _KINDS.get(plural)
+        )
         if kind is not None and call.method == "GET":
             item = {"metadata": _META, "spec": {}, "status": {}}
             return _answer({"kind": kind, "metadata": {"resourceVersion": "1"}, "items": [item]})
@@ -78,7 +82,9 @@ def _answer(body: Any, status: int = 200) -> Answer:
 
 
 def _syncer(raw: Any) -> SyncerObject:
-    return SyncerObject(namespace="b", name="a", uid="u", generation=1, resource_version="1", created=0.0, spec=raw)
+    return SyncerObject(
+        namespace="b", name="a", uid="u", generation=1, resource_version="1", created=0.0, spec=raw
+    )
 
 
 def _cases() -> Mapping[str, Decoding]:
@@ -86,11 +92,18 @@ def _cases() -> Mapping[str, Decoding]:
     clock, chance, connection = SystemClock(), random.Random(0), _Connection()
     limit = TimeLimit(clock)
     cluster = KubernetesCluster(connection, clock=clock, random=chance, limit=limit)
-    old_cluster = KubernetesCluster(connection, clock=clock, random=chance, limit=limit, endpoints_source="endpoints")
+    old_cluster = KubernetesCluster(
+        connection, clock=clock, random=chance, limit=limit, endpoints_source="endpoints"
+    )
     details = KubernetesDetails(connection, clock=clock, random=chance, limit=limit)
     lock = LeaseObject(connection, LockName(namespace="b", name="a"), clock=clock, random=chance)
     event = EventRecord(
-        syncer=SyncerRef(namespace="b", name="a"), uid="u", reason="Held", message="m", warning=False, key=""
+        syncer=SyncerRef(namespace="b", name="a"),
+        uid="u",
+        reason="Held",
+        message="m",
+        warning=False,
+        key="",
     )
     right = Right(verb="list", resource="pods")
     instance = b'{"instanceId":"i","app":"A","port":{"$":1},"leaseInfo":{"durationInSecs":90}}'
@@ -100,7 +113,9 @@ def _cases() -> Mapping[str, Decoding]:
         "eureka: list": lambda: wire.decode_list(listed % instance),
         "eureka: malformed": lambda: wire.decode_list(listed % malformed),
         "eureka: instance": lambda: wire.decode_instance(b'{"instance":%s}' % instance),
-        "eureka: batch": lambda: replication.decode_answers(b'{"responseList":[{"statusCode":200}]}', items=1),
+        "eureka: batch": lambda: replication.decode_answers(
+            b'{"responseList":[{"statusCode":200}]}', items=1
+        ),
         "eureka: refusal": lambda: answers.refusal(
             answers.Answer("POST", "http://e/eureka/apps/A", 400, {}, b'{"error":"odd"}'), None
         ),

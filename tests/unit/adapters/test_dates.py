@@ -27,6 +27,8 @@ def test_a_date_is_in_greenwich_time_unless_it_says_otherwise(zone: str) -> None
     assert unix_time(f"Thu, 01 Jan 1970 00:01:00{zone}") == 60
 
 
-@pytest.mark.parametrize("text", ["", "x", "3", "Thu, 01 Jan 1970 25:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 +999999"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "3", "Thu, 01 Jan 1970 25:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 +999999"]
+)
 def test_a_text_that_is_no_date_gives_none(text: str) -> None:
     assert unix_time(text) is None

@@ -47,7 +47,9 @@ def _calls(function: ast.AST) -> Iterator[ast.Call]:
 def _builds(call: ast.Call) -> bool:
     """Whether a call is `Decoder(...)`, `decode(..., type=...)`, or `convert` to a type that is not
     plain."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    called = (
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    )
     given = [keyword.value for keyword in call.keywords if keyword.arg == "type"]
     if called == "Decoder" or (called == "decode" and given):
         return True
@@ -61,7 +63,9 @@ def _builds(call: ast.Call) -> bool:
     return not names <= _PLAIN_TYPES
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "eurekube_sync").rglob("*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "eurekube_sync").rglob("*.py")), ids=lambda file: file.stem
+)
 def test_no_function_builds_a_type(file: Path) -> None:
     """Decoders are made at import, before there are threads."""
     assert built_in_functions(file.read_text()) == []
@@ -83,4 +87,6 @@ def test_what_builds_a_type_is_seen(line: str) -> None:
     assert built_in_functions(f"def read(body):\n    return {line}") == [2]
     assert built_in_functions(f"read = lambda body: {line}") == [1]
     assert built_in_functions(f"READ = {line}") == []
-    assert built_in_functions("def read(raw):\n    return convert(raw, dict[str, str] | None)") == []
+    assert (
+        built_in_functions("def read(raw):\n    return convert(raw, dict[str, str] | None)") == []
+    )

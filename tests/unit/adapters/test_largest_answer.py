@@ -23,9 +23,11 @@ MB = 2**20
         (None, 256),
     ],
 )
-def test_the_largest_answer_fits_in_the_containers_memory(tmp_path: Path, limit: str | None, largest: int) -> None:
-    """An answer needs five times its size in memory. Without a memory limit it may have 256 MB. With a very small one
-    it may have 4 MB, which is enough for a few instances."""
+def test_the_largest_answer_fits_in_the_containers_memory(
+    tmp_path: Path, limit: str | None, largest: int
+) -> None:
+    """An answer needs five times its size in memory. Without a memory limit it may have 256 MB.
+    With a very small one it may have 4 MB, which is enough for a few instances."""
     file = tmp_path / "memory.max"
     if limit is not None:
         file.write_text(limit)

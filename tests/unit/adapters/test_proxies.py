@@ -24,13 +24,25 @@ from tests.odd_authorities import KINDS, issue, verify_strictly
 pytestmark = pytest.mark.loopback
 
 LOGIN = "joe:pr0xy-passw0rd"
-VARIABLES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
+VARIABLES = (
+    "https_proxy",
+    "HTTPS_PROXY",
+    "http_proxy",
+    "HTTP_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+)
 
 
 def of_eureka(url: str, server: str, **options: Any) -> str:
     """Return why Eureka's list is unknown, by way of this proxy."""
     settings = ConnectionOptions(
-        address=EurekaAddress.parse(f"{server}/eureka"), proxies={"http": url, "https": url}, retries=0, **options
+        address=EurekaAddress.parse(f"{server}/eureka"),
+        proxies={"http": url, "https": url},
+        retries=0,
+        **options,
     )
     with EurekaClient(settings, clock=SystemClock(), random=random.Random(0)) as client:
         found = client.list_instances()
@@ -48,7 +60,9 @@ def of_kubernetes(folder: Path, server: str, **cluster: str) -> str:
     }
     (folder / "config").write_text(json.dumps(content))
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(folder / "config")), {})
-    found = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(0), tries=1).identity()
+    found = KubernetesCluster(
+        connection, clock=SystemClock(), random=random.Random(0), tries=1
+    ).identity()
     assert isinstance(found, Unknown)
     return found.message
 
@@ -73,11 +87,15 @@ REFUSED = "could not be reached: the connection was refused"
 def test_the_proxy_of_eureka_is_named(closed: str, scheme: str, origin: str) -> None:
     """The option's name or the variable's, whichever has it."""
     told = of_eureka(closed, f"{scheme}://eureka.test", proxy_origin=origin)
-    assert told == f"GET {scheme}://eureka.test/eureka/apps failed: the proxy http://127.0.0.1:1 of {origin} {REFUSED}."
+    assert (
+        told == f"GET {scheme}://eureka.test/eureka/apps failed: the proxy http://127.0.0.1:1 of "
+        f"{origin} {REFUSED}."
+    )
 
 
 @pytest.mark.parametrize(
-    ("variable", "scheme"), [("HTTPS_PROXY", "https"), ("https_proxy", "https"), ("HTTP_PROXY", "http")]
+    ("variable", "scheme"),
+    [("HTTPS_PROXY", "https"), ("https_proxy", "https"), ("HTTP_PROXY", "http")],
 )
 def test_the_proxy_of_kubernetes_is_named(
     closed: str, variable: str, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -86,11 +104,15 @@ def test_the_proxy_of_kubernetes_is_named(
     monkeypatch.setenv(variable, closed)
     told = of_kubernetes(tmp_path, f"{scheme}://kubernetes.test")
     assert told.endswith(f": the proxy http://127.0.0.1:1 of {variable} {REFUSED}")
-    told = of_kubernetes(tmp_path, f"{scheme}://kubernetes.test", **{"proxy-url": closed.replace(":1", ":2")})
+    told = of_kubernetes(
+        tmp_path, f"{scheme}://kubernetes.test", **{"proxy-url": closed.replace(":1", ":2")}
+    )
     assert told.endswith(f": the proxy http://127.0.0.1:2 of proxy-url in the kubeconfig {REFUSED}")
 
 
-def test_a_proxy_that_is_not_used_is_not_blamed(closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_is_not_used_is_not_blamed(
+    closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", closed)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     assert of_kubernetes(tmp_path, "http://127.0.0.1:1").endswith(": the connection was refused")
@@ -116,7 +138,10 @@ def test_a_proxy_whose_certificate_is_not_trusted_is_named(tmp_path: Path) -> No
     authority = Authority(folder=tmp_path)
     with ConnectProxy(context=server_context(*authority.issue("localhost"))) as proxy:
         told = of_eureka(proxy.url, "https://eureka.test")
-    assert f"the proxy {proxy.url} of --eureka-proxy could not be reached: the proxy's certificate comes from" in told
+    assert (
+        f"the proxy {proxy.url} of --eureka-proxy could not be reached: the proxy's certificate "
+        "comes from" in told
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,7 +156,9 @@ def test_the_certificate_of_a_proxy_is_verified_as_that_of_a_server(
         told = of_eureka(proxy.url, "https://eureka.test", ca_file=str(issued.ca_file))
         assert "refuses the call (403)" in told
         cluster = {"proxy-url": proxy.url, "certificate-authority": str(issued.ca_file)}
-        assert "refuses the call (403)" in of_kubernetes(tmp_path, "https://kubernetes.test", **cluster)
+        assert "refuses the call (403)" in of_kubernetes(
+            tmp_path, "https://kubernetes.test", **cluster
+        )
 
 
 @pytest.mark.parametrize(

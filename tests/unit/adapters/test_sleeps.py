@@ -18,7 +18,9 @@ from eurekube_sync.adapters.kubernetes.details import PodItem
         ({"httpGet": {"path": "/drain", "port": 8080}}, None),
     ],
 )
-def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(hook: dict[str, object], expected: float | None) -> None:
+def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(
+    hook: dict[str, object], expected: float | None
+) -> None:
     """The duration of a command that does more than sleep is unknown."""
     container = {"name": "app", "lifecycle": {"preStop": hook}}
     spec = {"containers": [container, {"name": "beside"}], "terminationGracePeriodSeconds": 155}

@@ -11,7 +11,16 @@ from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.removals import failed_adds
-from eurekube_sync.model.actions import Cancel, Change, Grounds, Outcome, Register, Renew, Result, Update
+from eurekube_sync.model.actions import (
+    Cancel,
+    Change,
+    Grounds,
+    Outcome,
+    Register,
+    Renew,
+    Result,
+    Update,
+)
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
@@ -20,7 +29,19 @@ from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 from tests.in_process.workers import InTurn
-from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, changed, instance, key, stored
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    OUT,
+    OWNERSHIP,
+    PROOF,
+    REF,
+    UP,
+    changed,
+    instance,
+    key,
+    stored,
+)
 from tests.unit.worlds.fakes import START, Clock, Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
@@ -55,23 +76,39 @@ def bench() -> Bench:
 
 
 def renew(number: int = 1, *, if_gone: bool = False, status: InstanceStatus | None = UP) -> Renew:
-    return Renew(key=key(number), syncer=REF, why="", if_gone=instance(number) if if_gone else None, status=status)
+    return Renew(
+        key=key(number),
+        syncer=REF,
+        why="",
+        if_gone=instance(number) if if_gone else None,
+        status=status,
+    )
 
 
 def register(number: int = 1) -> Register:
     return Register(instance=instance(number), syncer=REF, why="")
 
 
-def update(number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus = UP, timestamp: int = 1) -> Update:
+def update(
+    number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus = UP, timestamp: int = 1
+) -> Update:
     wanted = instance(number, status=becomes)
     changes = (Change(field="status", was=was.value, becomes=wanted.status.value),)
     return Update(
-        instance=wanted, syncer=REF, why="", changes=changes, was=was, stored_timestamp=timestamp, proof=PROOF
+        instance=wanted,
+        syncer=REF,
+        why="",
+        changes=changes,
+        was=was,
+        stored_timestamp=timestamp,
+        proof=PROOF,
     )
 
 
 def cancel(number: int = 1, *, was: InstanceStatus | None = UP) -> Cancel:
-    return Cancel(key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was)
+    return Cancel(
+        key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was
+    )
 
 
 def only(outcomes: Sequence[Outcome]) -> Outcome:
@@ -97,15 +134,15 @@ def test_an_expired_instance_that_was_not_registered_again_counts_as_absent(
 
 
 def test_nothing_is_cancelled_while_an_expired_instance_is_not_registered_again() -> None:
-    """An expired instance does not count as an UP instance that is left. Its failed registration counts as a failed
-    add."""
+    """An expired instance does not count as an UP instance that is left. Its failed registration
+    counts as a failed add."""
     gone = Outcome(action=renew(1, if_gone=True), result=Result.GONE)
     unhealed = Outcome(action=renew(1, if_gone=True), result=Result.FAILED)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [gone, unhealed], standing)) == {key(2)}
 
 
-# --- Renewals ----------------------------------------------------------------------------------------------------
+# --- Renewals -------------------------------------------------------------------------------------
 
 
 def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
@@ -136,13 +173,19 @@ def test_renewals_begin_somewhere_else_each_time() -> None:
 
 
 def test_the_instance_with_the_oldest_renewal_is_renewed_first() -> None:
-    """A new process has no memory, and its passes may take any time. So a rotation by time does not suffice."""
+    """A new process has no memory, and its passes may take any time. So a rotation by time does not
+    suffice."""
     bench = Bench(seconds=10_000)
-    listed = [replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10) for number in range(10)]
+    listed = [
+        replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10)
+        for number in range(10)
+    ]
     for _ in range(5):
         bench.wire.calls.clear()
         bench.applier.renew([renew(number) for number in range(11)], listed)
-        assert bench.wire.calls == [f"renew {key(number)}" for number in (10, 0, 3, 6, 9, 2, 5, 8, 1, 4, 7)]
+        assert bench.wire.calls == [
+            f"renew {key(number)}" for number in (10, 0, 3, 6, 9, 2, 5, 8, 1, 4, 7)
+        ]
         bench.clock.sleep(10)
 
 
@@ -150,14 +193,18 @@ def test_the_leases_of_a_small_namespace_are_not_renewed_before_older_ones() -> 
     """Otherwise the leases of a large namespace would expire in passes that are cut short."""
     bench = Bench(seconds=10_000)
     small = stored(instance(9, ref=SyncerRef("small", "rating")))
-    listed = [*(replace(stored(instance(number)), last_renewal=number) for number in (1, 2, 3)), small]
+    listed = [
+        *(replace(stored(instance(number)), last_renewal=number) for number in (1, 2, 3)),
+        small,
+    ]
     listed[-1] = replace(small, last_renewal=4)
     bench.applier.renew([renew(1), renew(2), renew(3), replace(renew(9), key=small.key)], listed)
     assert bench.wire.calls == [f"renew {one.key}" for one in listed]
 
 
 def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
-    """The program may be paused, or the answer may be slow. The next renewal must not be late by the same time."""
+    """The program may be paused, or the answer may be slow. The next renewal must not be late by
+    the same time."""
     ledger = RenewalLedger(period=30, slack=0)
 
     def one_pass() -> Applier:
@@ -170,7 +217,7 @@ def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
     assert [outcome.action.key for outcome in one_pass().renew([renew()])] == [key()]
 
 
-# --- Registrations, updates, repeated registrations ----------------------------------------------------------------
+# --- Registrations, updates, repeated registrations -----------------------------------------------
 
 
 def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
@@ -180,8 +227,12 @@ def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
     assert (outcome.result, outcome.status, bench.status()) == (Result.DONE, UP, UP)
 
 
-@pytest.mark.parametrize(("stored_at", "written"), [(1, int(START * 1000)), (int(START * 1000), int(START * 1000) + 1)])
-def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, written: int) -> None:
+@pytest.mark.parametrize(
+    ("stored_at", "written"), [(1, int(START * 1000)), (int(START * 1000), int(START * 1000) + 1)]
+)
+def test_a_register_is_newer_than_what_is_stored(
+    bench: Bench, stored_at: int, written: int
+) -> None:
     """Eureka ignores an older timestamp with a 204, and our clock may be behind."""
     bench.registry.put(stored(instance(), status=DOWN, timestamp=stored_at))
     only(bench.applier.change([update(was=DOWN, timestamp=stored_at)], {}))
@@ -211,7 +262,9 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
     assert "did not show the instance a moment later" in outcome.detail
 
 
-def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(bench: Bench) -> None:
+def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(
+    bench: Bench,
+) -> None:
     """An instance with our id, but without our mark, is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
@@ -220,7 +273,9 @@ def test_registering_again_reads_first_and_never_replaces_an_instance_of_others(
 
 def test_registering_again_is_newer_than_what_is_there(bench: Bench) -> None:
     """Eureka answers a renewal with 404 if the instance's status is UNKNOWN."""
-    bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
+    bench.registry.put(
+        stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
+    )
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, outcome.status, bench.status()) == (Result.REGISTERED_AGAIN, UP, UP)
 
@@ -229,10 +284,13 @@ def test_registering_again_needs_a_read_unless_no_read_works_at_all(bench: Bench
     """If even the list is Unknown, the 404 of the renewal counts as the uncached answer."""
     bench.registry.unreadable = DENIED
     assert only(bench.applier.change([renew(if_gone=True)], {})).result is Result.FAILED
-    assert only(bench.applier.change([renew(if_gone=True, status=None)], {})).result is Result.REGISTERED_AGAIN
+    assert (
+        only(bench.applier.change([renew(if_gone=True, status=None)], {})).result
+        is Result.REGISTERED_AGAIN
+    )
 
 
-# --- Removals ----------------------------------------------------------------------------------------------------
+# --- Removals -------------------------------------------------------------------------------------
 
 
 def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
@@ -255,7 +313,12 @@ def test_down_is_a_register_never_an_override(bench: Bench) -> None:
 def test_a_removal_that_is_held_back_leaves_the_instance_registered(bench: Bench) -> None:
     """No call is made for it."""
     outcome = only(bench.applier.remove([cancel()], {key(): "why"}))
-    assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (Result.HELD_BACK, "why", UP, [])
+    assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (
+        Result.HELD_BACK,
+        "why",
+        UP,
+        [],
+    )
 
 
 def done(action: Register | Update | Renew, status: InstanceStatus | None = UP) -> Outcome:
@@ -275,7 +338,11 @@ def refused(action: Register | Update | Renew, status: InstanceStatus | None = N
         ([refused(register(2))], [1, 3], []),  # another stays UP
         ([refused(register(2)), done(register(3))], [1], []),  # another add succeeded
         ([refused(update(2, was=DOWN), DOWN)], [1], [1]),
-        ([refused(register(2)), refused(renew(3), UP)], [1, 3], []),  # an instance whose renewal failed is still UP
+        (
+            [refused(register(2)), refused(renew(3), UP)],
+            [1, 3],
+            [],
+        ),  # an instance whose renewal failed is still UP
         ([refused(register(2)), Outcome(action=renew(3), result=Result.GONE)], [1, 3], [1]),
         ([done(renew(3))], [1, 3], []),
         ([done(update(3, was=DOWN, becomes=DOWN), DOWN)], [1], []),
@@ -290,24 +357,32 @@ def test_the_last_up_instance_stays_while_its_successor_could_not_be_registered(
 
 
 def test_a_vip_counts_like_an_app() -> None:
-    """An app may move to another name under the same VIP. It keeps its old instances until the new ones are
-    registered."""
+    """An app may move to another name under the same VIP. It keeps its old instances until the new
+    ones are registered."""
     old = replace(cancel(1), key=key(1, app="old"))
     standing = {old.key: stored(instance(1, app="old", vip="shared,other"))}
     new = Register(instance=instance(1, app="new", vip="shared"), syncer=REF, why="")
     assert set(failed_adds([old], [refused(new)], standing)) == {old.key}
-    apart = Register(instance=instance(1, app="new", vip="apart"), syncer=SyncerRef("a", "b"), why="")
+    apart = Register(
+        instance=instance(1, app="new", vip="apart"), syncer=SyncerRef("a", "b"), why=""
+    )
     assert failed_adds([old], [refused(apart)], standing) == {}
 
 
-@pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
-def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
-    """A pod over the limit serves callers. Another pod may be dead, so another syncer's instance suffices to cancel
-    it."""
+@pytest.mark.parametrize(
+    ("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)]
+)
+def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(
+    grounds: Grounds, held: bool
+) -> None:
+    """A pod over the limit serves callers. Another pod may be dead, so another syncer's instance
+    suffices to cancel it."""
     others = changed(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
     standing = {key(1): stored(instance(1)), key(9): others}
     going = replace(cancel(1), grounds=grounds)
-    assert set(failed_adds([going], [refused(register(2))], standing)) == ({key(1)} if held else set())
+    assert set(failed_adds([going], [refused(register(2))], standing)) == (
+        {key(1)} if held else set()
+    )
 
 
 def test_the_cancel_of_a_down_instance_is_not_held_back() -> None:
@@ -316,23 +391,34 @@ def test_the_cancel_of_a_down_instance_is_not_held_back() -> None:
     assert failed_adds([cancel(1, was=DOWN)], [refused(register(2))], standing) == {}
 
 
-# --- Failures ----------------------------------------------------------------------------------------------------
+# --- Failures -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("error", "cause"), [(DOWN_AGAIN, Cause.UNAVAILABLE), (RegistryRejected("400"), None)])
-def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: Exception, cause: Cause | None) -> None:
+@pytest.mark.parametrize(
+    ("error", "cause"), [(DOWN_AGAIN, Cause.UNAVAILABLE), (RegistryRejected("400"), None)]
+)
+def test_a_failed_call_is_an_outcome_and_the_others_go_on(
+    bench: Bench, error: Exception, cause: Cause | None
+) -> None:
     """The outcome has the cause, and the status that remains."""
     bench.registry.put(*(stored(instance(number)) for number in (1, 2)))
     bench.registry.refuse[key(1)] = error
-    for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.remove([cancel(1), cancel(2)], {})):
+    for outcomes in (
+        bench.applier.renew([renew(1), renew(2)]),
+        bench.applier.remove([cancel(1), cancel(2)], {}),
+    ):
         by_key = {outcome.action.key: outcome for outcome in outcomes}
-        assert (by_key[key(1)].result, by_key[key(1)].status, by_key[key(1)].cause) == (Result.FAILED, UP, cause)
+        assert (by_key[key(1)].result, by_key[key(1)].status, by_key[key(1)].cause) == (
+            Result.FAILED,
+            UP,
+            cause,
+        )
         assert by_key[key(2)].result is Result.DONE
 
 
 def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> None:
-    """Eureka is away, and more calls would not help. Reads and changes are counted separately. Renewals are always
-    tried."""
+    """Eureka is away, and more calls would not help. Reads and changes are counted separately.
+    Renewals are always tried."""
     for number in range(30):
         bench.registry.refuse[key(number)] = bench.registry.refuse_read[key(number)] = DOWN_AGAIN
     outcomes = bench.applier.remove([cancel(number) for number in range(30)], {})
@@ -352,7 +438,9 @@ def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Be
         bench.registry.refuse[key(number)] = DOWN_AGAIN
     bench.registry.refuse[key(50)] = RegistryRejected("400")
     for last in (50, 51):
-        outcomes = [only(bench.applier.remove([cancel(number)], {})) for number in (*range(19), last)]
+        outcomes = [
+            only(bench.applier.remove([cancel(number)], {})) for number in (*range(19), last)
+        ]
         assert Result.NOT_TRIED not in {outcome.result for outcome in outcomes}
 
 
@@ -377,7 +465,11 @@ def test_each_key_is_read_once(bench: Bench) -> None:
     bench.registry.put(stored(instance(1)))
     bench.registry.refuse_read[key(3)] = RegistryUnavailable("Eureka did not answer")
     readings = bench.applier.read([key(1), key(2), key(1), key(3)])
-    assert readings == {key(1): stored(instance(1)), key(2): None, key(3): Unread(why="Eureka did not answer")}
+    assert readings == {
+        key(1): stored(instance(1)),
+        key(2): None,
+        key(3): Unread(why="Eureka did not answer"),
+    }
     assert len(bench.wire.calls) == 3
 
 
@@ -389,7 +481,7 @@ def test_threads_do_what_one_after_the_other_does() -> None:
             workers.each(lambda n: 1 // n, [1, 0])
 
 
-# --- Batches -----------------------------------------------------------------------------------------------------
+# --- Batches --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -402,12 +494,24 @@ def batching(bench: Bench) -> Bench:
 def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> None:
     """An instance is renewed or gone. A renewed one is not due again in the same period."""
     ledger, deadline = RenewalLedger(period=30, slack=0), Deadline(batching.clock, batching.seconds)
-    applier = Applier(batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, deadline)
+    applier = Applier(
+        batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, deadline
+    )
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4, 5)))
-    for wanted in ({1: Result.DONE, 2: Result.DONE, 3: Result.GONE, 4: Result.DONE, 5: Result.DONE}, {3: Result.GONE}):
+    for wanted in (
+        {1: Result.DONE, 2: Result.DONE, 3: Result.GONE, 4: Result.DONE, 5: Result.DONE},
+        {3: Result.GONE},
+    ):
         outcomes = applier.renew([renew(number) for number in range(1, 6)])
-        assert {o.action.key: o.result for o in outcomes} == {key(n): result for n, result in wanted.items()}
-    assert batching.wire.calls == ["renew_batch 2", "renew_batch 2", "renew_batch 1", "renew_batch 1"]
+        assert {o.action.key: o.result for o in outcomes} == {
+            key(n): result for n, result in wanted.items()
+        }
+    assert batching.wire.calls == [
+        "renew_batch 2",
+        "renew_batch 2",
+        "renew_batch 1",
+        "renew_batch 1",
+    ]
 
 
 def test_an_item_that_a_batch_leaves_open_is_sent_by_a_single_call(batching: Bench) -> None:
@@ -431,9 +535,12 @@ def test_an_item_that_a_batch_leaves_open_is_sent_by_a_single_call(batching: Ben
 
 
 def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
-    """A change is a separate POST. A barred syncer registers nothing, and a cancel that is held back is not made."""
+    """A change is a separate POST. A barred syncer registers nothing, and a cancel that is held
+    back is not made."""
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 3)))
-    assert only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
+    assert (
+        only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
+    )
     batching.applier.change([update(1, becomes=DOWN)], {})
     outcomes = batching.applier.remove([cancel(2), cancel(3), update(1, was=DOWN)], {key(2): "why"})
     assert {o.action.key: o.result for o in outcomes} == {
@@ -446,8 +553,8 @@ def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
 
 
 def test_expired_instances_are_read_and_registered_again_in_batches(batching: Bench) -> None:
-    """Only an instance that the uncached read does not find is in a batch. Another owner's instance is not replaced. A
-    registered instance needs a newer timestamp."""
+    """Only an instance that the uncached read does not find is in a batch. Another owner's instance
+    is not replaced. A registered instance needs a newer timestamp."""
     unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
     batching.registry.put(stored(instance(1), metadata={}), unknown)
     outcomes = batching.applier.change([renew(number, if_gone=True) for number in (1, 2, 3)], {})
@@ -461,8 +568,8 @@ def test_expired_instances_are_read_and_registered_again_in_batches(batching: Be
 
 
 def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
-    """A registered key, whatever its status, is read by its own call. So is a key that a batch leaves open. No lease is
-    renewed."""
+    """A registered key, whatever its status, is read by its own call. So is a key that a batch
+    leaves open. No lease is renewed."""
     theirs = stored(instance(2), metadata={}, status=InstanceStatus.UNKNOWN)
     batching.registry.put(theirs)
     batching.registry.refuse[key(3)] = RegistryRejected("400: no address")
@@ -527,11 +634,15 @@ def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> Non
 
 
 def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batching: Bench) -> None:
-    """An undesired or barred instance is not registered. An OUT_OF_SERVICE instance is renewed by a single call, which
-    its server replicates with the override."""
-    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT))
+    """An undesired or barred instance is not registered. An OUT_OF_SERVICE instance is renewed by a
+    single call, which its server replicates with the override."""
+    batching.registry.put(
+        *(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT)
+    )
     batching.registry.lacking = {key(number) for number in range(1, 5)}
-    renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)])
+    renewed = batching.applier.renew(
+        [renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)]
+    )
     assert [o.result for o in renewed] == [Result.DONE] * 4
     assert all(outcome.lacking for outcome in renewed)
     assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
@@ -550,13 +661,16 @@ def test_namespaces_take_turns_when_missing_instances_are_registered(batching: B
     batching.registry.lacking = {one.key for one in wanted}
     renewed = batching.applier.renew([replace(renew(), key=one.key, if_gone=one) for one in wanted])
     batching.wire.then = lambda: batching.clock.sleep(200)
-    brought = batching.applier.level(sorted(renewed, key=lambda one: one.action.key.id, reverse=True), {})
+    brought = batching.applier.level(
+        sorted(renewed, key=lambda one: one.action.key.id, reverse=True), {}
+    )
     assert len(brought) == 2
     assert of_bank.key in {outcome.action.key for outcome in brought}
 
 
 def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching: Bench) -> None:
-    """It is asked once. Renewals in this pass have already shown whether their instances are missing."""
+    """It is asked once. Renewals in this pass have already shown whether their instances are
+    missing."""
     batching.registry.lacking = {key(1), key(2)}
     due, fresh, there = renew(1, if_gone=True), renew(2, if_gone=True), renew(3)
     renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
@@ -569,10 +683,16 @@ def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching
 
 
 def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) -> None:
-    """It is due in the next pass, before its period is over. It still counts as missing on that server."""
+    """It is due in the next pass, before its period is over. It still counts as missing on that
+    server."""
     ledger = RenewalLedger(period=30, slack=5)
     applier = Applier(
-        batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
+        batching.registry,
+        batching.clock,
+        InTurn(),
+        ledger,
+        OWNERSHIP.holds,
+        Deadline(batching.clock, 120),
     )
     batching.registry.put(stored(instance(1)), stored(instance(2)))
     batching.registry.lacking = {key(1), key(2)}
@@ -582,18 +702,23 @@ def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) ->
     batching.registry.refuse[key(1)] = RegistryRejected("no")
     assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
     assert ledger.due(map(key, (1, 2)), begun) == [key(1)]
-    assert "renew" not in batching.wire.verbs(), "a server that refuses it may hold another owner's instance"
+    assert "renew" not in batching.wire.verbs(), (
+        "a server that refuses it may hold another owner's instance"
+    )
 
 
 def test_the_last_instance_stays_while_a_server_lacks_its_successor() -> None:
-    """Callers of that server would find no instance. The cancel is made if every server has another instance."""
+    """Callers of that server would find no instance. The cancel is made if every server has another
+    instance."""
     lacking = Outcome(action=renew(1, if_gone=True), result=Result.DONE, status=UP, lacking=True)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
     assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
     assert failed_adds([cancel(2)], [lacking], {**standing, key(3): stored(instance(3))}) == {}
     out = replace(lacking, status=OUT)  # no server shows it to callers as UP
-    assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
+    assert (
+        failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
+    )
 
 
 def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
@@ -614,7 +739,9 @@ def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
     results = [outcome.result for outcome in outcomes]
     assert (results.count(Result.DONE), results.count(Result.NOT_TRIED)) == (4, 1)
     batching.registry.lacking = {key(1)}
-    renewed = [replace(outcome, action=renew(1, if_gone=True), lacking=True) for outcome in outcomes[:1]]
+    renewed = [
+        replace(outcome, action=renew(1, if_gone=True), lacking=True) for outcome in outcomes[:1]
+    ]
     assert batching.applier.level(renewed, {}) == []
     assert len(batching.wire.calls) == 2
 

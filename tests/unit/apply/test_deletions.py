@@ -1,5 +1,5 @@
-"""Deletions of syncers, pass by pass: what they wait for, when they end, and that no instance is lost or left
-behind."""
+"""Deletions of syncers, pass by pass: what they wait for, when they end, and that no instance is
+lost or left behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, SyncerO
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.ports import Elsewhere
 from eurekube_sync.model.sources import Complete
-from tests.unit.worlds.build import DENIED, NS, REF, TERMINATING, endpoint, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    TERMINATING,
+    endpoint,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 BOTH = {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
@@ -33,7 +43,9 @@ def article(*, cache: float = 0) -> FakeWorld:
 
 def abandon(world: FakeWorld) -> None:
     """Annotate the syncer, as a person does with `kubectl annotate`."""
-    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"})
+    world.cluster.syncers[REF] = replace(
+        world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"}
+    )
 
 
 def told(world: FakeWorld) -> EventRecord:
@@ -41,7 +53,7 @@ def told(world: FakeWorld) -> EventRecord:
     return world.cluster.events[-1]
 
 
-# --- Eureka is away ------------------------------------------------------------------------------------------------
+# --- Eureka is away -------------------------------------------------------------------------------
 
 
 def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
@@ -57,7 +69,10 @@ def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
         assert synced is not None
         assert (synced.status, synced.reason) == (ConditionStatus.FALSE, "Deleting")
         assert synced.message == "Eureka could not be read: 403: grant list"
-    assert (told(world).reason, told(world).message) == ("Deleting", "Eureka could not be read: 403: grant list")
+    assert (told(world).reason, told(world).message) == (
+        "Deleting",
+        "Eureka could not be read: 403: grant list",
+    )
     assert not told(world).warning  # a deletion ends by itself
     world.registry.unreadable = None
     for _ in range(2):
@@ -66,8 +81,8 @@ def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
 
 
 def test_a_deletion_that_waits_for_another_finalizer_costs_no_call() -> None:
-    """Once our finalizer is removed, all our instances are gone. An instance that is listed later is still
-    cancelled."""
+    """Once our finalizer is removed, all our instances are gone. An instance that is listed later
+    is still cancelled."""
     world = article()
     theirs = (*world.cluster.syncers[REF].finalizers, "example.com/theirs")
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=theirs)
@@ -98,7 +113,8 @@ def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
 
 
 def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() -> None:
-    """A person may abandon the syncers to finish a mistaken deletion of the CRD. This must not be an outage."""
+    """A person may abandon the syncers to finish a mistaken deletion of the CRD. This must not be
+    an outage."""
     world = article()
     world.cluster.crd = TERMINATING
     world.cluster.delete(REF)
@@ -106,7 +122,9 @@ def test_an_abandoned_deletion_during_a_crd_deletion_ends_and_removes_nothing() 
     world.run()
     assert world.cluster.syncers == {}
     assert world.statuses() == BOTH
-    assert told(world).message.startswith(f"the annotation {ABANDON_ANNOTATION} ended the deletion early. 2 ")
+    assert told(world).message.startswith(
+        f"the annotation {ABANDON_ANNOTATION} ended the deletion early. 2 "
+    )
 
 
 def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
@@ -116,14 +134,18 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     abandon(world)
     world.run()
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
-    assert (told(world).warning, told(world).message.endswith("Eureka holds no instance of the syncer")) == (
+    assert (
+        told(world).warning,
+        told(world).message.endswith("Eureka holds no instance of the syncer"),
+    ) == (
         False,
         True,
     )
 
 
 def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
-    """The CRD exists and the syncer does not. A later pass that can read Eureka cancels the instances."""
+    """The CRD exists and the syncer does not. A later pass that can read Eureka cancels the
+    instances."""
     world = article()
     world.cluster.apply(
         syncer("other", appName="other", selector={"service": "other"}),
@@ -143,7 +165,7 @@ def test_instances_of_an_abandoned_deletion_are_orphans_later() -> None:
     assert world.statuses() == {"OTHER 10.0.0.7:8080": "UP"}
 
 
-# --- A namespace is deleted ----------------------------------------------------------------------------------------
+# --- A namespace is deleted -----------------------------------------------------------------------
 
 
 def _pods_first(world: FakeWorld) -> None:
@@ -168,8 +190,8 @@ def _nothing_first(_: FakeWorld) -> None:
 def test_the_instances_of_a_deleted_namespace_are_cancelled(
     gone_before: Callable[[FakeWorld], None], cache: int
 ) -> None:
-    """Other objects of the namespace may be deleted before the syncer. The finalizer is removed with the last
-    instance."""
+    """Other objects of the namespace may be deleted before the syncer. The finalizer is removed
+    with the last instance."""
     world = article(cache=cache)
     gone_before(world)
     world.cluster.delete(REF)
@@ -183,11 +205,12 @@ def test_the_instances_of_a_deleted_namespace_are_cancelled(
     assert seen_with >= 4  # 45 s have to pass, and the list has to show no instance
 
 
-# --- A syncer is deleted and created again -------------------------------------------------------------------------
+# --- A syncer is deleted and created again --------------------------------------------------------
 
 
 def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
-    """Delete the syncer by force and create it again between two passes, with another UID and no finalizer."""
+    """Delete the syncer by force and create it again between two passes, with another UID and no
+    finalizer."""
     del world.cluster.syncers[REF]
     made = replace(syncer(created=2000), uid="another")
     made = replace(made, spec={**made.spec, **spec})
@@ -196,7 +219,8 @@ def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
 
 
 def test_a_syncer_that_is_created_again_keeps_its_instances() -> None:
-    """The instances belong to the new syncer by its name, and are renewed. It gets a finalizer in the same pass."""
+    """The instances belong to the new syncer by its name, and are renewed. It gets a finalizer in
+    the same pass."""
     world = article()
     recreated(world)
     world.run()
@@ -210,13 +234,16 @@ def test_a_syncer_created_again_under_another_app_moves_without_a_gap() -> None:
     world = article()
     recreated(world, appName="renamed")
     world.run()
-    calls = [call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")]
+    calls = [
+        call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")
+    ]
     assert calls == ["register", "register", "cancel", "cancel"]
     assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
 
 
 def test_the_end_of_a_deletion_does_not_touch_a_newly_created_object() -> None:
-    """The new object is created during the pass that ends the deletion. Its finalizer and status stay."""
+    """The new object is created during the pass that ends the deletion. Its finalizer and status
+    stay."""
     world = article()
     world.cluster.delete(REF)
     world.later(46)
@@ -236,13 +263,15 @@ def test_the_end_of_a_deletion_does_not_touch_a_newly_created_object() -> None:
     assert world.statuses() == BOTH
 
 
-# --- Successors ----------------------------------------------------------------------------------------------------
+# --- Successors -----------------------------------------------------------------------------------
 
 
 def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
     """An older syncer that is deleted, and a younger, suspended one that claims the same ids."""
     world = article()
-    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     world.cluster.apply(piece(endpoint(9), service="other"))
     young = syncer("young", created=2000, suspend=True)
     world.cluster.apply(young)
@@ -259,15 +288,19 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
         synced = status.condition("Synced") if status else None
         assert synced is not None
         assert synced.message == (
-            f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it, and could not take "
+            f"the deletion waits for 2 instances, such as {key(1)}: syncer {young.ref} claims it, "
+            "and could not take "
             f"it over: not changed, because syncer {young.ref} is suspended"
         )
-    assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
+    assert [event.reason for event in world.cluster.events if event.syncer == REF].count(
+        "Deleting"
+    ) == 1
     return world, young.ref
 
 
 def test_a_deletion_waits_until_a_suspended_successor_is_resumed_and_takes_over() -> None:
-    """A suspended syncer changes nothing, and its pods are desired. The deletion ends without a gap for callers."""
+    """A suspended syncer changes nothing, and its pods are desired. The deletion ends without a gap
+    for callers."""
     world, young = waiting_for_a_suspended_one()
     world.cluster.apply(syncer(young.name, suspend=False))
     for _ in range(2):
@@ -275,7 +308,9 @@ def test_a_deletion_waits_until_a_suspended_successor_is_resumed_and_takes_over(
         assert not [call for call in world.wire.calls if call.startswith("cancel")]
         world.later(60)
     assert BOTH.items() <= world.statuses().items()
-    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
+    assert {
+        one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"
+    } == {str(young)}
     assert REF not in world.cluster.syncers
 
 
@@ -302,17 +337,22 @@ def test_a_deletion_that_waits_for_a_suspended_successor_may_be_abandoned() -> N
             world.later(60)
             world.run()
             assert BOTH.items() <= world.statuses().items()
-    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
+    assert {
+        one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"
+    } == {str(young)}
 
 
 def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
-    """The successor has another app name, so its instances have other ids. One pass makes both changes."""
+    """The successor has another app name, so its instances have other ids. One pass makes both
+    changes."""
     world = article()
     world.cluster.apply(syncer("successor", appName="renamed", created=2000))
     world.cluster.delete(REF)
     world.later(46)
     world.run()
-    calls = [call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")]
+    calls = [
+        call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")
+    ]
     assert calls == ["register", "register", "cancel", "cancel"]
     assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
 
@@ -333,12 +373,15 @@ def test_instances_that_no_successor_wants_are_cancelled_with_the_deletion() -> 
     assert set(world.cluster.syncers) == {SyncerRef(NS, "successor")}
 
 
-# --- The server's cache --------------------------------------------------------------------------------------------
+# --- The server's cache ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gone_before", [_nothing_first, _all_first])
-def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before: Callable[[FakeWorld], None]) -> None:
-    """For 30 s the list does not show the registration. Meanwhile the syncer, and perhaps its Services, are deleted."""
+def test_register_and_delete_within_the_cache_leaves_nothing_behind(
+    gone_before: Callable[[FakeWorld], None],
+) -> None:
+    """For 30 s the list does not show the registration. Meanwhile the syncer, and perhaps its
+    Services, are deleted."""
     world = FakeWorld(cache=30)
     world.registry.list_instances()  # fill the cache while nothing is registered
     world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
@@ -355,12 +398,16 @@ def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before:
 
 
 @pytest.mark.parametrize(("neighbour", "within"), [(False, 30 + 20 + 10), (True, 30)])
-def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(neighbour: bool, within: int) -> None:
-    """The process that set the finalizer was paused and continues a minute later. A single call may come at any time.
-    The list shows its instance after at most 30 s. An app's last instance then waits 20 s for a confirmation by a
-    daemon with a pass every 10 s."""
+def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(
+    neighbour: bool, within: int
+) -> None:
+    """The process that set the finalizer was paused and continues a minute later. A single call may
+    come at any time. The list shows its instance after at most 30 s. An app's last instance then
+    waits 20 s for a confirmation by a daemon with a pass every 10 s."""
     world = FakeWorld(cache=30)
-    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     world.cluster.apply(piece(endpoint(9), service="other"))
     if neighbour:
         world.cluster.apply(syncer("more", appName="rating", selector={"app": "other"}, created=5))
@@ -392,7 +439,7 @@ def test_a_registration_after_the_finalizer_is_gone_is_cancelled_as_an_orphan(ne
         assert world.clock.now() - registered <= within
 
 
-# --- Finalizers that fail or hang ----------------------------------------------------------------------------------
+# --- Finalizers that fail or hang -----------------------------------------------------------------
 
 
 def crowd(world: FakeWorld, count: int) -> None:
@@ -407,8 +454,8 @@ def crowd(world: FakeWorld, count: int) -> None:
 
 
 def test_a_cluster_that_does_not_take_finalizers_is_not_asked_for_all() -> None:
-    """After 20 failed calls in a row, no further call is tried. Syncers that have their finalizer register their
-    instances."""
+    """After 20 failed calls in a row, no further call is tried. Syncers that have their finalizer
+    register their instances."""
     world = article()
     crowd(world, 60)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
@@ -423,7 +470,8 @@ def test_a_cluster_that_does_not_take_finalizers_is_not_asked_for_all() -> None:
 
 
 def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
-    """Finalizers get half of the time before the last stage. Syncers that have theirs register in the other half."""
+    """Finalizers get half of the time before the last stage. Syncers that have theirs register in
+    the other half."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     crowd(world, 10)
@@ -444,8 +492,11 @@ def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
 
 @pytest.mark.parametrize("slow", ["list_instances", "list_slices", "cancel"])
 @pytest.mark.parametrize(("age", "ends"), [(44, False), (45, True)])
-def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, ends: bool, slow: str) -> None:
-    """The duration of the pass does not count. A list that was requested too early may not show a late registration."""
+def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(
+    age: float, ends: bool, slow: str
+) -> None:
+    """The duration of the pass does not count. A list that was requested too early may not show a
+    late registration."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     world.cluster.delete(REF)
@@ -458,8 +509,11 @@ def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, 
 
 
 @pytest.mark.parametrize(("age", "ends"), [(300, False), (599, False), (600, True)])
-def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age: float, ends: bool) -> None:
-    """A renewed lease lasts twice its duration. After that, instances on that peer alone have expired."""
+def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(
+    age: float, ends: bool
+) -> None:
+    """A renewed lease lasts twice its duration. After that, instances on that peer alone have
+    expired."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)
     world.registry.away = ("http://two",)
@@ -471,7 +525,9 @@ def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age:
 
 
 @pytest.mark.parametrize("age", [0, 44, 45])
-def test_no_other_server_is_asked_before_a_deletion_may_end(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_server_is_asked_before_a_deletion_may_end(
+    age: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each question costs a whole list."""
     world = article()
     world.brake = BrakeLimits(apps_floor=100)

@@ -11,7 +11,16 @@ from eurekube_sync.apply.kubernetes import look_elsewhere, waits_for
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
 from eurekube_sync.desired.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
-from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
+from eurekube_sync.model.actions import (
+    Cancel,
+    Grounds,
+    Outcome,
+    Outcomes,
+    Register,
+    Renew,
+    Result,
+    Update,
+)
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
@@ -35,9 +44,17 @@ from tests.unit.worlds.build import (
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
 CLAIM = Deleting(syncer=syncer(deleted=DELETED), proof=PROOF, keys=frozenset({key()}))
-CANCEL = Cancel(key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, proof=PROOF, was=UP)
+CANCEL = Cancel(
+    key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, proof=PROOF, was=UP
+)
 UPDATE = Update(
-    instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    instance=instance(ref=SUCCESSOR),
+    syncer=SUCCESSOR,
+    why="",
+    changes=(),
+    was=UP,
+    stored_timestamp=1,
+    proof=PROOF,
 )
 REGISTER = Register(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="")
 OURS = stored(instance())
@@ -74,7 +91,8 @@ def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Obser
 
 
 def fresh(*instances: ObservedInstance) -> Complete[Observed]:
-    """A registry in which uncached reads found these instances, although the list did not show them."""
+    """A registry in which uncached reads found these instances, although the list did not show
+    them."""
     return Complete(data=observed().refreshed({one.key: one for one in instances}))
 
 
@@ -87,7 +105,8 @@ def failed(action: Cancel | Register | Renew | Update) -> Outcome:
 
 
 def test_the_finalizer_is_removed_when_no_instance_is_left_or_can_be_hidden() -> None:
-    """Every id was answered after its DELETE, the list shows none of them, and the deletion is 45 s old."""
+    """Every id was answered after its DELETE, the list shows none of them, and the deletion is 45 s
+    old."""
     assert waits(done(CANCEL)) is None
 
 
@@ -116,13 +135,19 @@ def test_the_finalizer_stays_while_a_server_may_hold_an_unlisted_instance() -> N
 
 
 ENDING = replace(CLAIM, syncer=syncer(deleted=DELETED, finalizers=(CLEANUP_FINALIZER,)))
-YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalizers=(CLEANUP_FINALIZER,)))
+YOUNGER = replace(
+    CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalizers=(CLEANUP_FINALIZER,))
+)
 
 
 def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
     """Return the syncers about which other servers are asked, 45 s after the first deletion."""
     deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
-    return set(look_elsewhere(deleting, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
+    return set(
+        look_elsewhere(
+            deleting, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45
+        )
+    )
 
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
@@ -147,7 +172,10 @@ def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
 def test_every_pass_says_in_the_same_words_why_a_deletion_waits() -> None:
     """A message that counts seconds would cause a write of the status in every pass."""
     for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
-        said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
+        said = {
+            waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later)
+            for later in (0, 7, 31.5)
+        }
         assert len(said) == 1
         assert None not in said
 
@@ -157,7 +185,9 @@ def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> No
     """The order of Eureka's list does not matter."""
     more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
     said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
-    assert said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
+    assert (
+        said == f"the deletion waits for 4 instances, such as {key(1)}: its removal was not tried"
+    )
 
 
 def test_the_finalizer_stays_while_eureka_cannot_be_read() -> None:
@@ -173,7 +203,10 @@ def test_the_finalizer_stays_while_the_list_still_shows_an_instance() -> None:
 
 def test_the_finalizer_stays_when_a_cancel_failed() -> None:
     """Every id needs an answer, even if no list shows it."""
-    assert waits(failed(CANCEL)) == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
+    assert (
+        waits(failed(CANCEL))
+        == f"the deletion waits for 1 instance, {key()}: Eureka did not answer"
+    )
 
 
 def test_it_stays_when_a_delete_was_not_tried() -> None:
@@ -182,15 +215,21 @@ def test_it_stays_when_a_delete_was_not_tried() -> None:
 
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:
-    """A renewal replaces the held cancel, and is no DELETE. This holds even if the list does not show the instance."""
+    """A renewal replaces the held cancel, and is no DELETE. This holds even if the list does not
+    show the instance."""
     held = Renew(key=key(), syncer=REF, why="the removal of the instance is held (abc)", status=UP)
-    assert "the removal of the instance is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
+    assert "the removal of the instance is held (abc)" in str(
+        waits(done(held), registry=fresh(OURS))
+    )
 
 
 def test_it_stays_when_a_read_failed() -> None:
     """The instance may still be registered."""
     unread = Complete(data=observed().refreshed({key(): Unread(why="timeout")}))
-    why = f"syncer {SUCCESSOR} claims it, and could not take it over: the instance could not be read again: timeout"
+    why = (
+        f"syncer {SUCCESSOR} claims it, and could not take it over: the instance could not be "
+        "read again: timeout"
+    )
     said = waits(registry=unread, wanted_by={key(): SUCCESSOR})
     assert said == f"the deletion waits for 1 instance, {key()}: {why}"
 
@@ -202,7 +241,8 @@ def test_the_finalizer_is_removed_when_a_successor_took_the_instance_over() -> N
 
 @pytest.mark.parametrize("due", [True, False], ids=["renewed", "not due"])
 def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -> None:
-    """The successor is suspended, or its change is held. The message is the same whether the lease is due or not."""
+    """The successor is suspended, or its change is held. The message is the same whether the lease
+    is due or not."""
     renewal = Renew(key=key(), syncer=SUCCESSOR, why="suspended", status=UP)
     said = waits(
         *([done(renewal)] if due else []),
@@ -219,16 +259,20 @@ def test_it_stays_when_the_successor_failed_to_take_over() -> None:
     assert "the deletion waits for" in str(waits(failed(UPDATE), registry=fresh(OURS)))
 
 
-@pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
-def test_the_finalizer_is_removed_although_eureka_refuses_the_successor(action: Register | Renew) -> None:
+@pytest.mark.parametrize(
+    "action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)]
+)
+def test_the_finalizer_is_removed_although_eureka_refuses_the_successor(
+    action: Register | Renew,
+) -> None:
     """No instance has our mark, so the refused successor does not hold up the deletion."""
     registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
     assert waits(failed(action), registry=registry) is None
 
 
 def test_the_finalizer_is_removed_while_a_successor_waits_for_a_ready_pod() -> None:
-    """An endpoint that is never ready is never registered, so its id gets no answer. The successor is responsible for
-    it."""
+    """An endpoint that is never ready is never registered, so its id gets no answer. The successor
+    is responsible for it."""
     assert waits(wanted_by={key(): SUCCESSOR}) is None
 
 
@@ -241,9 +285,12 @@ def test_the_finalizer_is_removed_when_the_id_belongs_to_others() -> None:
 def test_the_finalizer_is_removed_when_the_policy_leaves_a_down_instance_to_expire(
     status: InstanceStatus, goes: bool
 ) -> None:
-    """An instance that is marked as gone and is DOWN is not cancelled. One that is UP still has to be turned DOWN."""
+    """An instance that is marked as gone and is DOWN is not cancelled. One that is UP still has to
+    be turned DOWN."""
     left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
-    assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
+    assert (
+        waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None
+    ) is goes
 
 
 def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up() -> None:
@@ -252,14 +299,16 @@ def test_the_finalizer_stays_while_a_server_may_show_an_expiring_instance_as_up(
     left = stored(instance(metadata=marks), status=DOWN, timestamp=int((DELETED + 84) * 1000))
     claim = replace(CLAIM, policy=Policy.CREATE_ONLY)
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 85) == (
-        "Eureka's lists may be 45 s old, so the finalizer stays until 45 s after the deletion began, and until 45 s "
+        "Eureka's lists may be 45 s old, so the finalizer stays until 45 s after the deletion "
+        "began, and until 45 s "
         "after the syncer's last instance turned DOWN"
     )
     assert waits(registry=fresh(left), claim=claim, now=DELETED + 129) is None
 
 
 def test_an_uncancelled_id_delays_the_deletion_only_while_our_instance_is_registered() -> None:
-    """The policy cancels no unseen instance. An instance with another syncer's mark delays the deletion, too."""
+    """The policy cancels no unseen instance. An instance with another syncer's mark delays the
+    deletion, too."""
     kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
     assert waits(claim=kept) is None
     assert waits(claim=CLAIM) is not None
@@ -281,9 +330,17 @@ def test_the_deletion_waits_for_instances_that_no_endpoint_gives_any_more() -> N
 
 @pytest.mark.parametrize(
     ("deleted", "value", "expected"),
-    [(DELETED, "true", True), (DELETED, "yes", False), (None, "true", False), (DELETED, None, False)],
+    [
+        (DELETED, "true", True),
+        (DELETED, "yes", False),
+        (None, "true", False),
+        (DELETED, None, False),
+    ],
 )
-def test_abandon_counts_only_on_a_deletion(deleted: float | None, value: str | None, expected: bool) -> None:
-    """The annotation ends a deletion without its clean-up. It has no effect on a syncer that is not being deleted."""
+def test_abandon_counts_only_on_a_deletion(
+    deleted: float | None, value: str | None, expected: bool
+) -> None:
+    """The annotation ends a deletion without its clean-up. It has no effect on a syncer that is not
+    being deleted."""
     annotations = {} if value is None else {ABANDON_ANNOTATION: value}
     assert abandoned(syncer(deleted=deleted, annotations=annotations)) is expected

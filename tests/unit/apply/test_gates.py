@@ -1,4 +1,5 @@
-"""Readiness gates of pods through whole passes: when each gate opens, and that none is ever closed."""
+"""Readiness gates of pods through whole passes: when each gate opens, and that none is ever
+closed."""
 
 from __future__ import annotations
 
@@ -12,18 +13,36 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.catalog import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.errors import (
+    ClusterDenied,
+    ClusterUnavailable,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import Pod, PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.build import DENIED, NS, REF, UP, changed, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    UP,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 
 class Rollout(FakeWorld):
-    """An app whose pods have our gate. As with the kubelet, a slice shows a pod as ready only if its gate is open."""
+    """An app whose pods have our gate. As with the kubelet, a slice shows a pod as ready only if
+    its gate is open."""
 
     def __init__(self, **spec: Any) -> None:
         super().__init__()
@@ -47,7 +66,10 @@ class Rollout(FakeWorld):
     def kubelet(self) -> None:
         """Set each pod's Ready from its containers and its gate."""
         readiness = self.cluster.readiness
-        ready = {n: up and readiness[f"uid-of-rating-{n}"].registered for n, up in self.containers.items()}
+        ready = {
+            n: up and readiness[f"uid-of-rating-{n}"].registered
+            for n, up in self.containers.items()
+        }
         self.cluster.apply(piece(*(endpoint(number, ready=up) for number, up in ready.items())))
 
     def opened(self) -> dict[str, str]:
@@ -56,15 +78,19 @@ class Rollout(FakeWorld):
 
 
 def test_a_gate_opens_when_eureka_holds_its_pod_up() -> None:
-    """The pod's containers decide, because the slices show the pod as not ready until then. The next pass changes
-    nothing."""
+    """The pod's containers decide, because the slices show the pod as not ready until then. The
+    next pass changes nothing."""
     world = Rollout()
     world.pods(1, starting=(2,))
     world.run()
     assert world.statuses() == {"RATING 10.0.0.1:8080": "UP"}
     assert world.opened() == {"rating-1": "Registered"}
-    read = world.wire.calls.index(f"read_instance {key(1)}", world.wire.calls.index(f"register {key(1)}"))
-    assert read < world.wire.calls.index("open_gate rating-1"), "by an uncached read after the registration"
+    read = world.wire.calls.index(
+        f"read_instance {key(1)}", world.wire.calls.index(f"register {key(1)}")
+    )
+    assert read < world.wire.calls.index("open_gate rating-1"), (
+        "by an uncached read after the registration"
+    )
     world.kubelet()
     assert world.run().plan.changes == ()
     assert not [call for call in world.wire.calls if call.startswith("open_gate")]
@@ -108,7 +134,9 @@ def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
     world.run()
     world.cluster.opened.clear()
     readiness = world.cluster.readiness.pop("uid-of-rating-1")
-    world.cluster.readiness["uid-of-new"] = replace(readiness, name="new", uid="uid-of-new", registered=False)
+    world.cluster.readiness["uid-of-new"] = replace(
+        readiness, name="new", uid="uid-of-new", registered=False
+    )
     world.cluster.apply(piece(endpoint(1, pod="new", ready=False)))
     world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
     world.run()
@@ -119,9 +147,13 @@ def test_an_instance_of_an_earlier_pod_opens_no_gate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason"), [({"limit": 0}, "OverLimit"), ({"suspend": True}, "Suspended")], ids=["limit", "suspend"]
+    ("spec", "reason"),
+    [({"limit": 0}, "OverLimit"), ({"suspend": True}, "Suspended")],
+    ids=["limit", "suspend"],
 )
-def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, Any], reason: str) -> None:
+def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(
+    spec: dict[str, Any], reason: str
+) -> None:
     """A rolling update must not wait for a registration that is not planned."""
     world = Rollout(**spec)
     world.pods(1)
@@ -131,7 +163,8 @@ def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, A
 
 
 def test_a_pod_whose_registration_is_not_granted_does_not_wait() -> None:
-    """A missing grant is the operator's intention. A Namespace that cannot be read shows no intention."""
+    """A missing grant is the operator's intention. A Namespace that cannot be read shows no
+    intention."""
     world = Rollout()
     world.scope = Scope(granted_only=True)
     world.pods(1)
@@ -176,13 +209,16 @@ def test_a_pod_of_a_drained_service_does_not_wait() -> None:
 
 
 def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
-    """While pods cannot be listed, the drained pod stays DOWN. Its gate opens as for a drained pod."""
+    """While pods cannot be listed, the drained pod stays DOWN. Its gate opens as for a drained
+    pod."""
     world = Rollout()
     world.drains = frozenset({Kind.POD})
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
     world.pods(1, 2)
     world.run()
-    world.cluster.pods[NS] = (Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"}),)
+    world.cluster.pods[NS] = (
+        Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"}),
+    )
     world.run()
     assert (world.statuses()["RATING 10.0.0.1:8080"], world.opened()) == ("DOWN", {})
     world.cluster.refuse.clear()
@@ -225,7 +261,9 @@ def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None
     world.registry.refuse_register.clear()
     world.run()
     world.cluster.opened.clear()
-    world.cluster.readiness["uid-of-rating-1"] = replace(world.cluster.readiness["uid-of-rating-1"], registered=False)
+    world.cluster.readiness["uid-of-rating-1"] = replace(
+        world.cluster.readiness["uid-of-rating-1"], registered=False
+    )
     world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
     world.run()
     assert world.opened() == {"rating-1": "Registered"}
@@ -246,7 +284,8 @@ def test_an_unread_eureka_delays_a_rollout_by_five_minutes() -> None:
 
 
 def test_a_registry_that_cannot_be_read_holds_up_no_pod_whose_containers_come_later() -> None:
-    """The five minutes count from Eureka's outage. A pod that starts later does not wait longer, ready or not."""
+    """The five minutes count from Eureka's outage. A pod that starts later does not wait longer,
+    ready or not."""
     world = Rollout()
     world.pods(1)
     world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
@@ -330,7 +369,9 @@ def test_a_terminating_pod_and_one_younger_than_the_list_are_judged_by_their_sli
     world = Rollout()
     world.pods(1)
     world.cluster.readiness.clear()
-    world.cluster.apply(piece(endpoint(1, terminating=True, ready=False), endpoint(2), endpoint(3, ready=False)))
+    world.cluster.apply(
+        piece(endpoint(1, terminating=True, ready=False), endpoint(2), endpoint(3, ready=False))
+    )
     world.run()
     assert world.statuses() == {"RATING 10.0.0.2:8080": "UP"}
 
@@ -339,8 +380,12 @@ def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
     """The report says that the pass was cut short."""
     world = Rollout()
     world.pods(1)
-    world.cluster.readiness["uid-of-rating-1"] = replace(world.cluster.readiness["uid-of-rating-1"], ready=True)
-    world.wire.then = lambda: world.clock.sleep(200) if world.wire.calls[-1].startswith("write_status") else None
+    world.cluster.readiness["uid-of-rating-1"] = replace(
+        world.cluster.readiness["uid-of-rating-1"], ready=True
+    )
+    world.wire.then = lambda: (
+        world.clock.sleep(200) if world.wire.calls[-1].startswith("write_status") else None
+    )
     report = world.run()
     world.wire.then = lambda: None
     assert world.opened() == {}
@@ -367,7 +412,9 @@ def test_with_limit_zero_gates_open_whether_eureka_can_be_read_or_not() -> None:
     ],
     ids=["detached", "suspended, of another app", "deleted"],
 )
-def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(leave: Callable[[Rollout], None]) -> None:
+def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(
+    leave: Callable[[Rollout], None],
+) -> None:
     """The older syncer does not register the pod any more. The younger one does."""
     world = Rollout()
     world.pods(1)
@@ -398,7 +445,8 @@ def test_a_pod_of_two_apps_waits_for_both() -> None:
 
 
 def test_a_pod_that_an_older_syncer_without_a_gate_holds_does_not_wait() -> None:
-    """The older syncer registers only ready pods, and the pod is not ready before its gate opens."""
+    """The older syncer registers only ready pods, and the pod is not ready before its gate
+    opens."""
     world = Rollout()
     world.cluster.apply(syncer(created=2000, readinessGate=True), syncer("old", created=500))
     world.pods(1)
@@ -443,7 +491,8 @@ def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> Non
 
 
 def test_five_minutes_without_eureka_do_not_begin_when_the_cluster_cannot_be_read() -> None:
-    """The condition is Unknown in both cases. Only its reason shows the start of Eureka's outage."""
+    """The condition is Unknown in both cases. Only its reason shows the start of Eureka's
+    outage."""
     world = Rollout()
     world.pods(1)
     world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
@@ -478,7 +527,9 @@ def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
         "suspend": lambda: world.cluster.apply(syncer(readinessGate=True, suspend=True)),
         "delete": lambda: world.cluster.delete(REF),
         "unknown": lambda: setattr(world.registry, "unreadable", UNREADABLE),
-        "drain": lambda: world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"})),
+        "drain": lambda: world.cluster.apply(
+            replace(service(), annotations={DRAIN_ANNOTATION: "true"})
+        ),
         "itself": lambda: world.registry.put(
             changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)),
         ),

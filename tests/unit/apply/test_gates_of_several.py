@@ -46,13 +46,17 @@ class Shared(FakeWorld):
                 self.cluster.delete(SyncerRef(NS, app))
             elif state == "RegistersItself":
                 own = foreign(f"itself-{app}", app=app.upper())
-                self.registry.put(changed(own, host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True)))
+                self.registry.put(
+                    changed(own, host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True))
+                )
             elif state == "refused":
                 self.registry.refuse_register[key(app=app)] = RegistryUnavailable("no")
             elif state == "unread":
                 self.registry.refuse_read[key(app=app)] = RegistryUnavailable("no")
         uid = "uid-of-rating-1"
-        self.cluster.readiness[uid] = PodReadiness(namespace=NS, name="rating-1", uid=uid, ready=True, registered=False)
+        self.cluster.readiness[uid] = PodReadiness(
+            namespace=NS, name="rating-1", uid=uid, ready=True, registered=False
+        )
 
     def opened(self) -> tuple[str, str] | None:
         """Return reason and message of the gate if it is open."""
@@ -63,18 +67,21 @@ def told(*apps: str) -> tuple[str, str]:
     """The reason and the message of a gate that waited for these apps."""
     return (
         "Registered",
-        f"{' and '.join(str(key(app=app)) for app in apps)} {'are' if len(apps) > 1 else 'is'} UP in Eureka",
+        f"{' and '.join(str(key(app=app)) for app in apps)} {'are' if len(apps) > 1 else 'is'} UP "
+        "in Eureka",
     )
 
 
 @pytest.mark.parametrize("second", ["Registered", *ON_PURPOSE, *WAITING])
 @pytest.mark.parametrize("first", ["Registered", *ON_PURPOSE, *WAITING])
 def test_a_gate_opens_when_neither_syncer_waits(first: str, second: str) -> None:
-    """Each syncer has the pod UP in Eureka, or leaves it out on purpose. A refused registration or a failed read keeps
-    the gate closed."""
+    """Each syncer has the pod UP in Eureka, or leaves it out on purpose. A refused registration or
+    a failed read keeps the gate closed."""
     world = Shared(first, second)
     world.run()
-    registered = [app for app, state in zip(APPS, (first, second), strict=True) if state == "Registered"]
+    registered = [
+        app for app, state in zip(APPS, (first, second), strict=True) if state == "Registered"
+    ]
     opened = world.opened()
     if {first, second} & set(WAITING):
         assert opened is None
@@ -91,8 +98,11 @@ def test_a_gate_opens_when_neither_syncer_waits(first: str, second: str) -> None
 
 @pytest.mark.parametrize("purpose", ["OverLimit", "Suspended", "Drained", "SyncerDeleted"])
 @pytest.mark.parametrize("order", [1, -1])
-def test_while_eureka_cannot_be_read_one_waiting_syncer_keeps_the_gate_shut(purpose: str, order: int) -> None:
-    """The other syncer does not wait, but cannot open the gate alone before the five minutes are over."""
+def test_while_eureka_cannot_be_read_one_waiting_syncer_keeps_the_gate_shut(
+    purpose: str, order: int
+) -> None:
+    """The other syncer does not wait, but cannot open the gate alone before the five minutes are
+    over."""
     world = Shared(*(purpose, "Registered")[::order])
     world.registry.unreadable = UNREADABLE
     world.run()
@@ -179,7 +189,9 @@ def test_a_pod_whose_containers_fail_again_waits_though_eureka_still_has_it_up()
 def test_a_pass_that_is_over_opens_no_gate_that_has_nothing_to_wait_for() -> None:
     """The report says so, and the next pass opens the gate."""
     world = Shared("OverLimit", "Suspended")
-    world.wire.then = lambda: world.later(200) if world.wire.calls[-1].startswith("write_status") else None
+    world.wire.then = lambda: (
+        world.later(200) if world.wire.calls[-1].startswith("write_status") else None
+    )
     report = world.run()
     assert "open_gate" not in world.wire.verbs()
     assert any("was not opened" in str(error) for error in report.cluster_errors)

@@ -18,7 +18,18 @@ from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan.value import Plan
 from tests.in_process.workers import InTurn
-from tests.unit.worlds.build import DENIED, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    REF,
+    desired,
+    endpoint,
+    instance,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire
 
 
@@ -40,7 +51,9 @@ class Bench:
     def settle(self) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
         return self.settle_all(self.claims())
 
-    def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+    def settle_all(
+        self, claims: Desired
+    ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
         registry = Complete(data=observed(asked=self.clock.now()))
         result = PassResult(
             desired=claims,
@@ -67,7 +80,8 @@ def bench() -> Bench:
 
 
 def test_no_finalizer_is_put_on_after_the_deadline(bench: Bench) -> None:
-    """A pass that has to stop begins no write. Without its finalizer, the syncer must not register."""
+    """A pass that has to stop begins no write. Without its finalizer, the syncer must not
+    register."""
     bench.cluster.apply(syncer())
     bench.clock.stopped = True
     barred, errors = bench.put_on()
@@ -136,7 +150,9 @@ def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None
     bench.cluster.apply(syncer())
     bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
     barred, errors = bench.put_on()
-    assert barred == {REF: "not changed, because the finalizer of the syncer could not be set: 403: grant patch"}
+    assert barred == {
+        REF: "not changed, because the finalizer of the syncer could not be set: 403: grant patch"
+    }
     assert [str(error) for error in errors] == ["403: grant patch"]
 
 
@@ -144,7 +160,11 @@ def test_status_is_written_when_it_changed_and_events_when_it_flipped(bench: Ben
     """The second pass writes nothing."""
     bench.cluster.apply(syncer())
     written, errors = bench.settle()
-    assert (set(written), errors, bench.wire.verbs()) == ({REF}, (), ["record_event", "write_status"])
+    assert (set(written), errors, bench.wire.verbs()) == (
+        {REF},
+        (),
+        ["record_event", "write_status"],
+    )
     bench.wire.calls.clear()
     bench.clock.sleep(100)
     assert bench.settle() == ({}, ())
@@ -156,7 +176,9 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
     """A failed write for one syncer does not affect another."""
     gone = {ABANDON_ANNOTATION: "true"}
     bench.cluster.apply(
-        syncer(), syncer("b"), syncer("c", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations=gone)
+        syncer(),
+        syncer("b"),
+        syncer("c", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations=gone),
     )
     bench.cluster.refuse[call] = ClusterDenied("403")
     _, errors = bench.settle()
@@ -164,13 +186,20 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
     assert bench.wire.verbs().count("write_status") == 2
 
 
-@pytest.mark.parametrize(("labels", "told"), [({}, MOST_GOOD_NEWS), ({"app": "other"}, MOST_GOOD_NEWS + 5)])
-def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: dict[str, str], told: int) -> None:
-    """The API limits its clients, and a first pass may register thousands. The condition of each syncer is written."""
+@pytest.mark.parametrize(
+    ("labels", "told"), [({}, MOST_GOOD_NEWS), ({"app": "other"}, MOST_GOOD_NEWS + 5)]
+)
+def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(
+    labels: dict[str, str], told: int
+) -> None:
+    """The API limits its clients, and a first pass may register thousands. The condition of each
+    syncer is written."""
     world = FakeWorld()
     for number in range(MOST_GOOD_NEWS + 5):
         name = f"app-{number}"
-        world.cluster.apply(syncer(name, selector={"app": name}), service(name, labels={"app": name} | labels))
+        world.cluster.apply(
+            syncer(name, selector={"app": name}), service(name, labels={"app": name} | labels)
+        )
         world.cluster.apply(piece(endpoint(number), service=name))
     report = world.run()
     assert (len(report.statuses), report.cluster_errors) == (MOST_GOOD_NEWS + 5, ())
@@ -178,7 +207,8 @@ def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: d
 
 
 def test_a_change_whose_event_was_lost_is_reported_again(bench: Bench) -> None:
-    """The status is not written before the event, because it would hide the change from the next pass."""
+    """The status is not written before the event, because it would hide the change from the next
+    pass."""
     bench.cluster.apply(syncer())
     bench.cluster.refuse["record_event"] = ClusterUnavailable("no answer")
     written, errors = bench.settle()
@@ -212,10 +242,17 @@ def test_a_deletion_that_is_not_served_keeps_its_finalizer_unless_abandoned(benc
     frozen = desired(
         [
             syncer(deleted=1, finalizers=(CLEANUP_FINALIZER,)),
-            syncer("left", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations={ABANDON_ANNOTATION: "true"}),
+            syncer(
+                "left",
+                deleted=1,
+                finalizers=(CLEANUP_FINALIZER,),
+                annotations={ABANDON_ANNOTATION: "true"},
+            ),
         ],
         [service()],
         crd_live=DENIED,
     )
     bench.settle_all(frozen)
-    assert [call for call in bench.wire.calls if "finalizer" in call] == ["remove_finalizer rating/left"]
+    assert [call for call in bench.wire.calls if "finalizer" in call] == [
+        "remove_finalizer rating/left"
+    ]

@@ -15,7 +15,8 @@ from tests.unit.worlds.fakes import FakeWorld
 
 @pytest.mark.parametrize("interval", [2, 10, 15, 30])
 def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
-    """More frequent passes renew no more often. Statuses and counts stay the same in the passes between."""
+    """More frequent passes renew no more often. Statuses and counts stay the same in the passes
+    between."""
     world: FakeWorld = article()
     world.renewals = RenewalLedger(period=30, slack=interval / 2)
     world.run()
@@ -32,7 +33,8 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
 
 
 def test_a_lease_is_read_by_a_renewal_only_where_it_is_renewed_and_seldom() -> None:
-    """Ten periods pass before it is read so again. A lease that was cancelled, or not renewed for long, is not."""
+    """Ten periods pass before it is read so again. A lease that was cancelled, or not renewed for
+    long, is not."""
     ledger = RenewalLedger(period=30, slack=15)
     keys = [key(number) for number in range(1, 5)]
     for one in keys[:3]:
@@ -54,7 +56,8 @@ def test_a_lease_is_read_by_a_renewal_only_where_it_is_renewed_and_seldom() -> N
 
 
 def test_where_every_pass_renews_the_very_next_one_does() -> None:
-    """With a slack of the whole period, all leases are due in each pass, even those that were just registered."""
+    """With a slack of the whole period, all leases are due in each pass, even those that were just
+    registered."""
     ledger = RenewalLedger(period=30, slack=30)
     keys = [key(number) for number in range(250)]
     for one in keys:
@@ -105,8 +108,8 @@ def test_leases_that_came_in_one_pass_are_spread_over_many_passes_too() -> None:
 
 
 def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
-    """One pass registers 300 leases, and passes come every 10 s. Each pass renews about a third, and each lease every
-    30 s."""
+    """One pass registers 300 leases, and passes come every 10 s. Each pass renews about a third,
+    and each lease every 30 s."""
     ledger = RenewalLedger(period=30, slack=5)
     keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
     for one in keys:
@@ -137,8 +140,8 @@ def test_a_lease_that_is_gone_is_forgotten() -> None:
 
 
 def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
-    """Each call of one pass takes a second, and other calls take no time. Each lease is still renewed in every third
-    pass."""
+    """Each call of one pass takes a second, and other calls take no time. Each lease is still
+    renewed in every third pass."""
     world: FakeWorld = article()
     world.renewals = RenewalLedger(period=30, slack=5)
     world.run()
@@ -152,15 +155,17 @@ def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
 
 
 def test_a_missing_instance_is_due_again_and_still_known_as_registered() -> None:
-    """A pass that cannot read Eureka renews the leases in the ledger. This also holds for leases that are renewed
-    between two passes."""
+    """A pass that cannot read Eureka renews the leases in the ledger. This also holds for leases
+    that are renewed between two passes."""
     ledger = RenewalLedger(period=30, slack=5)
     for number in (1, 2):
         ledger.note(key(number), 100)
         ledger.note(key(number), 100)
     ledger.again(key(1))
     assert ledger.due(map(key, (1, 2)), 101) == [key(1)]
-    assert ledger.falling_due({key(1), key(2)}, 200) == [key(2)]  # only a pass can register it there
+    assert ledger.falling_due({key(1), key(2)}, 200) == [
+        key(2)
+    ]  # only a pass can register it there
     assert set(ledger.renewed_lately()) == {key(1), key(2)}
     ledger.note(key(1), 101)
     assert not ledger.due([key(1)], 102)
@@ -172,7 +177,8 @@ def test_a_missing_instance_is_due_again_and_still_known_as_registered() -> None
 
 
 def test_a_pass_that_cannot_read_eureka_renews_instances_that_a_server_lacked() -> None:
-    """Neither Eureka nor Kubernetes shows the registered instances then. The leases must not expire."""
+    """Neither Eureka nor Kubernetes shows the registered instances then. The leases must not
+    expire."""
     world: FakeWorld = article()
     world.registry.batch_size = 250
     world.renewals = RenewalLedger(period=30, slack=5)

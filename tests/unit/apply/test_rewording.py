@@ -25,8 +25,8 @@ def seldom() -> Schedule:
 
 
 def test_a_process_is_due_once_in_each_stretch() -> None:
-    """A daemon is due in its first pass of each stretch. Its very first pass is due only at the start of a stretch, as
-    for every process of a CronJob."""
+    """A daemon is due in its first pass of each stretch. Its very first pass is due only at the
+    start of a stretch, as for every process of a CronJob."""
     daemon = seldom()
     assert [daemon.due(DAY + 10 + 30 * number) for number in range(21)] == [
         number in (0, 10, 20) for number in range(21)
@@ -41,8 +41,8 @@ def test_a_process_is_due_once_in_each_stretch() -> None:
 
 @pytest.mark.parametrize("trouble", ["services", "eureka", "instance"])
 def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> None:
-    """The message is about the cluster, Eureka's list or one refused instance. The reason and the time of the condition
-    stay the same. The end of the failure is written at once."""
+    """The message is about the cluster, Eureka's list or one refused instance. The reason and the
+    time of the condition stay the same. The end of the failure is written at once."""
     world = article()
     world.rewording = seldom()
     world.run()
@@ -80,7 +80,14 @@ def status_writes(world: FakeWorld) -> int:
 
 
 def condition(type: str, status: ConditionStatus, reason: str, message: str = "a") -> Condition:
-    return Condition(type=type, status=status, reason=reason, message=message, observed_generation=1, last_transition=1)
+    return Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=1,
+        last_transition=1,
+    )
 
 
 def status(*conditions: Condition) -> SyncerStatus:
@@ -100,7 +107,8 @@ def status(*conditions: Condition) -> SyncerStatus:
     ],
 )
 def test_only_what_a_server_says_waits(of: Condition, waits: bool) -> None:
-    """Our own sentences may tell a person what to do, such as how to release a removal. So they must be up to date."""
+    """Our own sentences may tell a person what to do, such as how to release a removal. So they
+    must be up to date."""
     before, after = status(of), status(replace(of, message="b"))
     assert worth_writing(before, after, words=False) is not waits
     assert worth_writing(before, after, words=True)

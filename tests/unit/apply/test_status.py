@@ -13,7 +13,16 @@ from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.holds import Held, Hold, HoldReason
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
-from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
+from eurekube_sync.model.actions import (
+    Cancel,
+    Grounds,
+    Outcome,
+    Outcomes,
+    Register,
+    Renew,
+    Result,
+    Update,
+)
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -86,7 +95,9 @@ def message(found: SyncerStatus, type_: str = "Ready") -> str:
 
 def failed(number: int, detail: str = "refused", result: Result = Result.FAILED) -> Outcome:
     """A failed registration."""
-    return Outcome(action=Register(instance=instance(number), syncer=REF, why=""), result=result, detail=detail)
+    return Outcome(
+        action=Register(instance=instance(number), syncer=REF, why=""), result=result, detail=detail
+    )
 
 
 def test_a_syncer_in_order_is_ready() -> None:
@@ -98,8 +109,19 @@ def test_a_syncer_in_order_is_ready() -> None:
         "Conflict": ("False", "NoConflict"),
         "RemovalHeld": ("False", "NothingHeld"),
     }
-    assert (found.ready, found.desired, found.registered, found.up, found.down) == ("2/2", 2, 2, 2, 0)
-    assert (found.app_name, found.vip_address, found.apps, found.errors) == ("RATING", "rating", ("RATING",), ())
+    assert (found.ready, found.desired, found.registered, found.up, found.down) == (
+        "2/2",
+        2,
+        2,
+        2,
+        0,
+    )
+    assert (found.app_name, found.vip_address, found.apps, found.errors) == (
+        "RATING",
+        "rating",
+        ("RATING",),
+        (),
+    )
     assert message(found) == "2 of 2 UP as RATING"
     assert {c.last_transition for c in found.conditions} == {2000}
 
@@ -117,7 +139,11 @@ def test_ready_means_that_callers_reach_something(
 ) -> None:
     """One UP instance is enough."""
     found = status(claims(), *(stored(instance(n), status=one) for n, one in enumerate(stands, 1)))
-    assert (found.ready, found.registered, conditions(found)["Ready"]) == (ready, len(stands), expected)
+    assert (found.ready, found.registered, conditions(found)["Ready"]) == (
+        ready,
+        len(stands),
+        expected,
+    )
 
 
 def test_without_endpoints_it_is_not_ready() -> None:
@@ -135,12 +161,15 @@ def test_an_instance_that_a_person_set_out_of_service_is_reported() -> None:
 
 def test_a_warning_is_in_the_message() -> None:
     """The syncer works, but the result may be unexpected."""
-    assert "ra_ting is not a legal host name" in message(status(claims(vipAddress="ra_ting:8080"), *BOTH))
+    assert "ra_ting is not a legal host name" in message(
+        status(claims(vipAddress="ra_ting:8080"), *BOTH)
+    )
     assert "not a legal host name" not in message(status(claims(vipAddress="rating:8080"), *BOTH))
 
 
 def test_outcomes_count_over_what_was_listed() -> None:
-    """A cancelled instance no longer counts. An unlisted instance without a syncer does not count either."""
+    """A cancelled instance no longer counts. An unlisted instance without a syncer does not count
+    either."""
     cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     renew = Renew(key=key(1), syncer=REF, why="")
     done = (
@@ -160,7 +189,9 @@ def test_instances_of_a_missing_syncer_are_in_no_status() -> None:
 @pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
 def test_failures_are_reported_in_a_limited_sample(result: Result) -> None:
     """Synced is False. Its message has the first failure, and the list has five."""
-    found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 1100, result) for n in range(3, 10)))
+    found = status(
+        claims(), *BOTH, outcomes=tuple(failed(n, "x" * 1100, result) for n in range(3, 10))
+    )
     assert conditions(found)["Synced"] == ("False", "PartlyFailed")
     assert conditions(found)["Ready"] == ("False", "PartlyFailed")
     assert (len(found.errors), {len(error) for error in found.errors}) == (5, {1000})
@@ -175,8 +206,8 @@ def test_a_single_failure_is_the_message() -> None:
 
 
 def test_a_conflict_is_its_own_condition() -> None:
-    """The conflict comes from the plan, from a registration that was repeated, or from an older syncer. Ready reports
-    it rather than failures."""
+    """The conflict comes from the plan, from a registration that was repeated, or from an older
+    syncer. Ready reports it rather than failures."""
     blocked = Blocked(
         key=key(1),
         syncer=REF,
@@ -198,13 +229,18 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
     """The next pass reads it again."""
     blocked = Blocked(key=key(1), syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
     found = conditions(status(claims(), plan=Plan(blocked=(blocked,))))
-    assert (found["Synced"], found["Conflict"]) == (("False", "PartlyFailed"), ("False", "NoConflict"))
+    assert (found["Synced"], found["Conflict"]) == (
+        ("False", "PartlyFailed"),
+        ("False", "NoConflict"),
+    )
 
 
 def test_a_command_with_many_namespaces_is_not_cut() -> None:
     """A person copies the command."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,))
+    hold = Hold(
+        reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,)
+    )
     result = PassResult(
         desired=claims(),
         registry=Complete(data=observed(*BOTH)),
@@ -227,17 +263,24 @@ def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them()
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
-    assert message(found, "RemovalHeld").endswith(" of all syncers now: eurekube-sync run --approve abc")
+    assert message(found, "RemovalHeld").endswith(
+        " of all syncers now: eurekube-sync run --approve abc"
+    )
     theirs = replace(hold, removals=(replace(removal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
-    assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
+    assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == (
+        "False",
+        "NothingHeld",
+    )
 
 
 def test_a_syncer_that_is_not_served_says_why_and_keeps_its_counts() -> None:
     """Its instances are still registered."""
     before = status(claims(), *BOTH)
     found = status(claims(services=(), status=before), *BOTH)
-    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "NoMatchingService")
+    assert (
+        conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "NoMatchingService")
+    )
     assert (found.ready, found.desired, found.registered) == ("2/2", 2, 2)
     assert (found.app_name, found.vip_address, found.apps) == ("RATING", "rating", ("RATING",))
 
@@ -252,13 +295,16 @@ def test_while_eureka_cannot_be_read_the_last_counts_stay() -> None:
     before = status(claims(), *BOTH, stored(instance(3)))
     found = status(claims(status=before), registry=DENIED)
     assert (found.ready, found.registered, found.up, found.down) == ("2/2", 3, 3, 0)
-    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "RegistryUnknown")
+    assert (
+        conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "RegistryUnknown")
+    )
     fresh = status(claims(), registry=DENIED)
     assert (fresh.ready, fresh.registered) == ("0/2", 0)
 
 
 @pytest.mark.parametrize(
-    ("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "Eureka still holds 2 instances of it")]
+    ("waiting", "expected"),
+    [("Eureka is away", "Eureka is away"), (None, "Eureka still holds 2 instances of it")],
 )
 def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -> None:
     """A deleted syncer desires no instances."""
@@ -271,7 +317,9 @@ def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -
 def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
     """Only a list shows that the instances are gone."""
     assert message(status(claims(deleted=1.0))) == "its instances are gone"
-    assert message(status(claims(deleted=1.0), registry=DENIED)).startswith("it is not known whether its instances")
+    assert message(status(claims(deleted=1.0), registry=DENIED)).startswith(
+        "it is not known whether its instances"
+    )
 
 
 def held_removals(*removals: Cancel | Update) -> Held:
@@ -284,14 +332,21 @@ def test_held_removals_are_not_in_sync() -> None:
     """Eureka holds instances that should be removed. Synced gives their number."""
     gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     down = Update(
-        instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+        instance=instance(2, status=DOWN),
+        syncer=REF,
+        why="",
+        changes=(),
+        was=UP,
+        stored_timestamp=1,
+        proof=PROOF,
     )
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
     assert conditions(found)["Synced"] == ("False", "RemovalHeld")
     assert message(found, "Synced") == "Eureka still holds 1 instance that should be cancelled"
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
     assert message(found, "Synced") == (
-        "Eureka still holds 1 instance that should be cancelled, and still shows 1 instance UP that should be DOWN"
+        "Eureka still holds 1 instance that should be cancelled, and still shows 1 instance UP "
+        "that should be DOWN"
     )
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
 
@@ -300,8 +355,16 @@ def test_held_removals_are_not_in_sync() -> None:
     ("stands", "spec", "expected"),
     [
         (BOTH[:1], {}, "1 instance is not registered yet"),
-        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance is registered with the wrong status"),
-        ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance is set OUT_OF_SERVICE by hand"),
+        (
+            (BOTH[0], stored(instance(2), status=DOWN)),
+            {},
+            "1 instance is registered with the wrong status",
+        ),
+        (
+            (BOTH[0], stored(instance(2), status=OUT)),
+            {},
+            "1 instance is set OUT_OF_SERVICE by hand",
+        ),
         ((*BOTH, stored(instance(3))), {}, "1 instance is registered and no longer wanted"),
         (
             (*BOTH, stored(instance(3))),
@@ -315,7 +378,10 @@ def test_in_sync_is_said_of_what_is_equal_alone(
 ) -> None:
     """Any difference makes Synced False. Ready stays True while callers reach an instance."""
     found = status(claims(**spec), *stands)
-    assert (conditions(found)["Synced"], message(found, "Synced")) == (("False", "Differs"), expected)
+    assert (conditions(found)["Synced"], message(found, "Synced")) == (
+        ("False", "Differs"),
+        expected,
+    )
     assert conditions(found)["Ready"] == ("True", "Differs")
 
 
@@ -327,7 +393,10 @@ def test_an_instance_that_was_never_ready_is_missed_by_nobody() -> None:
 
 def test_a_conflict_is_not_in_sync() -> None:
     """Another owner's instance is registered in place of ours."""
-    for obstacle, reason in ((Obstacle.TAKEN, "Conflict"), (Obstacle.DUPLICATE, "DuplicateRegistration")):
+    for obstacle, reason in (
+        (Obstacle.TAKEN, "Conflict"),
+        (Obstacle.DUPLICATE, "DuplicateRegistration"),
+    ):
         blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=obstacle)
         found = status(claims(), BOTH[1], plan=Plan(blocked=(blocked,)))
         assert conditions(found)["Synced"] == conditions(found)["Ready"] == ("False", reason)
@@ -342,21 +411,29 @@ def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
     claim = of.claims[REF]
     assert isinstance(claim, Serving)
     kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
-    found = status(replace(of, claims={REF: replace(claim, verdicts={**claim.verdicts, **kept})}), *BOTH)
+    found = status(
+        replace(of, claims={REF: replace(claim, verdicts={**claim.verdicts, **kept})}), *BOTH
+    )
     assert conditions(found)["Synced"] == ("False", "EndpointUnclear")
     assert message(found, "Synced") == "its labels are not known; registered instances are renewed"
     assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
 
 
 def test_an_invalid_annotation_of_the_syncer_is_reported() -> None:
-    """This does not depend on whether the syncer is being deleted. A valid annotation is not mentioned."""
+    """This does not depend on whether the syncer is being deleted. A valid annotation is not
+    mentioned."""
     typed = claims(deleted=1.0, annotations={ABANDON_ANNOTATION: "yes" * 20})
-    told = f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
+    told = (
+        f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
+    )
     assert message(status(typed), "Synced") == f"its instances are gone; {told}"
     assert message(status(typed)) == message(status(typed), "Synced")
     alive = claims(annotations={ABANDON_ANNOTATION: "True"})
     assert message(status(alive, *BOTH)).endswith("'True' is ignored: write \"true\"")
-    assert message(status(claims(annotations={ABANDON_ANNOTATION: "false"}), *BOTH)) == "2 of 2 UP as RATING"
+    assert (
+        message(status(claims(annotations={ABANDON_ANNOTATION: "false"}), *BOTH))
+        == "2 of 2 UP as RATING"
+    )
 
 
 def test_only_the_first_ten_apps_are_listed() -> None:
@@ -372,7 +449,9 @@ def test_a_pass_that_changes_nothing_gives_the_same_status() -> None:
     for of in (claims(), claims(services=()), claims(slices=nowhere(DENIED)), claims(deleted=1.0)):
         before = status(of, *BOTH)
         (claim,) = of.claims.values()
-        told = replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=before))})
+        told = replace(
+            of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=before))}
+        )
         assert status(told, *BOTH, now=NOW + 1000) == before
 
 
@@ -382,13 +461,19 @@ def test_the_time_of_a_condition_moves_when_its_value_flips_and_only_then() -> N
     less = status(claims(status=before, generation=2), stored(instance(1)), now=3000)
     ready = less.condition("Ready")
     assert ready is not None
-    assert (ready.last_transition, ready.observed_generation, less.observed_generation) == (2000, 2, 2)
+    assert (ready.last_transition, ready.observed_generation, less.observed_generation) == (
+        2000,
+        2,
+        2,
+    )
     none = status(claims(status=less), now=4000).condition("Ready")
     assert none is not None
     assert (none.status, none.last_transition) == (ConditionStatus.FALSE, 4000)
 
 
-def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> list[tuple[str, bool, str]]:
+def events(
+    before: SyncerStatus | None, of: Desired, found: SyncerStatus
+) -> list[tuple[str, bool, str]]:
     """Return reason, warning and key of each event."""
     (claim,) = of.claims.values()
     told = replace(claim, syncer=replace(claim.syncer, status=before))
@@ -396,8 +481,8 @@ def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> lis
 
 
 def test_events_are_written_on_flips_only() -> None:
-    """The first Ready gives an event. A condition that begins without a problem gives none, and neither does an equal
-    status."""
+    """The first Ready gives an event. A condition that begins without a problem gives none, and
+    neither does an equal status."""
     good = status(claims(), *BOTH)
     assert events(None, claims(), good) == [("InSync", False, "Ready=True")]
     assert events(good, claims(), good) == []
@@ -409,19 +494,27 @@ def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
     good = status(claims(), *BOTH)
     blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.TAKEN)
     bad = status(claims(), plan=Plan(blocked=(blocked,)))
-    assert events(good, claims(), bad) == [("Conflict", True, "Conflict=True")], "Ready=False has the same text"
-    assert events(bad, claims(), good) == [("InSync", False, "Ready=True"), ("NoConflict", False, "Conflict=False")]
+    assert events(good, claims(), bad) == [("Conflict", True, "Conflict=True")], (
+        "Ready=False has the same text"
+    )
+    assert events(bad, claims(), good) == [
+        ("InSync", False, "Ready=True"),
+        ("NoConflict", False, "Conflict=False"),
+    ]
     assert events(None, claims(), bad) == events(good, claims(), bad)
 
 
 def test_one_trouble_is_one_event() -> None:
-    """Ready reports one problem in the same words, without another event. A second problem has its own event."""
+    """Ready reports one problem in the same words, without another event. A second problem has its
+    own event."""
     good = status(claims(), *BOTH)
     gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     held = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
     assert events(good, claims(), held) == [("TooManyRemovals", True, "RemovalHeld=True")]
     twin = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.DUPLICATE)
-    both = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone), plan=Plan(blocked=(twin,)))
+    both = status(
+        claims(), *BOTH, stored(instance(3)), held=held_removals(gone), plan=Plan(blocked=(twin,))
+    )
     assert events(good, claims(), both) == [
         ("DuplicateRegistration", True, "Conflict=True"),
         ("TooManyRemovals", True, "RemovalHeld=True"),
@@ -435,10 +528,15 @@ def test_not_knowing_is_a_warning() -> None:
 
 
 def test_an_event_names_its_syncer() -> None:
-    """The event's name comes from uid, reason and key. So an equal event is counted, not repeated."""
+    """The event's name comes from uid, reason and key. So an equal event is counted, not
+    repeated."""
     (claim,) = claims().claims.values()
     (event,) = flips(claim.syncer, status(claims(), *BOTH))
-    assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
+    assert (event.syncer, event.uid, event.message) == (
+        REF,
+        claim.syncer.uid,
+        "2 of 2 UP as RATING",
+    )
 
 
 @pytest.mark.parametrize(
@@ -447,20 +545,25 @@ def test_an_event_names_its_syncer() -> None:
         (
             Result.FAILED,
             Cause.UNAVAILABLE,
-            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time was left",
+            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time "
+            "was left",
         ),
         (Result.FAILED, Cause.DENIED, "1 call to Eureka for this syncer got a refusal"),
         (
             Result.NOT_TRIED,
             None,
-            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time was left",
+            "1 call to Eureka for this syncer did not succeed: Eureka was unavailable, or no time "
+            "was left",
         ),
         (Result.FAILED, None, f"{key(1)}: timeout 17"),
         (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
     ],
 )
-def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause: Cause | None, expected: str) -> None:
-    """The texts differ with each call. A quoted text would cause a write of the status in each pass."""
+def test_trouble_of_the_whole_server_is_counted_not_quoted(
+    result: Result, cause: Cause | None, expected: str
+) -> None:
+    """The texts differ with each call. A quoted text would cause a write of the status in each
+    pass."""
     action = Register(instance=instance(1), syncer=REF, why="")
     outcome = Outcome(action=action, result=result, detail="timeout 17", cause=cause)
     assert status(claims(), outcomes=(outcome,)).errors == (expected,)
@@ -468,7 +571,10 @@ def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause
 
 def test_instances_that_could_not_be_read_are_counted() -> None:
     """Their texts differ with each call, too."""
-    blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
+    blocked = tuple(
+        Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD)
+        for n in (1, 2)
+    )
     assert status(claims(), plan=Plan(blocked=blocked)).errors == (
         "2 instances were not changed, because they could not be read again",
     )
@@ -478,7 +584,9 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
 def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
     """Ready and Synced report it, and registered instances are renewed."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
-    claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating")
+    claim = Serving(
+        syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
+    )
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     found = status(of, *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
@@ -504,7 +612,9 @@ def test_waiting_for_an_address_warns_nobody() -> None:
     waiting = Incomplete(reason="AddressPending", message="Service rating waits")
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
-    assert [(event.reason, event.warning) for event in flips(claim.syncer, status(of))] == [("AddressPending", False)]
+    assert [(event.reason, event.warning) for event in flips(claim.syncer, status(of))] == [
+        ("AddressPending", False)
+    ]
 
 
 def written(of: Desired, found: SyncerStatus) -> Desired:
@@ -513,12 +623,24 @@ def written(of: Desired, found: SyncerStatus) -> Desired:
     return replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=found))})
 
 
-def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, ...], later: Any = None) -> bool:
-    """Return whether a second pass reuses the first pass's status object, instead of computing an equal one."""
+def twice(
+    of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, ...], later: Any = None
+) -> bool:
+    """Return whether a second pass reuses the first pass's status object, instead of computing an
+    equal one."""
     earlier = EarlierStatuses()
     results = [
-        PassResult(desired=of, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()), now=NOW + at)
-        for at, registry in enumerate((Complete(data=observed(*stands)), later or Complete(data=observed(*then))))
+        PassResult(
+            desired=of,
+            registry=registry,
+            plan=Plan(),
+            held=None,
+            outcomes=Outcomes.of(()),
+            now=NOW + at,
+        )
+        for at, registry in enumerate(
+            (Complete(data=observed(*stands)), later or Complete(data=observed(*then)))
+        )
     ]
     stood = of.claims[REF].syncer.status
     first, second = (statuses(result, {}, earlier=earlier)[REF] for result in results)
@@ -536,14 +658,18 @@ def test_an_unchanged_status_is_used_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "annotation", [{APPROVE_ANNOTATION: "1970-01-01T00:33:21Z"}, {APPROVE_ANNOTATION: "2026-01-31T12:00:00Z"}]
+    "annotation",
+    [{APPROVE_ANNOTATION: "1970-01-01T00:33:21Z"}, {APPROVE_ANNOTATION: "2026-01-31T12:00:00Z"}],
 )
 def test_a_status_that_the_clock_changes_is_worked_out(annotation: dict[str, str]) -> None:
-    """A status that is not written yet depends on the time of its change. A release ends at its time."""
+    """A status that is not written yet depends on the time of its change. A release ends at its
+    time."""
     assert not twice(claims(), *BOTH, then=BOTH)
     released = claims()
     claim = released.claims[REF]
-    released = replace(released, claims={REF: replace(claim, syncer=replace(claim.syncer, annotations=annotation))})
+    released = replace(
+        released, claims={REF: replace(claim, syncer=replace(claim.syncer, annotations=annotation))}
+    )
     assert not twice(written(released, status(released, *BOTH)), *BOTH, then=BOTH)
 
 
@@ -561,7 +687,9 @@ def test_after_the_same_plan_the_same_is_registered() -> None:
 
     def after(outcomes: Outcomes, registry: Any = None) -> SyncerStatus:
         registry = registry or Complete(data=observed(*BOTH))
-        result = PassResult(desired=steady, registry=registry, plan=plan, held=None, outcomes=outcomes, now=NOW)
+        result = PassResult(
+            desired=steady, registry=registry, plan=plan, held=None, outcomes=outcomes, now=NOW
+        )
         found = statuses(result, {}, earlier=earlier)[REF]
         assert found == statuses(result, {})[REF]
         return found

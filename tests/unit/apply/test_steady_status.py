@@ -43,14 +43,18 @@ Refusal: TypeAlias = RegistryRejected | RegistryUnavailable
 
 
 def pods(world: FakeWorld, *ready: int, not_ready: tuple[int, ...] = ()) -> None:
-    world.cluster.apply(piece(*(endpoint(n) for n in ready), *(endpoint(n, ready=False) for n in not_ready)))
+    world.cluster.apply(
+        piece(*(endpoint(n) for n in ready), *(endpoint(n, ready=False) for n in not_ready))
+    )
 
 
 def another(world: FakeWorld, name: str = "other") -> None:
     """A second app, so that the first app's instances are not all that we own."""
     labels = {"app": name}
     world.cluster.apply(
-        syncer(name, selector=labels), service(name, labels=labels), piece(endpoint(50), endpoint(51), service=name)
+        syncer(name, selector=labels),
+        service(name, labels=labels),
+        piece(endpoint(50), endpoint(51), service=name),
     )
 
 
@@ -60,7 +64,9 @@ def refuse(world: FakeWorld, *numbers: int, error: type[Refusal] = RegistryRejec
 
 
 def deleted(world: FakeWorld) -> None:
-    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER, OTHERS))
+    world.cluster.syncers[REF] = replace(
+        world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER, OTHERS)
+    )
     world.cluster.delete(REF)
 
 
@@ -90,7 +96,9 @@ def themselves(world: FakeWorld) -> None:
     for number in (3, 1, 2):
         own = foreign(f"pod-{number}")
         world.registry.put(
-            changed(own, host_name=f"10.0.0.{number}", ip_addr=f"10.0.0.{number}", port=Port(8080, True))
+            changed(
+                own, host_name=f"10.0.0.{number}", ip_addr=f"10.0.0.{number}", port=Port(8080, True)
+            )
         )
 
 
@@ -179,15 +187,21 @@ SITUATIONS: dict[str, Step] = {
     "registrations get no answer": newcomers(RegistryUnavailable),
     "strangers stand under our ids": strangers,
     "younger syncers want the same": younger,
-    "younger syncers want what one that cannot be served holds": in_turn(respec(port="nope"), younger),
+    "younger syncers want what one that cannot be served holds": in_turn(
+        respec(port="nope"), younger
+    ),
     "some cannot be read again": not_all_read,
     "pods register themselves": themselves,
     "two ports": ambiguous,
     "no Service": lambda world: world.cluster.services.clear(),
     "a namespace that is not allowed": respec(selector={"app": "rating", "namespace": "else"}),
     "an invalid spec": respec(limit="many"),
-    "Services cannot be listed": lambda world: world.cluster.unknown.update({("services", NS): DENIED}),
-    "slices cannot be listed": lambda world: world.cluster.unknown.update({("slices", NS): UNREADABLE}),
+    "Services cannot be listed": lambda world: world.cluster.unknown.update(
+        {("services", NS): DENIED}
+    ),
+    "slices cannot be listed": lambda world: world.cluster.unknown.update(
+        {("slices", NS): UNREADABLE}
+    ),
     "Eureka cannot be read": lambda world: setattr(world.registry, "unreadable", UNREADABLE),
     "the cluster does not say who it is": lambda world: setattr(world.cluster, "uid", UNREADABLE),
     "too much would go": in_turn(another, lambda world: pods(world, not_ready=(1, 2))),
@@ -200,7 +214,9 @@ SITUATIONS: dict[str, Step] = {
     "drained": in_turn(another, drained),
     "drains cannot be read": drains_unread,
     "out of service by hand": out_of_service,
-    "a policy that cancels nothing": in_turn(respec(policy="UpsertOnly"), lambda world: pods(world, 1, 2, 3)),
+    "a policy that cancels nothing": in_turn(
+        respec(policy="UpsertOnly"), lambda world: pods(world, 1, 2, 3)
+    ),
     "a gate that may not be opened": gate_denied,
     "a deletion that another finalizer keeps": deleted,
     "a deletion while Eureka cannot be read": deleted_unread,
@@ -212,9 +228,11 @@ SITUATIONS: dict[str, Step] = {
 
 @pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
 @pytest.mark.parametrize("refused", [PODS, range(1, 4)], ids=["all", "some"])
-def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(refused: range, daemon: bool) -> None:
-    """Each pass tries it again, by its memory or by the status. `RemovalHeld` does not change. A process that reads the
-    confirmation in the status uses it for 620 s."""
+def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(
+    refused: range, daemon: bool
+) -> None:
+    """Each pass tries it again, by its memory or by the status. `RemovalHeld` does not change. A
+    process that reads the confirmation in the status uses it for 620 s."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_floor=30)
     if daemon:
@@ -230,8 +248,12 @@ def test_a_removal_that_was_confirmed_and_failed_does_not_wait_again(refused: ra
     for number in range(18):
         world.later(30)
         assert world.run().held is None
-        assert {call for call in world.wire.calls if call.startswith("cancel")} >= {f"cancel {key(n)}" for n in refused}
-        written = [call for call in world.wire.calls if call.startswith(("write_status", "record_event"))]
+        assert {call for call in world.wire.calls if call.startswith("cancel")} >= {
+            f"cancel {key(n)}" for n in refused
+        }
+        written = [
+            call for call in world.wire.calls if call.startswith(("write_status", "record_event"))
+        ]
         assert written == [] or number == 0
     world.registry.refuse = {}
     world.later(30)
@@ -244,14 +266,18 @@ def shuffle(world: FakeWorld) -> None:
     world.registry.held = dict(reversed(world.registry.held.items()))
     world.cluster.syncers = dict(reversed(world.cluster.syncers.items()))
     world.cluster.services.reverse()
-    world.cluster.slices = [replace(one, endpoints=one.endpoints[::-1]) for one in reversed(world.cluster.slices)]
+    world.cluster.slices = [
+        replace(one, endpoints=one.endpoints[::-1]) for one in reversed(world.cluster.slices)
+    ]
 
 
 @pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "processes"])
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_a_pass_that_finds_nothing_new_writes_nothing_to_kubernetes(situation: str, daemon: bool) -> None:
-    """For an hour, no pass writes a status, an event or a finalizer. This does not depend on the leases that are due,
-    or on the order of the lists."""
+def test_a_pass_that_finds_nothing_new_writes_nothing_to_kubernetes(
+    situation: str, daemon: bool
+) -> None:
+    """For an hour, no pass writes a status, an event or a finalizer. This does not depend on the
+    leases that are due, or on the order of the lists."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_floor=3)
     if daemon:

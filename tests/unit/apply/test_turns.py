@@ -9,7 +9,8 @@ from eurekube_sync.model.eureka import InstanceKey
 
 
 def turns(text: str) -> str:
-    """Order items such as `a1`: the letter is a namespace, and the number is a syncer. Equal items keep their order."""
+    """Order items such as `a1`: the letter is a namespace, and the number is a syncer. Equal items
+    keep their order."""
     items = [(number, part) for number, part in enumerate(text.split())]
     found = in_turn(items, lambda item: (item[1][0], item[1][1:]))
     for one in {part for _, part in found}:
@@ -38,7 +39,8 @@ def test_one_of_each_and_then_the_next_of_each(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("id_", "namespace"), [("prod:bank:pay:10.0.0.1:8080", "bank"), ("a:b", "b"), ("stranger", ""), ("", "")]
+    ("id_", "namespace"),
+    [("prod:bank:pay:10.0.0.1:8080", "bank"), ("a:b", "b"), ("stranger", ""), ("", "")],
 )
 def test_an_id_of_ours_has_the_namespace(id_: str, namespace: str) -> None:
     """For another owner's id, the result may be any text."""
@@ -46,7 +48,8 @@ def test_an_id_of_ours_has_the_namespace(id_: str, namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("some", "others", "expected"), [("", "", ""), ("abc", "", "abc"), ("", "xy", "xy"), ("abc", "x", "axbc")]
+    ("some", "others", "expected"),
+    [("", "", ""), ("abc", "", "abc"), ("", "xy", "xy"), ("abc", "x", "axbc")],
 )
 def test_two_lists_take_turns(some: str, others: str, expected: str) -> None:
     """The rest of the longer list comes last."""

@@ -23,7 +23,18 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.plan.value import removal_id
-from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
+from tests.unit.worlds.build import (
+    CLUSTER,
+    DOWN,
+    OWNER,
+    OWNERSHIP,
+    PROOF,
+    REF,
+    UP,
+    instance,
+    key,
+    syncer,
+)
 
 NOW = 1_800_000_000.0
 NO_DRY_RUN = "is not a dry run: save one with run --dry-run -o json"
@@ -39,17 +50,26 @@ def cancel(number: int) -> Cancel:
 def down(number: int) -> Update:
     """A change from UP to DOWN."""
     wanted = instance(number, status=DOWN)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+    return Update(
+        instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    )
 
 
 def dry_run(**rest: Any) -> dict[str, Any]:
-    """The document of a dry run that shows a cancel of instance 1 and holds an update of instance 2."""
+    """The document of a dry run that shows a cancel of instance 1 and holds an update of instance
+    2."""
     shown = [
         {"action": "cancel", "app": key(n).app, "id": key(n).id, "removal": removal}
         for n, removal in ((1, True), (3, False))
     ]
     held = [{"action": "update", "app": key(2).app, "id": key(2).id, "removal": True}]
-    whole = {"dryRun": True, "owner": OWNER, "cluster": CLUSTER, "at": rfc_3339(NOW), "actions": shown}
+    whole = {
+        "dryRun": True,
+        "owner": OWNER,
+        "cluster": CLUSTER,
+        "at": rfc_3339(NOW),
+        "actions": shown,
+    }
     return {**whole, "held": held, **rest}
 
 
@@ -58,7 +78,9 @@ def saved(**rest: Any) -> SavedDryRun:
     return from_dry_run(dry_run(**rest), "plan.json")
 
 
-@pytest.mark.parametrize(("text", "expected"), [("0123456789ab", True), ("0123456789AB", False), ("plan.json", False)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0123456789ab", True), ("0123456789AB", False), ("plan.json", False)]
+)
 def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
     """Any other text is a file name."""
     assert is_plan_id(text) is expected
@@ -77,8 +99,8 @@ def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
 
 
 def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
-    """It does not matter whether the dry run held the removal. The kind and the instance must be the same. New removals
-    stay held."""
+    """It does not matter whether the dry run held the removal. The kind and the instance must be
+    the same. New removals stay held."""
     assert released_by(saved(), [cancel(1), down(2), cancel(4)], []) == {key(1), key(2)}
     assert released_by(saved(), [down(1), cancel(2), cancel(3)], []) == frozenset()
     assert str(saved()) == "plan.json"
@@ -109,7 +131,9 @@ def test_a_file_that_is_no_dry_run_with_removals_is_refused(data: Any, expected:
     assert str(raised.value) == expected
 
 
-def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It may be approved on another machine."""
     try:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -122,17 +146,28 @@ def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(monkeypatch: pytest
 
 
 def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
-    """An old dry run releases nothing either, and neither does one from the future. A plan id is valid for an hour."""
+    """An old dry run releases nothing either, and neither does one from the future. A plan id is
+    valid for an hour."""
     assert refusal(saved(), OWNERSHIP, NOW + 3600) is None
     assert refusal(PlanId("0123456789ab"), OWNERSHIP, NOW) is None
     assert refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3600) is None
-    assert "61 minutes ago" in str(refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3660))
+    assert "61 minutes ago" in str(
+        refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3660)
+    )
     assert refusal(None, OWNERSHIP, NOW) is None
-    for other in (Ownership(owner="test", cluster=CLUSTER), Ownership(owner=OWNER, cluster="another")):
+    for other in (
+        Ownership(owner="test", cluster=CLUSTER),
+        Ownership(owner=OWNER, cluster="another"),
+    ):
         found = refusal(saved(), other, NOW)
         assert found is not None
-        assert found.startswith(f"is a dry run of owner {OWNER} in cluster {CLUSTER}, and this is owner {other.owner}")
-    assert refusal(saved(), OWNERSHIP, NOW + 7200) == "is 120 minutes old, and may be 60 at most: save a new one"
+        assert found.startswith(
+            f"is a dry run of owner {OWNER} in cluster {CLUSTER}, and this is owner {other.owner}"
+        )
+    assert (
+        refusal(saved(), OWNERSHIP, NOW + 7200)
+        == "is 120 minutes old, and may be 60 at most: save a new one"
+    )
     future = "was saved in the future: the clocks of both machines differ"
     assert [refusal(saved(), OWNERSHIP, NOW - ahead) for ahead in (60, 61)] == [None, future]
 
@@ -157,7 +192,8 @@ def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
     ],
 )
 def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:
-    """The condition gives the reason why an annotation is refused. The time here is 2027-01-15T08:00:00Z."""
+    """The condition gives the reason why an annotation is refused. The time here is
+    2027-01-15T08:00:00Z."""
     asked = syncer(annotations={APPROVE_ANNOTATION: text})
     refused = annotation_refused(asked, NOW)
     assert annotation_releases(asked, NOW) is (refused is None) is released

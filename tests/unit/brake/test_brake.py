@@ -9,7 +9,15 @@ import pytest
 
 from eurekube_sync.brake.approval import PlanId, approve_command
 from eurekube_sync.brake.braking import Braked, apply_brake
-from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
+from eurekube_sync.brake.holds import (
+    Brake,
+    BrakeLimits,
+    Held,
+    Hold,
+    HoldReason,
+    condition_message,
+    held_of,
+)
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -23,13 +31,17 @@ LIMITS = BrakeLimits(confirm_after=0)
 
 def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
     """A cancel of an UP instance."""
-    return Cancel(key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP)
+    return Cancel(
+        key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP
+    )
 
 
 def down(number: int, *, app: str = "rating") -> Update:
     """A change from UP to DOWN."""
     wanted = instance(number, app=app, status=DOWN)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+    return Update(
+        instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    )
 
 
 def up(number: int, *, app: str = "rating") -> Update:
@@ -62,10 +74,16 @@ def weigh(plan: Plan, stands: Observed, limits: BrakeLimits = LIMITS, **rest: An
 
 
 def brake(
-    total: int, actions: list[Action], *, apps: tuple[str, ...] = ("rating",), limits: BrakeLimits = LIMITS
+    total: int,
+    actions: list[Action],
+    *,
+    apps: tuple[str, ...] = ("rating",),
+    limits: BrakeLimits = LIMITS,
 ) -> Held | None:
     """Return what is held of the actions, with `total` UP instances in each app."""
-    stands = observed(*(stored(instance(number, app=app)) for app in apps for number in range(total)))
+    stands = observed(
+        *(stored(instance(number, app=app)) for app in apps for number in range(total))
+    )
     braked = weigh(sorted_plan(actions), stands, limits)
     assert (braked.plan == sorted_plan(actions)) is (braked.held is None)
     return braked.held
@@ -101,10 +119,14 @@ def test_removals_with_evidence_do_not_count_for_the_limit_of_30_percent(grounds
     ("apps", "emptied", "held"),
     [(3, 1, False), (3, 2, True), (40, 2, False), (40, 3, True), (39, 2, True)],
 )
-def test_emptying_more_than_one_app_and_5_percent_of_apps_is_held(apps: int, emptied: int, held: bool) -> None:
+def test_emptying_more_than_one_app_and_5_percent_of_apps_is_held(
+    apps: int, emptied: int, held: bool
+) -> None:
     """The limit is one app or 5 % of the apps with an UP instance, whichever is more."""
     names = tuple(f"app{number}" for number in range(apps))
-    actions: list[Action] = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]]
+    actions: list[Action] = [
+        cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]
+    ]
     assert (brake(1, actions, apps=names) is not None) is held
 
 
@@ -112,7 +134,9 @@ def test_an_instance_that_a_person_put_out_of_service_replaces_nothing() -> None
     """It is registered again with changed metadata. Callers do not find it afterwards either."""
     gone = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in ("a", "b")]
     assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
-    held = brake(1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c"))
+    held = brake(
+        1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")
+    )
     assert held is not None
     assert len(held.removals) == 2
 
@@ -131,8 +155,8 @@ def test_the_only_app_goes_with_evidence(grounds: Grounds) -> None:
 
 @pytest.mark.parametrize("grounds", [Grounds.DRAINED, Grounds.OVER_LIMIT])
 def test_what_a_person_asked_for_of_one_object_empties_any_number_of_apps(grounds: Grounds) -> None:
-    """A drain or a limit of 0 takes all three apps. It does not add to what nobody asked for, and is
-    not held with that."""
+    """A drain or a limit of 0 takes all three apps. It does not add to what nobody asked for, and
+    is not held with that."""
     apps = ("a", "b", "c")
     assert brake(1, [cancel(0, app=app, grounds=grounds) for app in apps], apps=apps) is None
     mixed: list[Action] = [cancel(0, app="a", grounds=grounds), cancel(0, app="b", grounds=grounds)]
@@ -164,7 +188,8 @@ def test_apps_that_move_to_another_name_are_no_loss() -> None:
 
 
 def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
-    """A rollout that replaces pods is no loss. Additions to one app do not offset the loss of another."""
+    """A rollout that replaces pods is no loss. Additions to one app do not offset the loss of
+    another."""
     losses: list[Action] = [cancel(number) for number in range(15)]
     assert brake(20, [*losses, *(register(100 + n) for n in range(15))]) is None
     assert brake(20, [*losses, *(up(100 + n) for n in range(5))]) is None
@@ -174,7 +199,9 @@ def test_additions_reduce_only_the_loss_of_their_own_app() -> None:
 
 def test_an_app_that_gains_an_instance_is_not_emptied() -> None:
     """The new instance counts before the old ones are cancelled."""
-    actions: list[Action] = [action for app in ("a", "b") for action in (cancel(0, app=app), register(1, app=app))]
+    actions: list[Action] = [
+        action for app in ("a", "b") for action in (cancel(0, app=app), register(1, app=app))
+    ]
     assert brake(1, actions, apps=("a", "b")) is None
 
 
@@ -183,7 +210,9 @@ def test_only_up_instances_count() -> None:
     for status in (DOWN, OUT):
         stands = [stored(instance(number), status=status) for number in range(20)]
         cancels = [replace(cancel(number), was=status) for number in range(20)]
-        assert weigh(sorted_plan(cancels), observed(*stands)) == Braked(plan=sorted_plan(cancels), held=None)
+        assert weigh(sorted_plan(cancels), observed(*stands)) == Braked(
+            plan=sorted_plan(cancels), held=None
+        )
 
 
 def test_a_plan_without_removals_is_never_held() -> None:
@@ -193,9 +222,12 @@ def test_a_plan_without_removals_is_never_held() -> None:
 
 
 def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
-    """All removals are held, even those that alone would be few. Adds and other cancels are done."""
+    """All removals are held, even those that alone would be few. Adds and other cancels are
+    done."""
     stands = observed(*(stored(instance(number)) for number in range(2)))
-    gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
+    gone_down = Cancel(
+        key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN
+    )
     before = sorted_plan([cancel(0), down(1), gone_down])
     braked = weigh(before, stands, SECOND_LOOK)
     plan, held = braked.plan, braked.held
@@ -203,8 +235,12 @@ def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> N
     assert held.removals == tuple(sorted(before.removals, key=lambda one: one.key))
     assert held.plan_id == removal_id(before.actions)
     renewals = plan.of(Renew)
-    assert [(r.key, r.status, r.if_gone) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
-    assert {r.why for r in renewals} == {f"the removal of the instance is held (plan id {held.plan_id})"}
+    assert [(r.key, r.status, r.if_gone) for r in renewals] == [
+        (instance(n).key, UP, None) for n in range(2)
+    ]
+    assert {r.why for r in renewals} == {
+        f"the removal of the instance is held (plan id {held.plan_id})"
+    }
     assert plan.of(Cancel) == (gone_down,)
     assert plan.removals == ()
 
@@ -254,7 +290,9 @@ def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
 
 def test_a_read_that_failed_holds_nothing_by_itself() -> None:
     """A failed read of an instance that is not UP, or is unknown, adds no loss."""
-    drain_unknown = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
+    drain_unknown = observed(stored(instance(0))).refreshed(
+        {instance(0).key: Unread(why="timeout")}
+    )
     assert weigh(Plan(), drain_unknown) == Braked(plan=Plan(), held=None)
     known = observed(stored(instance(0), status=DOWN), stored(instance(1)), stored(instance(2)))
     unread = {instance(n).key: Unread(why="timeout") for n in (0, 9)}
@@ -262,7 +300,8 @@ def test_a_read_that_failed_holds_nothing_by_itself() -> None:
 
 
 def test_new_instances_first_replace_terminating_ones() -> None:
-    """A rollout adds as many pods as it ends. Other pods that become unready meanwhile are still a loss."""
+    """A rollout adds as many pods as it ends. Other pods that become unready meanwhile are still a
+    loss."""
     ending = [cancel(number, grounds=Grounds.TERMINATING) for number in range(15)]
     coming = [register(100 + number) for number in range(15)]
     unready = [down(20 + number) for number in range(15)]
@@ -300,20 +339,23 @@ def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
 
 
 def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
-    """The second pass comes at least 20 s later. Other removals are done at once. An app that keeps an instance does
-    not wait."""
+    """The second pass comes at least 20 s later. Other removals are done at once. An app that keeps
+    an instance does not wait."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     first = weigh(plan, STANDS, SECOND_LOOK)
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
     assert first.held.reason == (
-        "app RATING would have no UP instance left (no approval is needed if a second pass, at least 20 s "
+        "app RATING would have no UP instance left (no approval is needed if a second pass, at "
+        "least 20 s "
         "after the first, plans the same)"
     )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
     confirmed = frozenset(one.key for one in ALL_OF_RATING.removals)
-    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None, confirmed=confirmed)
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(
+        plan=plan, held=None, confirmed=confirmed
+    )
     assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), STANDS, SECOND_LOOK).held is None
     assert weigh(ALL_OF_RATING, STANDS, LIMITS).held is None
 
@@ -321,15 +363,20 @@ def test_the_last_instances_of_an_app_wait_for_a_second_pass() -> None:
 @pytest.mark.parametrize("seconds", [0.5, 1])
 def test_the_shortest_wait_is_a_wait(seconds: float) -> None:
     """A removal that no earlier pass saw is not confirmed."""
-    assert weigh(ALL_OF_RATING, STANDS, replace(SECOND_LOOK, confirm_after=seconds)).held is not None
+    assert (
+        weigh(ALL_OF_RATING, STANDS, replace(SECOND_LOOK, confirm_after=seconds)).held is not None
+    )
 
 
 def test_another_removal_is_not_confirmed_by_the_first() -> None:
-    """Removals of other instances, or of another syncer, start a new wait. A cancel and a change to DOWN are the same
-    loss."""
+    """Removals of other instances, or of another syncer, start a new wait. A cancel and a change to
+    DOWN are the same loss."""
     seen = awaited(weigh(ALL_OF_RATING, STANDS, SECOND_LOOK))
     fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
-    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is not None
+    assert (
+        weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held
+        is not None
+    )
     stolen = {(OTHER, mark): age for (_, mark), age in seen.items()}
     assert weigh(ALL_OF_RATING, STANDS, SECOND_LOOK, seen=stolen).held is not None
     downs = sorted_plan([down(number) for number in range(4)])
@@ -337,21 +384,26 @@ def test_another_removal_is_not_confirmed_by_the_first() -> None:
 
 
 def test_each_of_an_app_is_remembered_by_itself() -> None:
-    """Within a process, a removal that ends does not restart the wait of the others. A new removal does."""
+    """Within a process, a removal that ends does not restart the wait of the others. A new removal
+    does."""
     first = weigh(ALL_OF_RATING, STANDS, SECOND_LOOK).held
     assert first is not None
     seen = {one: 20.0 for hold in first.holds for one in hold.sightings}
     fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
     assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is None
     more = observed(*STANDS.ours.values(), stored(instance(4)))
-    grown = weigh(sorted_plan([cancel(number) for number in range(5)]), more, SECOND_LOOK, seen=seen).held
+    grown = weigh(
+        sorted_plan([cancel(number) for number in range(5)]), more, SECOND_LOOK, seen=seen
+    ).held
     assert grown is not None
     assert len(grown.removals) == 5
 
 
 def test_removals_with_evidence_need_no_second_pass() -> None:
     """Only the removal without evidence waits, so the app keeps an instance."""
-    mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
+    mixed = sorted_plan(
+        [*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)]
+    )
     braked = weigh(mixed, STANDS, SECOND_LOOK)
     assert braked.held is not None
     assert [one.key for one in braked.held.removals] == [instance(3).key]
@@ -360,22 +412,38 @@ def test_removals_with_evidence_need_no_second_pass() -> None:
 
 
 def test_an_app_that_changes_its_name_needs_no_second_pass() -> None:
-    """Its pods still serve at their addresses, under the same syncer. Additions of other pods do not count."""
+    """Its pods still serve at their addresses, under the same syncer. Additions of other pods do
+    not count."""
     renamed = [register(number, app="fresh") for number in range(4)]
     assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renamed]), STANDS, SECOND_LOOK).held is None
-    standing = observed(*STANDS.ours.values(), *(stored(instance(number, app="fresh")) for number in range(4)))
-    renewed = [Renew(key=instance(number, app="fresh").key, syncer=REF, why="", status=UP) for number in range(4)]
-    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renewed]), standing, SECOND_LOOK).held is None
+    standing = observed(
+        *STANDS.ours.values(), *(stored(instance(number, app="fresh")) for number in range(4))
+    )
+    renewed = [
+        Renew(key=instance(number, app="fresh").key, syncer=REF, why="", status=UP)
+        for number in range(4)
+    ]
+    assert (
+        weigh(sorted_plan([*ALL_OF_RATING.actions, *renewed]), standing, SECOND_LOOK).held is None
+    )
     others = [register(20 + number, app="fresh") for number in range(4)]
-    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *others]), STANDS, SECOND_LOOK).held is not None
+    assert (
+        weigh(sorted_plan([*ALL_OF_RATING.actions, *others]), STANDS, SECOND_LOOK).held is not None
+    )
     strangers = [replace(one, syncer=OTHER) for one in renamed]
-    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *strangers]), STANDS, SECOND_LOOK).held is not None
+    assert (
+        weigh(sorted_plan([*ALL_OF_RATING.actions, *strangers]), STANDS, SECOND_LOOK).held
+        is not None
+    )
 
 
 def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
-    """The removal that was seen earlier waits for the other. One sentence reports several apps of a syncer."""
+    """The removal that was seen earlier waits for the other. One sentence reports several apps of a
+    syncer."""
     both = observed(
-        stored(instance(0)), stored(instance(1, ref=OTHER)), *(stored(instance(n, app=f"app{n}")) for n in range(5, 30))
+        stored(instance(0)),
+        stored(instance(1, ref=OTHER)),
+        *(stored(instance(n, app=f"app{n}")) for n in range(5, 30)),
     )
     theirs = replace(cancel(1), key=instance(1, ref=OTHER).key, syncer=OTHER)
     plan = sorted_plan([cancel(0), theirs])
@@ -396,10 +464,12 @@ def test_many_holds_are_reported_in_few_words() -> None:
     """The sentence has three of them, and the number of the others."""
     refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
     stands = observed(
-        *(stored(instance(n, app=f"app{n}", ref=ref)) for n, ref in enumerate(refs)), *STANDS.ours.values()
+        *(stored(instance(n, app=f"app{n}", ref=ref)) for n, ref in enumerate(refs)),
+        *STANDS.ours.values(),
     )
     cancels = [
-        replace(cancel(0), key=instance(n, app=f"app{n}", ref=ref).key, syncer=ref) for n, ref in enumerate(refs)
+        replace(cancel(0), key=instance(n, app=f"app{n}", ref=ref).key, syncer=ref)
+        for n, ref in enumerate(refs)
     ]
     held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
     assert held is not None
@@ -421,8 +491,8 @@ def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> 
 
 
 def test_instances_that_replace_released_removals_offset_no_other_loss() -> None:
-    """A person released one syncer's removals, and that syncer does a rollout. Meanwhile another syncer's pods of the
-    same app fail."""
+    """A person released one syncer's removals, and that syncer does a rollout. Meanwhile another
+    syncer's pods of the same app fail."""
     web = SyncerRef("shop", "web")
     stands = observed(*(stored(instance(number)) for number in range(25)))
     rollout: list[Action] = [replace(cancel(number), syncer=web) for number in range(10)]
@@ -437,8 +507,12 @@ def test_instances_that_replace_released_removals_offset_no_other_loss() -> None
 def test_instances_that_replace_released_removals_keep_their_app_from_being_empty() -> None:
     """Callers find them, whatever they replace."""
     web = SyncerRef("shop", "web")
-    stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
-    plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
+    stands = observed(
+        *(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3))
+    )
+    plan = sorted_plan(
+        [replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)]
+    )
     assert weigh(plan, stands, LIMITS, freed=frozenset({web})).held is None
     waiting = BrakeLimits(confirm_after=20)
     assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None
@@ -449,7 +523,11 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
     [
         (["b"], "1 UP instance of rating/b is", "the syncer"),
         (["b", "a"], "2 UP instances of rating/a and of 1 more syncer are", "the syncers"),
-        (["b", "a", "c", "b"], "4 UP instances of rating/a and of 2 more syncers are", "the syncers"),
+        (
+            ["b", "a", "c", "b"],
+            "4 UP instances of rating/a and of 2 more syncers are",
+            "the syncers",
+        ),
     ],
 )
 def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
@@ -463,7 +541,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} older than the CustomResourceDefinition (an earlier CustomResourceDefinition may have been deleted, "
+        f"{said} older than the CustomResourceDefinition (an earlier CustomResourceDefinition may "
+        "have been deleted, "
         f"and {whose} with it)"
     )
 
@@ -491,11 +570,13 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
 def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(
     count: int, removals: str, held: str, keeps: str
 ) -> None:
-    """A person copies the command. It releases all held removals, including those of other syncers."""
+    """A person copies the command. It releases all held removals, including those of other
+    syncers."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release the held removals of all "
+        f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release the held "
+        "removals of all "
         "syncers now: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
@@ -528,7 +609,10 @@ class Compared(Cancel):
 def test_the_cost_of_holds_for_an_earlier_crd_is_linear() -> None:
     """All instances may be held at once, and their leases are renewed only after this step."""
     keys = [instance(number).key for number in range(200)]
-    swept = [Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP) for key in keys]
+    swept = [
+        Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP)
+        for key in keys
+    ]
     stands = observed(*(stored(instance(number)) for number in range(200)))
     Compared.comparisons = 0
     held = weigh(Plan(actions=tuple(swept)), stands).held

@@ -1,5 +1,5 @@
-"""Dead pods in the brake: when removals would be held, pods are listed. Instances of dead pods are removed after a
-confirmation."""
+"""Dead pods in the brake: when removals would be held, pods are listed. Instances of dead pods are
+removed after a confirmation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, cancel, down, weigh
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import DENIED, NS, REF, endpoint, instance, observed, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    endpoint,
+    instance,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 
@@ -41,7 +52,11 @@ def apps(*names: str) -> Observed:
 
 def later(braked: Braked, seconds: float = 20) -> dict[tuple[SyncerRef, str], float]:
     """Return what a process remembers of the holds after this time."""
-    return {seen: seconds for hold in (braked.held.holds if braked.held else ()) for seen in hold.sightings}
+    return {
+        seen: seconds
+        for hold in (braked.held.holds if braked.held else ())
+        for seen in hold.sightings
+    }
 
 
 TWO_GONE = sorted_plan([cancel(0, app="a"), cancel(1, app="b")])
@@ -51,7 +66,9 @@ def test_an_app_whose_pods_are_gone_is_removed_without_approval() -> None:
     """Two of three apps are scaled to 0. A second pass confirms the removal, as for one app."""
     stands = apps("a", "b", "c")
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
-    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [
+        (HoldReason.TOO_MANY_REMOVALS, 2)
+    ]
     first = weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2))
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 2)]
     assert weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2), seen=later(first)).held is None
@@ -76,7 +93,8 @@ def test_deleted_apps_without_pods_are_no_loss(grounds: Grounds) -> None:
 
 
 def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
-    """A restored etcd without pods looks the same. All removals count until a later pass sees the same."""
+    """A restored etcd without pods looks the same. All removals count until a later pass sees the
+    same."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
     plan = sorted_plan([cancel(number) for number in range(20)])
     pods = alive(*range(20, 40))
@@ -84,8 +102,10 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
-        "this installation would lose 20 of its 40 UP instances, more than 30 %; of these, 20 of syncer rating/rating "
-        "have no pod any more (no approval is needed if a second pass, at least 20 s after the first, plans the same)"
+        "this installation would lose 20 of its 40 UP instances, more than 30 %; of these, 20 of "
+        "syncer rating/rating "
+        "have no pod any more (no approval is needed if a second pass, at least 20 s after the "
+        "first, plans the same)"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -93,8 +113,9 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
 
 
 def test_a_look_at_unready_pods_is_no_look_at_dead_ones() -> None:
-    """All pods of two apps are unready, and held. Then the list lacks them, as after a restored etcd,
-    and so many dead pods wait for a look of their own. A look at dead pods counts for both."""
+    """All pods of two apps are unready, and held. Then the list lacks them, as after a restored
+    etcd, and so many dead pods wait for a look of their own. A look at dead pods counts for
+    both."""
     two = [*(down(n, app="a") for n in range(12)), *(down(n, app="b") for n in range(12, 24))]
     stands = observed(*(stored(instance(n, app="a" if n < 12 else "b")) for n in range(24)))
     first = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(*range(24)))
@@ -104,33 +125,52 @@ def test_a_look_at_unready_pods_is_no_look_at_dead_ones() -> None:
     assert {syncer for syncer, _ in seen} == {REF}
     second = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=seen)
     assert holds(second) == [(HoldReason.AWAITING_CONFIRMATION, 24)]
-    assert weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=later(second)).held is None
+    assert (
+        weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=later(second)).held is None
+    )
     one = sorted_plan(two[:12])
     dead_before = weigh(one, stands, SECOND_LOOK, pods=alive(*range(12, 24)))
     assert holds(dead_before) == [(HoldReason.AWAITING_CONFIRMATION, 12)]
-    assert weigh(one, stands, SECOND_LOOK, seen=later(dead_before), pods=alive(*range(12, 24))).held is None
+    assert (
+        weigh(one, stands, SECOND_LOOK, seen=later(dead_before), pods=alive(*range(12, 24))).held
+        is None
+    )
 
 
 def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
-    """From 40 to 5 instances, no pass saw the pods terminate, but the list lacks them. From 10 to 5, the removals are
-    done at once."""
+    """From 40 to 5 instances, no pass saw the pods terminate, but the list lacks them. From 10 to
+    5, the removals are done at once."""
     others = [stored(instance(number, app="other")) for number in range(100, 300)]
     plan = sorted_plan([cancel(number) for number in range(35)])
     stands = observed(*others, *(stored(instance(number)) for number in range(40)))
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)))
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 35)]
-    assert weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)), seen=later(first)).held is None
+    assert (
+        weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)), seen=later(first)).held is None
+    )
     ten = observed(*others, *(stored(instance(number)) for number in range(10)))
-    assert weigh(sorted_plan([cancel(number) for number in range(5)]), ten, SECOND_LOOK).held is None
+    assert (
+        weigh(sorted_plan([cancel(number) for number in range(5)]), ten, SECOND_LOOK).held is None
+    )
 
 
 def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
-    """More pods may die during a hold, and must not delay the others. A condition has one mark for all of them."""
+    """More pods may die during a hold, and must not delay the others. A condition has one mark for
+    all of them."""
     stands = observed(*(stored(instance(number)) for number in range(40)))
-    living, gone = [down(number) for number in range(20)], [cancel(number) for number in range(20, 33)]
-    before, after = sorted_plan([*living, *gone]), sorted_plan([*living, *gone, *(cancel(n) for n in range(33, 39))])
+    living, gone = (
+        [down(number) for number in range(20)],
+        [cancel(number) for number in range(20, 33)],
+    )
+    before, after = (
+        sorted_plan([*living, *gone]),
+        sorted_plan([*living, *gone, *(cancel(n) for n in range(33, 39))]),
+    )
     first = weigh(before, stands, SECOND_LOOK, pods=alive(*range(20)))
-    assert holds(first) == [(HoldReason.TOO_MANY_REMOVALS, 20), (HoldReason.AWAITING_CONFIRMATION, 13)]
+    assert holds(first) == [
+        (HoldReason.TOO_MANY_REMOVALS, 20),
+        (HoldReason.AWAITING_CONFIRMATION, 13),
+    ]
     second = weigh(after, stands, SECOND_LOOK, pods=alive(*range(20)), seen=later(first))
     assert holds(second) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
     told = {seen: age for seen, age in later(first).items() if len(seen[1]) == 12}
@@ -141,15 +181,21 @@ def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
 
 
 def test_few_dead_pods_go_beside_what_is_held() -> None:
-    """One app has 20 unready pods and one dead pod. Another app has one dead pod. The two dead pods alone are not too
-    many removals."""
+    """One app has 20 unready pods and one dead pod. Another app has one dead pod. The two dead pods
+    alone are not too many removals."""
     stands = observed(*(stored(instance(n, app="a" if n < 30 else "b")) for n in range(40)))
-    living, gone = [down(number, app="a") for number in range(20)], [cancel(20, app="a"), cancel(30, app="b")]
+    living, gone = (
+        [down(number, app="a") for number in range(20)],
+        [cancel(20, app="a"), cancel(30, app="b")],
+    )
     braked = weigh(sorted_plan([*living, *gone]), stands, SECOND_LOOK, pods=alive(*range(20)))
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
     assert braked.plan.of(Cancel) == tuple(gone)
     assert braked.held is not None
-    assert braked.held.reason == "this installation would lose 22 of its 40 UP instances, more than 30 %"
+    assert (
+        braked.held.reason
+        == "this installation would lose 22 of its 40 UP instances, more than 30 %"
+    )
 
 
 def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
@@ -177,7 +223,8 @@ def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
     braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
     assert braked.held is not None
     assert braked.held.reason == (
-        "2 of 3 apps would have no UP instance left; it is unknown whether their pods still exist: 403: grant list"
+        "2 of 3 apps would have no UP instance left; it is unknown whether their pods still "
+        "exist: 403: grant list"
     )
 
 
@@ -187,7 +234,7 @@ def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
     assert living.sightings == ()
 
 
-# --- Through whole passes ---------------------------------------------------------------------------------------------
+# --- Through whole passes -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -251,8 +298,8 @@ def test_most_instances_scaled_to_0_are_removed_in_the_second_pass(daemon: bool)
 
 
 def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_status() -> None:
-    """20 of its pods become unready, and 13 are dead. The condition reports the first, and the status marks the
-    second."""
+    """20 of its pods become unready, and 13 are dead. The condition reports the first, and the
+    status marks the second."""
     world = FakeWorld()
     add_app(world, "a", 1)
     pods = [endpoint(number) for number in range(1, 41)]
@@ -293,13 +340,16 @@ def test_a_pass_that_holds_nothing_lists_no_pods(world: FakeWorld) -> None:
 
 
 def across(**spec: Any) -> FakeWorld:
-    """Two apps in `shop`, registered by syncers of another namespace, and one app in that namespace."""
+    """Two apps in `shop`, registered by syncers of another namespace, and one app in that
+    namespace."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({(NS, "shop")}))
     add_app(world, "c", 3)
     for number, name in enumerate(("a", "b"), 1):
         there: Service = service(name, labels={"app": name}, namespace="shop")
-        world.cluster.apply(syncer(name, selector={"app": name, "namespace": "shop"}, **spec), there)
+        world.cluster.apply(
+            syncer(name, selector={"app": name, "namespace": "shop"}, **spec), there
+        )
         world.cluster.apply(piece(endpoint(number), service=name, namespace="shop"))
     world.run()
     return world
@@ -309,7 +359,10 @@ def test_pods_are_listed_where_the_syncer_may_select() -> None:
     """The pods of the syncer's own namespace do not matter."""
     world = across()
     world.cluster.apply(*(piece(service=name, namespace="shop") for name in ("a", "b")))
-    world.cluster.pods["shop"] = (PodRef("rating-1", "uid-of-rating-1"), PodRef("rating-2", "uid-of-rating-2"))
+    world.cluster.pods["shop"] = (
+        PodRef("rating-1", "uid-of-rating-1"),
+        PodRef("rating-2", "uid-of-rating-2"),
+    )
     report = world.run()
     assert "list_pods" in world.wire.verbs()
     assert report.held is not None
@@ -321,8 +374,8 @@ def test_pods_are_listed_where_the_syncer_may_select() -> None:
 
 
 def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
-    """The operator revoked the permission, and the syncers were deleted. Their instances are held, and their pods are
-    not listed."""
+    """The operator revoked the permission, and the syncers were deleted. Their instances are held,
+    and their pods are not listed."""
     world = across()
     world.scope = Scope()
     for name in ("a", "b"):

@@ -1,4 +1,5 @@
-"""An app that comes and goes does not keep another app's pods UP: a larger hold in between is a look, too."""
+"""An app that comes and goes does not keep another app's pods UP: a larger hold in between is a
+look, too."""
 
 from __future__ import annotations
 

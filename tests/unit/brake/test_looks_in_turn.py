@@ -1,5 +1,5 @@
-"""A pass that plans a removal is a look at it, also if another rule holds it, or for another reason than in the pass
-before. Each test is one process of several passes."""
+"""A pass that plans a removal is a look at it, also if another rule holds it, or for another reason
+than in the pass before. Each test is one process of several passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from tests.unit.brake.test_brake import SECOND_LOOK, cancel, down, weigh
 from tests.unit.brake.test_brake_dead import alive, apps, holds
 from tests.unit.worlds.build import desired
 
-TOO_MANY, AWAITING, CRD = HoldReason.TOO_MANY_REMOVALS, HoldReason.AWAITING_CONFIRMATION, HoldReason.CRD_INSTALLED
+TOO_MANY, AWAITING, CRD = (
+    HoldReason.TOO_MANY_REMOVALS,
+    HoldReason.AWAITING_CONFIRMATION,
+    HoldReason.CRD_INSTALLED,
+)
 STANDS = apps("a", "b", "c", "d")
 ALL_LIVE, A_IS_DEAD = alive(0, 1, 2, 3), alive(1, 2, 3)
 
@@ -31,8 +35,12 @@ class Daemon:
     def plans(self, *removals: Removal, pods: Pods | None = None) -> list[tuple[HoldReason, int]]:
         """Make a pass that plans these removals; return what it holds."""
         self._now += 10
-        before = self._sightings.before(desired([], [], []), monotonic=self._now, now=0.0, within=620)
-        braked = weigh(sorted_plan(removals), self._stands, SECOND_LOOK, pods=pods or {}, seen=before)
+        before = self._sightings.before(
+            desired([], [], []), monotonic=self._now, now=0.0, within=620
+        )
+        braked = weigh(
+            sorted_plan(removals), self._stands, SECOND_LOOK, pods=pods or {}, seen=before
+        )
         self._sightings.note(braked.held, before, monotonic=self._now)
         return holds(braked)
 
@@ -45,7 +53,9 @@ B_SWEPT = cancel(1, app="b", grounds=Grounds.SWEPT)
 B_DOWN = down(1, app="b")
 
 
-@pytest.mark.parametrize("back", [A_GONE, A], ids=["its pod is seen dead", "its endpoint is missing"])
+@pytest.mark.parametrize(
+    "back", [A_GONE, A], ids=["its pod is seen dead", "its endpoint is missing"]
+)
 def test_a_dead_pod_waits_no_longer_because_its_syncer_is_back(back: Removal) -> None:
     """The CRD was installed again. The syncer comes back before the second look."""
     daemon = Daemon()
@@ -72,8 +82,8 @@ def test_a_pod_that_is_seen_dead_alone_was_seen_for_a_larger_hold() -> None:
 
 
 def test_evidence_that_ends_leaves_the_look_at_it() -> None:
-    """A node is lost, and the endpoints of two apps terminate. Then the slices no longer have them, and the other app
-    is back."""
+    """A node is lost, and the endpoints of two apps terminate. Then the slices no longer have them,
+    and the other app is back."""
     daemon = Daemon()
     assert daemon.plans(A_TERMINATING, B_DOWN, pods=ALL_LIVE) == [(TOO_MANY, 2)]
     assert daemon.plans(A) == [(AWAITING, 1)]
@@ -89,9 +99,13 @@ def test_evidence_that_begins_keeps_the_look_before_it() -> None:
 
 
 def test_a_deletion_that_is_held_is_no_look_at_the_pod() -> None:
-    """The syncers of 12 apps are deleted, and created again before anything is lost. The endpoint of one is missing."""
+    """The syncers of 12 apps are deleted, and created again before anything is lost. The endpoint
+    of one is missing."""
     names = [f"app{number}" for number in range(12)]
-    deleted = [cancel(number, app=name, grounds=Grounds.SYNCER_DELETED) for number, name in enumerate(names)]
+    deleted = [
+        cancel(number, app=name, grounds=Grounds.SYNCER_DELETED)
+        for number, name in enumerate(names)
+    ]
     missing = cancel(0, app="app0")
     daemon = Daemon(apps(*names))
     for _ in range(3):

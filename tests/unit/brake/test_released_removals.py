@@ -28,7 +28,8 @@ WEB = SyncerRef(NS, "web")
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """The app `web` with one pod and the app `other` with three, all registered. Each pass is a separate process."""
+    """The app `web` with one pod and the app `other` with three, all registered. Each pass is a
+    separate process."""
     world = FakeWorld()
     add_app(world, "web", 1)
     add_app(world, "other", 9)
@@ -39,7 +40,9 @@ def world() -> FakeWorld:
 
 def web(world: FakeWorld, *ready: bool) -> None:
     """Set the pods of `web`, ready or not."""
-    world.cluster.apply(piece(*(endpoint(n, ready=one) for n, one in enumerate(ready, 1)), service="web"))
+    world.cluster.apply(
+        piece(*(endpoint(n, ready=one) for n, one in enumerate(ready, 1)), service="web")
+    )
 
 
 def standing(world: FakeWorld) -> str | None:
@@ -65,7 +68,11 @@ def said(world: FakeWorld, ref: SyncerRef = WEB) -> str:
 
 def told(world: FakeWorld) -> list[str]:
     """Return the reasons of the events about held removals."""
-    return [e.reason for e in world.cluster.events if e.syncer == WEB and e.key.startswith("RemovalHeld")]
+    return [
+        e.reason
+        for e in world.cluster.events
+        if e.syncer == WEB and e.key.startswith("RemovalHeld")
+    ]
 
 
 def held_of(report: PassReport) -> str:
@@ -84,11 +91,15 @@ def daemon(report: PassReport) -> ExitCode:
 
 
 def test_the_last_instance_of_an_app_is_removed_20_seconds_later(world: FakeWorld) -> None:
-    """Each pass is another process, so the time in the status counts. A held removal gives exit code 31 and one event,
-    and the instance is renewed."""
+    """Each pass is another process, so the time in the status counts. A held removal gives exit
+    code 31 and one event, and the instance is renewed."""
     web(world, False)
     report = world.run()
-    assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVAL_HELD, ExitCode.OK)
+    assert (standing(world), single(report), daemon(report)) == (
+        "UP",
+        ExitCode.REMOVAL_HELD,
+        ExitCode.OK,
+    )
     assert held(world) == ("True", "AwaitingConfirmation")
     assert f"--approve {report.held.plan_id if report.held else ''}" in said(world)
     assert held(world, SyncerRef(NS, "other")) == ("False", "NothingHeld")
@@ -99,9 +110,15 @@ def test_the_last_instance_of_an_app_is_removed_20_seconds_later(world: FakeWorl
         assert f"renew {key(1, app='web')}" in world.wire.calls
     world.later(1)
     report = world.run()
-    assert (standing(world), single(report), held(world)) == ("DOWN", ExitCode.OK, ("False", "NothingHeld"))
+    assert (standing(world), single(report), held(world)) == (
+        "DOWN",
+        ExitCode.OK,
+        ("False", "NothingHeld"),
+    )
     told = [
-        event.reason for event in world.cluster.events if event.syncer == WEB and event.key.startswith("RemovalHeld")
+        event.reason
+        for event in world.cluster.events
+        if event.syncer == WEB and event.key.startswith("RemovalHeld")
     ]
     assert told == ["AwaitingConfirmation", "NothingHeld"]
 
@@ -136,12 +153,15 @@ def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeW
 
 @pytest.mark.parametrize("trouble", ["identity", "clash"])
 def test_a_pass_that_could_only_renew_starts_the_wait_again(world: FakeWorld, trouble: str) -> None:
-    """The cluster's UID could not be read, or another cluster uses our owner. Such a pass confirms nothing."""
+    """The cluster's UID could not be read, or another cluster uses our owner. Such a pass confirms
+    nothing."""
     world.sightings = Sightings()
     web(world, False)
     world.run()
     world.later(15)
-    theirs = stored(instance(6, app="theirs"), metadata={**stored(instance(6)).metadata, CLUSTER: "another"})
+    theirs = stored(
+        instance(6, app="theirs"), metadata={**stored(instance(6)).metadata, CLUSTER: "another"}
+    )
     if trouble == "identity":
         world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="why")
     else:
@@ -155,8 +175,11 @@ def test_a_pass_that_could_only_renew_starts_the_wait_again(world: FakeWorld, tr
         assert standing(world) == status
 
 
-def test_a_process_that_starts_without_the_cluster_uid_starts_the_wait_again(world: FakeWorld) -> None:
-    """The first pass of the process could not read the cluster's UID. So the statuses do not count as a first pass."""
+def test_a_process_that_starts_without_the_cluster_uid_starts_the_wait_again(
+    world: FakeWorld,
+) -> None:
+    """The first pass of the process could not read the cluster's UID. So the statuses do not count
+    as a first pass."""
     web(world, False)
     world.run()
     world.later(15)
@@ -197,8 +220,11 @@ def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> N
 
 
 @pytest.mark.parametrize("process", ["one each pass", "a daemon that was paused"])
-def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(world: FakeWorld, process: str) -> None:
-    """No pass ran for three days, while `keepalive` renewed. The outage after that is another one."""
+def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(
+    world: FakeWorld, process: str
+) -> None:
+    """No pass ran for three days, while `keepalive` renewed. The outage after that is another
+    one."""
     world.sightings = Sightings() if process == "a daemon that was paused" else None
     web(world, False)
     world.run()
@@ -211,13 +237,15 @@ def test_a_pass_of_long_ago_does_not_count_as_the_first_pass(world: FakeWorld, p
 
 
 def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: FakeWorld) -> None:
-    """A sighting is valid as long as a lease without renewals. The sentence about held removals gives this time."""
+    """A sighting is valid as long as a lease without renewals. The sentence about held removals
+    gives this time."""
     web(world, False)
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "no approval is needed if a second pass, 20 s to 620 s after the first, plans the same" in held_of(
-            report
+        assert (
+            "no approval is needed if a second pass, 20 s to 620 s after the first, plans the same"
+            in held_of(report)
         )
         world.later(900)
     world.run()
@@ -227,8 +255,8 @@ def test_passes_every_10_minutes_confirm_each_other_and_every_15_do_not(world: F
 
 
 def test_a_removal_that_waits_for_days_can_still_be_confirmed(world: FakeWorld) -> None:
-    """An orphan of the app holds it up, because no process makes a second pass. A CronJob makes a pass each minute, so
-    its status is always new enough."""
+    """An orphan of the app holds it up, because no process makes a second pass. A CronJob makes a
+    pass each minute, so its status is always new enough."""
     orphan = stored(instance(5, app="web", ref=SyncerRef(NS, "gone")))
     world.registry.put(orphan)
     web(world, False)
@@ -295,7 +323,10 @@ def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: 
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
-        assert "both passes must be of one process, because the syncer is gone: use run --passes 2" in held_of(report)
+        assert (
+            "both passes must be of one process, because the syncer is gone: use run --passes 2"
+            in held_of(report)
+        )
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
@@ -307,10 +338,12 @@ def test_an_apps_last_orphan_waits_for_a_second_pass_of_the_same_process(world: 
 
 
 def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
-    """Pods become unready one by one, and each pass stays below the limits. Only the last instance waits for its
-    confirmation."""
+    """Pods become unready one by one, and each pass stays below the limits. Only the last instance
+    waits for its confirmation."""
     numbers = range(100, 120)
-    world.cluster.apply(syncer("slow", selector={"app": "slow"}), service("slow", labels={"app": "slow"}))
+    world.cluster.apply(
+        syncer("slow", selector={"app": "slow"}), service("slow", labels={"app": "slow"})
+    )
     world.cluster.apply(piece(*(endpoint(n) for n in numbers), service="slow"))
     world.run()
     for unready in range(1, 20):
@@ -318,7 +351,11 @@ def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
         world.cluster.apply(piece(*pods, service="slow"))
         report = world.run()
         world.later(30)
-        down = [name for name, status in world.statuses().items() if name.startswith("SLOW") and status == "DOWN"]
+        down = [
+            name
+            for name, status in world.statuses().items()
+            if name.startswith("SLOW") and status == "DOWN"
+        ]
         assert (len(down), report.held) == (unready, None)
     world.cluster.apply(piece(*(endpoint(n, ready=False) for n in numbers), service="slow"))
     assert world.run().held is not None
@@ -342,14 +379,22 @@ def outage(world: FakeWorld) -> FakeWorld:
     return world
 
 
-def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outage: FakeWorld) -> None:
+def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(
+    outage: FakeWorld,
+) -> None:
     """All pods are ready again. A sentence says that nothing is released."""
     approval = saved(outage.run(dry_run=True))
     web(outage, True)
     outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
     report = outage.run(approved=approval)
-    assert (report.held, single(report), daemon(report)) == (None, ExitCode.REMOVAL_HELD, ExitCode.REMOVAL_HELD)
-    assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; it releases nothing"]
+    assert (report.held, single(report), daemon(report)) == (
+        None,
+        ExitCode.REMOVAL_HELD,
+        ExitCode.REMOVAL_HELD,
+    )
+    assert sentences(report) == [
+        "--approve plan.json: no such set of removals is planned now; it releases nothing"
+    ]
 
 
 def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: FakeWorld) -> None:
@@ -359,10 +404,17 @@ def test_a_saved_dry_run_releases_only_removals_that_are_still_planned(outage: F
     add_app(outage, "late", 20)
     outage.run()
     outage.cluster.apply(piece(endpoint(20, ready=False), service="late"))
-    outage.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
+    outage.cluster.apply(
+        piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other")
+    )
     report = outage.run(approved=approval)
     states = outage.statuses()
-    assert states["WEB 10.0.0.1:8080"] == states["OTHER 10.0.0.8:8080"] == states["OTHER 10.0.0.9:8080"] == "DOWN"
+    assert (
+        states["WEB 10.0.0.1:8080"]
+        == states["OTHER 10.0.0.8:8080"]
+        == states["OTHER 10.0.0.9:8080"]
+        == "DOWN"
+    )
     assert states["LATE 10.0.0.20:8080"] == states["OTHER 10.0.0.7:8080"] == "UP"
     assert report.held is not None
     assert [one.key for one in report.held.removals] == [key(20, app="late")]
@@ -405,7 +457,8 @@ def annotate(world: FakeWorld, ref: SyncerRef, text: str) -> None:
 
 
 def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> None:
-    """They are done at once, without a second pass. The other removals are weighed without them and stay held."""
+    """They are done at once, without a second pass. The other removals are weighed without them and
+    stay held."""
     annotate(outage, WEB, rfc_3339(outage.clock.now() + 600))
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
@@ -415,7 +468,8 @@ def test_an_annotation_releases_only_one_syncers_removals(outage: FakeWorld) -> 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "why"), [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is not a time such as")]
+    ("seconds", "why"),
+    [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is not a time such as")],
 )
 def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
     outage: FakeWorld, seconds: float | None, why: str
@@ -429,7 +483,8 @@ def test_an_annotation_that_releases_nothing_is_reported_in_the_condition(
 
 
 def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -> None:
-    """A successor could not be registered, so the removal of the instance is held. The report shows it only as held."""
+    """A successor could not be registered, so the removal of the instance is held. The report shows
+    it only as held."""
     world.brake = BrakeLimits(loss_floor=1)
     world.cluster.apply(piece(*(endpoint(n) for n in (17, 18, 19)), service="other"))
     for number in (18, 19):
@@ -442,8 +497,8 @@ def test_removals_held_late_in_a_pass_are_held_with_the_rest(world: FakeWorld) -
 
 
 def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: FakeWorld) -> None:
-    """Another owner's instance has the id of the new pod. The old instance stays in every pass, and the status is
-    written once."""
+    """Another owner's instance has the id of the new pod. The old instance stays in every pass, and
+    the status is written once."""
     world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
     world.cluster.apply(piece(endpoint(2), service="web"))
     world.run()
@@ -462,7 +517,8 @@ def test_the_status_stays_while_a_removal_waits_for_a_blocked_successor(world: F
 
 
 def test_a_denied_namespace_alone_is_not_served() -> None:
-    """The other namespaces are served. An invalid syncer does not affect the other syncers of its namespace."""
+    """The other namespaces are served. An invalid syncer does not affect the other syncers of its
+    namespace."""
     world = FakeWorld()
 
     def pods(namespace: str, name: str, *numbers: int) -> EndpointSlice:
@@ -480,7 +536,9 @@ def test_a_denied_namespace_alone_is_not_served() -> None:
     world.run()
     before = set(world.registry.held)
     assert len(before) == 8
-    world.cluster.pods["two"] = tuple(PodRef(name, f"uid-of-{name}") for name in ("two-shop-1", "two-shop-2"))
+    world.cluster.pods["two"] = tuple(
+        PodRef(name, f"uid-of-{name}") for name in ("two-shop-1", "two-shop-2")
+    )
     for namespace in ("one", "two"):
         for name in ("web", "shop"):
             world.cluster.apply(pods(namespace, name, 1))
@@ -512,8 +570,11 @@ def test_a_flapping_outage_starts_its_wait_again_without_a_written_status(world:
     assert standing(world) == "DOWN"
 
 
-def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(outage: FakeWorld) -> None:
-    """A daemon keeps its options for weeks. The same pods may fail again, and nobody has checked that outage."""
+def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(
+    outage: FakeWorld,
+) -> None:
+    """A daemon keeps its options for weeks. The same pods may fail again, and nobody has checked
+    that outage."""
     report = outage.run()
     assert report.held is not None
     approval = PlanId(report.held.plan_id, given=outage.clock.now())
@@ -529,19 +590,22 @@ def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(o
     assert report.held.plan_id == approval.value
     assert single(report) is daemon(report) is ExitCode.CONFIGURATION
     assert sentences(report)[0] == (
-        f"--approve {approval}: was given 60 minutes ago, and is valid for 60 minutes: see what is held now. "
+        f"--approve {approval}: was given 60 minutes ago, and is valid for 60 minutes: see what "
+        "is held now. "
         "Nothing was released"
     )
 
 
 def test_a_plan_id_releases_what_two_tests_hold_beside_what_is_not_held() -> None:
-    """Two apps become unready, and a person deletes the third. Two limits are exceeded: the number of apps, and all
-    that we own."""
+    """Two apps become unready, and a person deletes the third. Two limits are exceeded: the number
+    of apps, and all that we own."""
     world = FakeWorld()
     for number, name in enumerate("abc", 1):
         add_app(world, name, number)
     world.run()
-    world.cluster.apply(piece(endpoint(1, ready=False), service="a"), piece(endpoint(2, ready=False), service="b"))
+    world.cluster.apply(
+        piece(endpoint(1, ready=False), service="a"), piece(endpoint(2, ready=False), service="b")
+    )
     world.cluster.delete(SyncerRef(NS, "c"))
     plan_held = world.run(dry_run=True).held
     assert plan_held is not None

@@ -1,4 +1,5 @@
-"""The last stage of a pass: which removals wait for their replacement, and which instances are read to confirm it."""
+"""The last stage of a pass: which removals wait for their replacement, and which instances are read
+to confirm it."""
 
 from __future__ import annotations
 
@@ -50,13 +51,15 @@ def done(*actions: Action) -> list[Outcome]:
     return [Outcome(action=action, result=Result.DONE, status=UP) for action in actions]
 
 
-# --- Removals that wait for a successor --------------------------------------------------------------------------
+# --- Removals that wait for a successor -----------------------------------------------------------
 
 
 def test_an_instance_at_another_pods_address_waits_for_nothing_and_others_wait() -> None:
     """Each removal is judged separately. The reason says what it waits for."""
     going = [cancel(1, grounds=Grounds.REPLACED), cancel(2)]
-    assert failed_adds(going, refused(register(3)), standing(instance(1), instance(2))) == {key(2): WHY}
+    assert failed_adds(going, refused(register(3)), standing(instance(1), instance(2))) == {
+        key(2): WHY
+    }
 
 
 @pytest.mark.parametrize("stands", [True, False])
@@ -67,12 +70,16 @@ def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None
     came = [] if stands else done(Register(instance=third, syncer=REF, why=""))
     going = [cancel(1, app="old")]
     assert failed_adds(going, [*came, *refused(register(2))], there) == {}
-    assert failed_adds(going, refused(register(2)), standing(instance(1, app="old"))) == {key(1, app="old"): WHY}
+    assert failed_adds(going, refused(register(2)), standing(instance(1, app="old"))) == {
+        key(1, app="old"): WHY
+    }
 
 
 def test_an_instance_that_was_not_registered_again_hides_no_other_failure() -> None:
     """Both are failed adds."""
-    lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER))
+    lost = Renew(
+        key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER)
+    )
     outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]
     assert failed_adds([cancel(1)], outcomes, standing(instance(1))) == {key(1): WHY}
 
@@ -82,7 +89,9 @@ def test_each_of_several_vips_counts_whosever_instance_fails(vip: str, waits: bo
     """Callers of the shared VIP would find no instance."""
     new = Register(instance=instance(2, app="new", vip=vip, ref=OTHER), syncer=OTHER, why="")
     old = instance(1, app="old", vip="other,shared")
-    assert failed_adds([cancel(1, app="old")], refused(new), standing(old)) == ({old.key: WHY} if waits else {})
+    assert failed_adds([cancel(1, app="old")], refused(new), standing(old)) == (
+        {old.key: WHY} if waits else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +117,9 @@ def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_tha
 def bare(number: int, app: str, *, port: int = 8080) -> Instance:
     """An instance of an endpoint or a Service without a pod."""
     found = instance(number, app=app, port=port)
-    return replace(found, metadata={name: value for name, value in found.metadata.items() if name != POD})
+    return replace(
+        found, metadata={name: value for name, value in found.metadata.items() if name != POD}
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,17 +145,26 @@ def test_an_instance_without_a_pod_keeps_the_name_that_it_has_too(
 def test_an_address_of_the_same_family_that_changed_is_no_longer_the_pods() -> None:
     """The addresses are IPv6 here."""
     old, new = (
-        replace(instance(1, app=app), ip_addr=address) for app, address in (("old", "fd00::1"), ("new", "fd00::2"))
+        replace(instance(1, app=app), ip_addr=address)
+        for app, address in (("old", "fd00::1"), ("new", "fd00::2"))
     )
     there = standing(old, instance(2, app="old"))
-    assert failed_adds([cancel(1, app="old")], refused(Register(instance=new, syncer=REF, why="")), there) == {}
+    assert (
+        failed_adds(
+            [cancel(1, app="old")], refused(Register(instance=new, syncer=REF, why="")), there
+        )
+        == {}
+    )
 
 
 def test_an_instance_that_waits_for_an_unread_one_is_renewed() -> None:
     """This holds before the brake and after the adds."""
     wants = desired([syncer(appName="new")], [service()], [piece(endpoint(1))])
     unread = Blocked(key=key(1, app="new"), syncer=REF, why="", obstacle=Obstacle.UNREAD)
-    plan, stands = sorted_plan([cancel(1)], [unread]), observed(stored(instance(1)), stored(instance(2)))
+    plan, stands = (
+        sorted_plan([cancel(1)], [unread]),
+        observed(stored(instance(1)), stored(instance(2))),
+    )
     renewed = Renew(key=key(1), syncer=REF, why=WHY, status=UP)
     assert without_successor(plan, wants, stands) == sorted_plan([renewed], [unread])
     assert removals_left(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
@@ -163,11 +183,18 @@ def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
     stands = observed(*(stored(instance(number)) for number in range(9)))
     plan = sorted_plan([cancel(1), up(2), register(20)])
     assert removals_left(plan, desired(), stands, [], Brake(limits=LIMITS)).actions == (cancel(1),)
-    assert removals_left(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions == ()
+    assert (
+        removals_left(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions
+        == ()
+    )
 
 
-@pytest.mark.parametrize("ended_as", [(Result.DONE,), (Result.GONE,), (Result.GONE, Result.REGISTERED_AGAIN)])
-def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[Result, ...]) -> None:
+@pytest.mark.parametrize(
+    "ended_as", [(Result.DONE,), (Result.GONE,), (Result.GONE, Result.REGISTERED_AGAIN)]
+)
+def test_an_expired_instance_counts_once_it_is_registered_again(
+    ended_as: tuple[Result, ...],
+) -> None:
     """One of four instances may be cancelled, but not one of two."""
     stands = observed(*(stored(instance(number)) for number in (1, 2, 3, 4)))
     renewals = [Renew(key=key(number), syncer=REF, why="", status=UP) for number in (2, 3, 4)]
@@ -177,29 +204,37 @@ def test_an_expired_instance_counts_once_it_is_registered_again(ended_as: tuple[
         for result in ended_as
         for one in renewals[1:]
     ]
-    left = removals_left(plan, desired(), stands, ended, Brake(limits=replace(LIMITS, loss_floor=0)))
+    left = removals_left(
+        plan, desired(), stands, ended, Brake(limits=replace(LIMITS, loss_floor=0))
+    )
     assert (left.held is not None) is (ended_as[-1] is Result.GONE)
 
 
-# --- Reads before a removal --------------------------------------------------------------------------------------
+# --- Reads before a removal -----------------------------------------------------------------------
 
 
 def asked(
-    going: Iterable[Cancel], stands: Iterable[int], *, read: Iterable[int] = (), lost: Iterable[int] = ()
+    going: Iterable[Cancel],
+    stands: Iterable[int],
+    *,
+    read: Iterable[int] = (),
+    lost: Iterable[int] = (),
 ) -> set[InstanceKey]:
-    """Return what else is read. The instances in `stands` are UP in the list. Those in `lost` were read and are DOWN,
-    or their read failed."""
+    """Return what else is read. The instances in `stands` are UP in the list. Those in `lost` were
+    read and are DOWN, or their read failed."""
     lost = tuple(lost)
     list_ = observed(*(stored(instance(n)) for n in stands), stored(instance(20, app="beside")))
     readings: dict[InstanceKey, ObservedInstance | Unread | None] = {
         key(n): Unread(why="timeout") if n % 2 else stored(instance(n), status=DOWN) for n in lost
     }
-    return set(witnesses(sorted_plan(going), list_.refreshed(readings), {key(n) for n in (*read, *lost)}))
+    return set(
+        witnesses(sorted_plan(going), list_.refreshed(readings), {key(n) for n in (*read, *lost)})
+    )
 
 
 def test_one_that_is_to_stay_up_is_read_for_each_app_that_loses_one() -> None:
-    """An instance that is to be removed is not read, and neither is another app's. Without removals, nothing is
-    read."""
+    """An instance that is to be removed is not read, and neither is another app's. Without
+    removals, nothing is read."""
     assert asked([cancel(1)], [1, 2, 3]) == {key(2)}
     assert asked([cancel(1), cancel(2)], [1, 2, 3]) == {key(3)}
     assert asked([cancel(1)], [1]) == set()
@@ -213,7 +248,8 @@ def test_one_that_was_read_and_is_up_is_enough() -> None:
 
 @pytest.mark.parametrize(("lost", "more"), [([2], 1), ([2, 3], 2), ([2, 3, 4], 3)])
 def test_each_that_turns_out_not_to_be_up_has_more_read(lost: list[int], more: int) -> None:
-    """Each instance that is DOWN or unread causes another read. So the number of reads doubles each time."""
+    """Each instance that is DOWN or unread causes another read. So the number of reads doubles each
+    time."""
     assert asked([cancel(1)], range(1, 20), lost=lost) == {
         key(n) for n in sorted(set(range(1, 20)) - {1, *lost}, key=lambda n: key(n))[:more]
     }

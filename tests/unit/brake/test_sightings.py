@@ -1,4 +1,5 @@
-"""Sightings: what a pass remembers of an unconfirmed removal, and what a new process reads in a syncer's status."""
+"""Sightings: what a pass remembers of an unconfirmed removal, and what a new process reads in a
+syncer's status."""
 
 from __future__ import annotations
 
@@ -14,7 +15,18 @@ from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.apply.test_status import status as status_of
 from tests.unit.brake.test_brake import cancel, weigh
-from tests.unit.worlds.build import NS, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    NS,
+    REF,
+    desired,
+    endpoint,
+    instance,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 
 NOW = 2_000_000.0
 OTHER = SyncerRef(NS, "other")
@@ -81,7 +93,8 @@ def test_a_status_that_is_too_old_counts_for_nothing(age: float, counts: bool) -
 
 
 def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> None:
-    """Each pass keeps the age of a removal. A removal that it does not see again is forgotten at once."""
+    """Each pass keeps the age of a removal. A removal that it does not see again is forgotten at
+    once."""
     memory = Sightings()
     memory.note(held(A), {}, monotonic=100)
     for moment in (110, 120, 150):
@@ -141,7 +154,8 @@ def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
 
 
 def test_a_removal_has_a_mark_of_its_own() -> None:
-    """Another set of instances is another removal, because the outage is larger, smaller or a new one."""
+    """Another set of instances is another removal, because the outage is larger, smaller or a new
+    one."""
     marks = []
     for up in range(1, 6):
         for first in range(4):
@@ -150,7 +164,9 @@ def test_a_removal_has_a_mark_of_its_own() -> None:
                 *(stored(instance(number)) for number in numbers),
                 *(stored(instance(20 + number, app="web", ref=OTHER)) for number in range(9)),
             )
-            found = weigh(sorted_plan([cancel(number) for number in numbers]), stands, BrakeLimits()).held
+            found = weigh(
+                sorted_plan([cancel(number) for number in numbers]), stands, BrakeLimits()
+            ).held
             assert found is not None
             marks.append(found.holds[0].mark)
     assert len(set(marks)) == len(marks) == 20
@@ -167,8 +183,8 @@ def waits(status: SyncerStatus) -> tuple[str, int | None]:
 
 
 def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
-    """The wait starts again for another removal, or if its time is in the future. Otherwise the confirmation would come
-    too early or too late."""
+    """The wait starts again for another removal, or if its time is in the future. Otherwise the
+    confirmation would come too early or too late."""
     (first,), (second,) = held(A).holds, held(B).holds
     sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
     assert waits(after(None, 1000, first)) == (A, 1000)
@@ -184,8 +200,11 @@ def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
 
 
 def test_removals_that_await_confirmation_are_named_beside_too_many_removals() -> None:
-    """A syncer has pods that live among too many removals, and dead pods that await their confirmation."""
-    sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),))
+    """A syncer has pods that live among too many removals, and dead pods that await their
+    confirmation."""
+    sizes = replace(
+        held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),)
+    )
     found = after(None, 1000, sizes, *held(A).holds)
     assert waits(found) == (A, 1000)
     condition = found.condition("RemovalHeld")

@@ -18,7 +18,9 @@ from tests.unit.worlds.build import REF, UP, instance, observed, stored
 
 def among(apps: dict[str, int], actions: list[Action], limits: BrakeLimits = LIMITS) -> Braked:
     """Apply the brake to the actions. Each app has this number of UP instances."""
-    stands = observed(*(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count)))
+    stands = observed(
+        *(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count))
+    )
     return weigh(sorted_plan(actions), stands, limits)
 
 
@@ -51,11 +53,20 @@ def test_only_apps_with_a_loss_are_held_when_too_many_instances_are_removed() ->
 
 @pytest.mark.parametrize(
     ("total", "gone", "waits"),
-    [(40, 39, True), (40, 13, True), (40, 12, False), (36, 11, True), (33, 10, False), (10, 5, False)],
+    [
+        (40, 39, True),
+        (40, 13, True),
+        (40, 12, False),
+        (36, 11, True),
+        (33, 10, False),
+        (10, 5, False),
+    ],
 )
-def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, waits: bool) -> None:
-    """Among a tenant's 4000 instances, the loss of one app is a small share. So the share of the app itself counts,
-    too."""
+def test_many_instances_of_others_hide_no_loss_of_an_app(
+    total: int, gone: int, waits: bool
+) -> None:
+    """Among a tenant's 4000 instances, the loss of one app is a small share. So the share of the
+    app itself counts, too."""
     unready = [down(number, app="payment") for number in range(gone)]
     other = down(0, app="tenant")
     braked = among({"payment": total, "tenant": 4000}, [*unready, other], LIMITS)
@@ -69,9 +80,17 @@ def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
     """Evidence, both numbers, replacements and a change of the name have the same effect."""
     lost = [cancel(number, app="payment") for number in range(20)]
     apps = {"payment": 40, "tenant": 4000}
-    for grounds in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED):
+    for grounds in (
+        Grounds.TERMINATING,
+        Grounds.SYNCER_DELETED,
+        Grounds.OVER_LIMIT,
+        Grounds.DRAINED,
+    ):
         assert among(apps, [replace(one, grounds=grounds) for one in lost]).held is None
-    assert among(apps, [*lost, *(register(100 + number, app="payment") for number in range(10))]).held is None
+    assert (
+        among(apps, [*lost, *(register(100 + number, app="payment") for number in range(10))]).held
+        is None
+    )
     assert among(apps, [*lost], replace(LIMITS, loss_percent=50)).held is None
     assert among(apps, [*lost], replace(LIMITS, app_loss_floor=20)).held is None
     moving: list[Action] = [*(register(number, app="payments") for number in range(20)), *lost]
@@ -83,16 +102,25 @@ def test_the_share_of_one_app_is_counted_like_the_share_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("apps", "gone", "waits"),
-    [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
+    [
+        (2, 2, False),
+        (10, 10, False),
+        (11, 11, True),
+        (60, 12, False),
+        (59, 12, True),
+        (60, 10, False),
+    ],
 )
 def test_deletions_by_a_person_have_their_own_limit(apps: int, gone: int, waits: bool) -> None:
-    """The limit is more than 10 apps and more than 20 % of them. So a team's namespace may be deleted."""
+    """The limit is more than 10 apps and more than 20 % of them. So a team's namespace may be
+    deleted."""
     names = [f"app{number}" for number in range(apps)]
     braked = among(dict.fromkeys(names, 1), [deleted(name) for name in names[:gone]])
     assert len(held(braked)) == (gone if waits else 0)
     if braked.held:
         assert braked.held.reason == (
-            f"{gone} of {apps} apps would have no UP instance left, because their syncers are being deleted"
+            f"{gone} of {apps} apps would have no UP instance left, because their syncers are "
+            "being deleted"
         )
 
 
@@ -103,7 +131,9 @@ def test_both_numbers_of_the_limit_on_deletions_take_effect() -> None:
     three = replace(LIMITS, deleted_floor=2, deleted_percent=29)
     assert len(held(among(dict.fromkeys(names, 1), actions, three))) == 3
     assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_floor=3))) == set()
-    assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_percent=30))) == set()
+    assert (
+        held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_percent=30))) == set()
+    )
 
 
 def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:
@@ -119,15 +149,15 @@ def test_a_deletion_is_not_held_with_removals_that_nobody_asked_for() -> None:
 
 
 def test_the_last_apps_may_be_deleted_while_another_removal_waits() -> None:
-    """All our instances would be removed. Those of the deleted syncer are, and the unready app waits
-    for its second look."""
+    """All our instances would be removed. Those of the deleted syncer are, and the unready app
+    waits for its second look."""
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")], SECOND_LOOK)
     assert held(braked) == {instance(0, app="b").key}
 
 
 def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:
-    """In two apps, one of two syncers is deleted, and the pods of the other become unready. The unready ones are
-    held."""
+    """In two apps, one of two syncers is deleted, and the pods of the other become unready. The
+    unready ones are held."""
     actions: list[Action] = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
     braked = among({"a": 2, "b": 2, "c": 2}, actions)
     assert held(braked) == {instance(1, app="a").key, instance(1, app="b").key}
@@ -135,8 +165,8 @@ def test_an_app_that_is_deleted_in_part_keeps_the_other_part() -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
-    """40 of 42 instances move to a new name, or back to a name that is still registered. No limit counts them, and
-    nothing is held."""
+    """40 of 42 instances move to a new name, or back to a name that is still registered. No limit
+    counts them, and nothing is held."""
     moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
     apps = {"pay": 40, "cart": 2}
     if back:
@@ -149,7 +179,8 @@ def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
 
 
 def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
-    """38 of 40 instances move, and two pods are gone. Those two are the last instances of the old name."""
+    """38 of 40 instances move, and two pods are gone. Those two are the last instances of the old
+    name."""
     moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
     moving += [register(number, app="payments") for number in range(38)]
     lost = {instance(number, app="pay").key for number in (38, 39)}
@@ -160,15 +191,20 @@ def test_losses_beside_a_change_of_name_are_weighed_as_usual() -> None:
 
 
 def test_cancels_for_duplicates_count_only_for_the_limit_on_the_number_of_removals() -> None:
-    """A client that can register our pods' addresses must not remove most of our instances. A few are cancelled, even
-    an app's last."""
+    """A client that can register our pods' addresses must not remove most of our instances. A few
+    are cancelled, even an app's last."""
     beside: list[Action] = [cancel(number, grounds=Grounds.DUPLICATE) for number in range(15)]
     assert len(held(among({"rating": 20}, beside))) == 15
     stands = observed(*(stored(instance(number)) for number in range(4)))
     few = sorted_plan(beside[:3])
     assert weigh(few, stands, SECOND_LOOK).held is None
     assert (
-        among({"a": 1, "b": 1}, [cancel(0, app=a, grounds=Grounds.DUPLICATE) for a in "ab"], SECOND_LOOK).held is None
+        among(
+            {"a": 1, "b": 1},
+            [cancel(0, app=a, grounds=Grounds.DUPLICATE) for a in "ab"],
+            SECOND_LOOK,
+        ).held
+        is None
     )
 
 
@@ -181,15 +217,21 @@ def test_an_instance_at_another_pods_address_is_never_held() -> None:
     assert braked.plan.of(Cancel) == (wrong,)
     last = among({"a": 1, "b": 1}, [cancel(0, app="a", grounds=Grounds.REPLACED)], SECOND_LOOK)
     assert last.held is None
-    mixed = among({"a": 2, "b": 1}, [cancel(0, app="a", grounds=Grounds.REPLACED), cancel(1, app="a")], SECOND_LOOK)
+    mixed = among(
+        {"a": 2, "b": 1},
+        [cancel(0, app="a", grounds=Grounds.REPLACED), cancel(1, app="a")],
+        SECOND_LOOK,
+    )
     assert held(mixed) == {instance(1, app="a").key}
 
 
 def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
-    """Two apps lose instances of a deleted syncer, or an unready one. Their other instances could not be read, and may
-    still serve callers."""
+    """Two apps lose instances of a deleted syncer, or an unready one. Their other instances could
+    not be read, and may still serve callers."""
     stands = observed(*(stored(instance(n, app=app)) for app in "abc" for n in range(2)))
-    drain_unknown = stands.refreshed({instance(1, app=app).key: Unread(why="timeout") for app in "ab"})
+    drain_unknown = stands.refreshed(
+        {instance(1, app=app).key: Unread(why="timeout") for app in "ab"}
+    )
     plan = sorted_plan([deleted("a"), deleted("b")])
     assert weigh(plan, drain_unknown).held is None
     mixed = sorted_plan([deleted("a"), down(0, app="b")])
@@ -197,7 +239,8 @@ def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
 
 
 def test_wanted_removals_do_not_wait_with_the_unready_pods_of_their_app() -> None:
-    """A drained and a terminating pod need no approval, although eleven other pods of their app are unready."""
+    """A drained and a terminating pod need no approval, although eleven other pods of their app are
+    unready."""
     drained = replace(down(19, app="a"), grounds=Grounds.DRAINED)
     ending = cancel(18, app="a", grounds=Grounds.TERMINATING)
     unready = [down(number, app="a") for number in range(11)]

@@ -21,7 +21,14 @@ DRY_RUN = {
     "owner": "prod",
     "cluster": "c",
     "at": "2027-01-15T08:00:00Z",
-    "actions": [{"action": "cancel", "app": "RATING", "id": "prod:rating:rating:10.0.0.1:8080", "removal": True}],
+    "actions": [
+        {
+            "action": "cancel",
+            "app": "RATING",
+            "id": "prod:rating:rating:10.0.0.1:8080",
+            "removal": True,
+        }
+    ],
     "held": [],
 }
 
@@ -31,7 +38,9 @@ def test_twelve_hex_digits_are_a_plan_id() -> None:
     assert read_approval("0123456789ab", now=5) == PlanId("0123456789ab", given=5)
 
 
-@pytest.mark.parametrize("dumped", [json.dumps(DRY_RUN, indent=2), yaml.safe_dump(DRY_RUN, explicit_start=True)])
+@pytest.mark.parametrize(
+    "dumped", [json.dumps(DRY_RUN, indent=2), yaml.safe_dump(DRY_RUN, explicit_start=True)]
+)
 def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) -> None:
     """`-o json` and `-o yaml` write such files. A YAML time without quotes is the same time."""
     file = tmp_path / "plan"
@@ -82,10 +91,15 @@ ODD_TAGS = (b"at: !!timestamp now", b"at: !!int ''", b"at: !!float ''", b"dryRun
         (b"[" * 5000, "is cut, or neither JSON nor YAML: save it again"),
         *((tagged, "is cut, or neither JSON nor YAML: save it again") for tagged in ODD_TAGS),
         (b"\xff\xfe", "is not text: save a dry run with run --dry-run -o json"),
-        (json.dumps({**DRY_RUN, "actions": []}).encode(), "shows no removal, so there is nothing to release"),
+        (
+            json.dumps({**DRY_RUN, "actions": []}).encode(),
+            "shows no removal, so there is nothing to release",
+        ),
     ],
 )
-def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expected: str, tmp_path: Path) -> None:
+def test_any_other_file_is_refused_in_one_sentence(
+    content: bytes | None, expected: str, tmp_path: Path
+) -> None:
     """The sentence names the option and the file."""
     file = tmp_path / "plan.json"
     if content is not None:
@@ -96,7 +110,8 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)]
+    ("text", "number"),
+    [("0", 0), ("12.5", 12.5), (".5", 0.5), ("1e1", 10), ("0030", 30), (" 100", 100), (30.0, 30)],
 )
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
     """Scripts may write it in different forms."""

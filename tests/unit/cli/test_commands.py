@@ -62,8 +62,14 @@ def test_a_mistyped_option_is_guessed() -> None:
 
 def test_all_missing_options_are_reported_at_once() -> None:
     """For a single missing option, the message is that of click."""
-    assert said("run").output.splitlines()[-1] == "Error: Missing options '--owner' and '--eureka-url'."
-    assert said("run", "--owner", "a").output.splitlines()[-1] == "Error: Missing option '--eureka-url'."
+    assert (
+        said("run").output.splitlines()[-1]
+        == "Error: Missing options '--owner' and '--eureka-url'."
+    )
+    assert (
+        said("run", "--owner", "a").output.splitlines()[-1]
+        == "Error: Missing option '--eureka-url'."
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "keepalive"])
@@ -84,11 +90,14 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     assert "give --dry-run with it" in result.output
 
 
-@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]])
+@pytest.mark.parametrize(
+    "command", [["run"], ["keepalive"], ["orphans"], ["purge"], ["validate"], ["replay"]]
+)
 def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The rule is at the end, with one of the command's options as the example. No option shows its own variable."""
+    """The rule is at the end, with one of the command's options as the example. No option shows its
+    own variable."""
 
     def shown(columns: int) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -101,7 +110,11 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
     offline = command[0] in ("validate", "replay")
-    example = "EUREKUBE_SYNC_OUTPUT for --output" if offline else "EUREKUBE_SYNC_EUREKA_URL for --eureka-url"
+    example = (
+        "EUREKUBE_SYNC_OUTPUT for --output"
+        if offline
+        else "EUREKUBE_SYNC_EUREKA_URL for --eureka-url"
+    )
     assert f"such as {example}" in wide.splitlines()[-3]
 
 

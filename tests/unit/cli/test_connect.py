@@ -63,7 +63,8 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
 
 @pytest.mark.loopback
 def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
-    """The list of the registry takes only the time of its stage. The cluster is read completely after it."""
+    """The list of the registry takes only the time of its stage. The cluster is read completely
+    after it."""
     clock = SystemClock()
     server = FullKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
@@ -88,7 +89,8 @@ def registered(url: str) -> None:
 
 @pytest.mark.loopback
 def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> None:
-    """During a pass, its renewal waits for the next list. After a single pass there is no next list."""
+    """During a pass, its renewal waits for the next list. After a single pass there is no next
+    list."""
     clock = SystemClock()
     puts = []
 
@@ -111,15 +113,23 @@ def test_an_instance_of_another_peer_alone_is_renewed_after_a_single_pass() -> N
 def test_leases_are_renewed_while_the_credentials_program_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hangs from the second call on. The pass ends in its time, renews our instance, and reports the reason."""
-    monkeypatch.setattr("eurekube_sync.cli.connect.ConnectionSettings", partial(ConnectionSettings, again_seconds=0))
+    """It hangs from the second call on. The pass ends in its time, renews our instance, and reports
+    the reason."""
+    monkeypatch.setattr(
+        "eurekube_sync.cli.connect.ConnectionSettings", partial(ConnectionSettings, again_seconds=0)
+    )
     clock = SystemClock()
     hangs = tmp_path / "hangs"
     token = {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"}
     version = "client.authentication.k8s.io/v1"
     credential = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": token})
     script = f"while [ -e {hangs} ]; do sleep 0.02; done; echo '{credential}'"
-    plugin = {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
+    plugin = {
+        "apiVersion": version,
+        "command": "sh",
+        "args": ["-c", script],
+        "interactiveMode": "Never",
+    }
     eurekas, cluster = FullEureka(clock.now), FullKubernetes(clock.now)
     with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
         installation = Installation(

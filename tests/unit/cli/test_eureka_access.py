@@ -20,7 +20,10 @@ def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> Conne
     """The client's options from these values."""
     address = EurekaAddress.parse(url)
     return with_access(
-        ConnectionOptions(address=address), EurekaAccess(eureka_url=address.url, **given), (address,), SystemClock()
+        ConnectionOptions(address=address),
+        EurekaAccess(eureka_url=address.url, **given),
+        (address,),
+        SystemClock(),
     )
 
 
@@ -37,7 +40,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_nothing_given_is_nothing_done(folder: Path) -> None:
     """The defaults are the usual authorities, no login and no proxy."""
     options = put_together()
-    assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (None, "", True, {})
+    assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (
+        None,
+        "",
+        True,
+        {},
+    )
     assert not list(EurekaAccess(eureka_url="http://eureka").warnings)
 
 
@@ -61,7 +69,9 @@ def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
     assert not [secret for secret in (SECRET, "pr0xy") if secret in repr(options)]
 
 
-def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variables_password_goes_with_the_options_user(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The login of a URL is used unchanged."""
     monkeypatch.setenv(PASSWORD_VARIABLE, SECRET)
     credentials = put_together(eureka_username="joe").credentials
@@ -78,20 +88,39 @@ def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeyp
     [
         ({"eureka_username": "a"}, "needs --eureka-password-file"),
         ({"eureka_password_file": "password"}, "needs --eureka-username"),
-        ({"eureka_username": "a", "eureka_username_file": "user", "eureka_password_file": "password"}, "given twice"),
+        (
+            {
+                "eureka_username": "a",
+                "eureka_username_file": "user",
+                "eureka_password_file": "password",
+            },
+            "given twice",
+        ),
         ({"eureka_username": "a:b", "eureka_password_file": "password"}, "a colon"),
         ({"eureka_username": "a", "eureka_password_file": "absent"}, "cannot be read"),
         ({"eureka_ca_file": "password"}, "holds no certificate"),
-        ({"eureka_ca_file": "password", "eureka_insecure_skip_tls_verify": True}, "give one of them"),
+        (
+            {"eureka_ca_file": "password", "eureka_insecure_skip_tls_verify": True},
+            "give one of them",
+        ),
         ({"eureka_client_key": "password"}, "needs --eureka-client-cert"),
         ({"eureka_client_cert": "password"}, "password and the key in password cannot be used"),
         ({"eureka_proxy": f"socks5://joe:{SECRET}@proxy"}, "not the URL of an HTTP proxy"),
         ({"eureka_proxy": f"http://joe:{SECRET}@proxy:port"}, "not the URL of an HTTP proxy"),
         ({"url": "http://eureka.test", "eureka_insecure_skip_tls_verify": True}, "is for https"),
-        ({"url": f"https://a:{SECRET}@b", "eureka_username": "c", "eureka_password_file": "password"}, "given twice"),
+        (
+            {
+                "url": f"https://a:{SECRET}@b",
+                "eureka_username": "c",
+                "eureka_password_file": "password",
+            },
+            "given twice",
+        ),
     ],
 )
-def test_a_login_that_makes_no_sense_is_refused(folder: Path, given: dict[str, Any], words: str) -> None:
+def test_a_login_that_makes_no_sense_is_refused(
+    folder: Path, given: dict[str, Any], words: str
+) -> None:
     """The error is one sentence without a secret."""
     with pytest.raises(ConfigurationError) as caught:
         put_together(**given)

@@ -1,4 +1,5 @@
-"""Random texts from a person: each is read, or is refused in one sentence. No other error occurs."""
+"""Random texts from a person: each is read, or is refused in one sentence. No other error
+occurs."""
 
 from __future__ import annotations
 
@@ -27,10 +28,14 @@ from tests.unit.worlds.fakes import FakeWorld
 
 pytestmark = pytest.mark.fuzz
 
-TEXTS = st.text(st.sampled_from("abAB01-._,:;=!/*()[]{}&<>\\\"' \n\t\x00\x1b\ud800\u00e9"), max_size=60)
-TYPES = {name: kind for name, kind in vars(values).items() if name.isupper() and isinstance(kind, click.ParamType)} | {
-    "lock": values.Value("lock", _lock)
-}
+TEXTS = st.text(
+    st.sampled_from("abAB01-._,:;=!/*()[]{}&<>\\\"' \n\t\x00\x1b\ud800\u00e9"), max_size=60
+)
+TYPES = {
+    name: kind
+    for name, kind in vars(values).items()
+    if name.isupper() and isinstance(kind, click.ParamType)
+} | {"lock": values.Value("lock", _lock)}
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -41,7 +46,9 @@ def test_an_option_is_read_or_refused(name: str, text: str) -> None:
         TYPES[name].convert(text, None, None)
 
 
-@given(content=st.binary(max_size=40) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass")))
+@given(
+    content=st.binary(max_size=40) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass"))
+)
 @example(content=b'{"held": ' + b"[" * 5000)
 @example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,4 +1,5 @@
-"""Paths in options: every path must be a file, so that no reader waits for a pipe or reads a device."""
+"""Paths in options: every path must be a file, so that no reader waits for a pipe or reads a
+device."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ def pipe(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("option", READERS)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_a_path_that_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe: str) -> None:
+def test_a_path_that_is_no_file_is_refused_in_one_sentence(
+    option: str, kind: str, pipe: str
+) -> None:
     """A read from a pipe or a device would never end."""
     read, words = READERS[option]
     with pytest.raises(ConfigurationError, match=words):
@@ -88,9 +91,12 @@ def test_a_pipe_that_the_kubeconfig_names_is_not_waited_for(pipe: str, tmp_path:
     """It gives no token, so nothing is called."""
     (tmp_path / "config").write_text(
         "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n"
-        f"clusters: [{{name: a, cluster: {{server: 'http://k'}}}}]\nusers: [{{name: a, user: {{tokenFile: {pipe}}}}}]\n"
+        f"clusters: [{{name: a, cluster: {{server: 'http://k'}}}}]\nusers: [{{name: a, user: "
+        f"{{tokenFile: {pipe}}}}}]\n"
     )
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path / "config")))
     clock = SystemClock()
     with pytest.raises(ClusterCredentialsMissing, match=rf"tokenFile {pipe} {NO_FILE}$"):
-        connection.send(Call(method="GET", path="/version"), AnswerTime(clock, 30, TimeLimit(clock)))
+        connection.send(
+            Call(method="GET", path="/version"), AnswerTime(clock, 30, TimeLimit(clock))
+        )

@@ -12,15 +12,20 @@ from eurekube_sync.controller.exit_codes import ExitCode
 
 def said(*arguments: str, columns: int = 80) -> str:
     """Return what the command line prints at this width."""
-    result = CliRunner().invoke(cli, list(arguments), env={"COLUMNS": str(columns)}, terminal_width=columns)
+    result = CliRunner().invoke(
+        cli, list(arguments), env={"COLUMNS": str(columns)}, terminal_width=columns
+    )
     assert result.exit_code == ExitCode.OK, result.output
     return result.output
 
 
 def test_the_options_of_run_are_under_headings() -> None:
-    """Each heading comes once, in a fixed order. Options that decide about one run are next to --dry-run."""
+    """Each heading comes once, in a fixed order. Options that decide about one run are next to
+    --dry-run."""
     lines = said("run", "--help").splitlines()
-    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    headings = [
+        line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")
+    ]
     assert headings == ["Examples", *Section, "Help"]
     under = lines[lines.index("What to do:") : lines.index("Passes:")]
     assert [line.split()[0] for line in under if line.startswith("  -")] == [
@@ -36,9 +41,13 @@ def test_the_options_of_run_are_under_headings() -> None:
     "arguments", [("run", "--help"), ("purge", "--help"), ("help", "run"), ("help", "environment")]
 )
 @pytest.mark.parametrize("columns", range(60, 130, 10))
-def test_no_line_ends_within_the_name_of_an_option(arguments: tuple[str, ...], columns: int) -> None:
+def test_no_line_ends_within_the_name_of_an_option(
+    arguments: tuple[str, ...], columns: int
+) -> None:
     """A name in two lines can neither be searched for nor be copied."""
-    assert not [line for line in said(*arguments, columns=columns).splitlines() if line.endswith("-")]
+    assert not [
+        line for line in said(*arguments, columns=columns).splitlines() if line.endswith("-")
+    ]
 
 
 def test_help_of_a_command_is_its_help_option() -> None:
@@ -53,14 +62,24 @@ def test_the_topics_have_every_code_and_every_variable(columns: int) -> None:
     codes = said("help", "exit-codes", columns=columns)
     assert [f"{code.value:3} {code.name}" in codes for code in ExitCode] == [True] * len(ExitCode)
     variables = said("help", "environment", columns=columns)
-    for name in ("EUREKUBE_SYNC_OWNER", "EUREKUBE_SYNC_KUBECONFIG", "EUREKUBE_SYNC_EUREKA_PASSWORD", "NO_COLOR"):
+    for name in (
+        "EUREKUBE_SYNC_OWNER",
+        "EUREKUBE_SYNC_KUBECONFIG",
+        "EUREKUBE_SYNC_EUREKA_PASSWORD",
+        "NO_COLOR",
+    ):
         assert name in variables
-    assert "--approve" in variables.split("Options that have no variable in some or all of their commands:")[1]
+    assert (
+        "--approve"
+        in variables.split("Options that have no variable in some or all of their commands:")[1]
+    )
     assert max(map(len, (codes + variables).splitlines())) <= columns
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_printed_without_that_shell(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_of_each_shell_is_printed_without_that_shell(
+    shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The script calls the program itself."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert "_EUREKUBE_SYNC_COMPLETE" in said("completion", shell)

@@ -47,13 +47,29 @@ def test_the_option() -> None:
     assert read("platform/eureka.lock") == LockName(namespace="platform", name="eureka.lock")
 
 
-NONE = ["", "on", "name", "a/b/c", "A/b", "a/", "/b", "a/-b", "a/b c", "a/b..c", "a/b.-c", "a/b.", "a.b/c"]
+NONE = [
+    "",
+    "on",
+    "name",
+    "a/b/c",
+    "A/b",
+    "a/",
+    "/b",
+    "a/-b",
+    "a/b c",
+    "a/b..c",
+    "a/b.-c",
+    "a/b.",
+    "a.b/c",
+]
 
 
 @pytest.mark.parametrize("text", [*NONE, f"a/{'b' * 201}", f"{'a' * 64}/b"])
 def test_a_name_that_is_none_is_refused(text: str) -> None:
     """The error lists the valid forms."""
-    with pytest.raises(click.BadParameter, match="is not a lock; write auto, off or NAMESPACE/NAME"):
+    with pytest.raises(
+        click.BadParameter, match="is not a lock; write auto, off or NAMESPACE/NAME"
+    ):
         read(text)
 
 
@@ -67,7 +83,9 @@ def test_a_name_that_is_none_is_refused(text: str) -> None:
         (LockName(namespace="a", name="b"), Scope(), None, "a/b"),
     ],
 )
-def test_the_name(choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None) -> None:
+def test_the_name(
+    choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None
+) -> None:
     """Each installation has its own lock."""
     found = lock_name(choice, "shop", scope, namespace)
     assert (str(found) if found else None) == expected
@@ -91,7 +109,8 @@ def test_no_owner_can_be_named_like_another_ones_part() -> None:
 
 
 def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
-    """The service account's mount has it. Outside a cluster, or with a kubeconfig, there is none."""
+    """The service account's mount has it. Outside a cluster, or with a kubeconfig, there is
+    none."""
     file = tmp_path / "namespace"
     file.write_text("sync\n")
     inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
@@ -103,14 +122,16 @@ def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
         own_namespace(inside, file=tmp_path / "none")
 
 
-# --- A run -----------------------------------------------------------------------------------------------------------
+# --- A run ----------------------------------------------------------------------------------------
 
 
 def test_a_lock_that_names_its_namespace_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pod's own namespace may be unreadable."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
     assert (
-        lock_namespace(Installation(eureka_url="http://a/eureka", lock=LockName(namespace="shop", name="sync")))
+        lock_namespace(
+            Installation(eureka_url="http://a/eureka", lock=LockName(namespace="shop", name="sync"))
+        )
         == "shop"
     )
     with pytest.raises(ConfigurationError, match="give --lock NAMESPACE/NAME"):
@@ -170,7 +191,9 @@ def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
     assert store.record.holder == ""
 
 
-def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_beside_one_that_renews_does_nothing(
+    clock: NoWait, caplog: pytest.LogCaptureFixture
+) -> None:
     """A log line names the holder of the lock."""
     caplog.set_level(logging.INFO)
     store = Store()
@@ -181,21 +204,36 @@ def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest
     def work() -> ExitCode:
         raise AssertionError("it works")
 
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), work, daemon=False) is ExitCode.OK
-    assert caplog.messages[-1] == "nothing was done: b holds the lock eurekube-sync/shop and is at work"
+    assert (
+        under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), work, daemon=False)
+        is ExitCode.OK
+    )
+    assert (
+        caplog.messages[-1]
+        == "nothing was done: b holds the lock eurekube-sync/shop and is at work"
+    )
 
 
-def test_a_daemon_that_lost_the_lock_begins_anew(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_daemon_that_lost_the_lock_begins_anew(
+    clock: NoWait, caplog: pytest.LogCaptureFixture
+) -> None:
     """A log line gives the reason."""
     store = Store()
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(lost=2), daemon=True) is ExitCode.OK
+    assert (
+        under_lock(
+            Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(lost=2), daemon=True
+        )
+        is ExitCode.OK
+    )
     assert caplog.messages == ["b holds the lock", "b holds the lock"]
 
 
 def test_a_run_that_lost_the_lock_ends(clock: NoWait) -> None:
     """The error has its own exit code."""
     with pytest.raises(LockLost):
-        under_lock(Lock(Store(), clock, NAME, "a"), clock, unwatched(clock), works(lost=1), daemon=False)
+        under_lock(
+            Lock(Store(), clock, NAME, "a"), clock, unwatched(clock), works(lost=1), daemon=False
+        )
 
 
 @pytest.mark.parametrize(("daemon", "code"), [(True, ExitCode.OK), (False, ExitCode.INCOMPLETE)])
@@ -203,10 +241,15 @@ def test_a_run_that_waits_can_be_stopped(clock: NoWait, daemon: bool, code: Exit
     """A daemon ends as requested. Another run has not made its passes."""
     store = Store(record=LockRecord(holder="b", version="1"))
     clock.stop()
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(), daemon=daemon) is code
+    assert (
+        under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(), daemon=daemon)
+        is code
+    )
 
 
-def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_of_a_loop_that_stopped_is_not_renewed(
+    clock: NoWait, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that hangs must not prevent another from working."""
     monkeypatch.setattr("eurekube_sync.cli.process.EVERY", 0.001)
     store, watch = Store(), unwatched(clock)

@@ -25,14 +25,24 @@ def ours() -> Iterator[logging.Logger]:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_time_is_utc_in_every_form(
-    ours: logging.Logger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool
+    ours: logging.Logger,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    as_json: bool,
 ) -> None:
-    """Reports have the same form. A local time without a zone cannot be compared with a server's."""
+    """Reports have the same form. A local time without a zone cannot be compared with a
+    server's."""
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     set_up_logs(as_json=as_json, verbose=False)
-    ours.handle(logging.makeLogRecord({"levelno": 30, "levelname": "WARNING", "msg": "x", "created": 1_795_248_000.5}))
+    ours.handle(
+        logging.makeLogRecord(
+            {"levelno": 30, "levelname": "WARNING", "msg": "x", "created": 1_795_248_000.5}
+        )
+    )
     line = capsys.readouterr().err
-    assert (json.loads(line)["time"] if as_json else line.split(" ")[0]) == "2026-11-21T08:00:00.500Z"
+    assert (
+        json.loads(line)["time"] if as_json else line.split(" ")[0]
+    ) == "2026-11-21T08:00:00.500Z"
 
 
 def test_a_line_is_one_line(ours: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +50,9 @@ def test_a_line_is_one_line(ours: logging.Logger, capsys: pytest.CaptureFixture[
     set_up_logs(as_json=False, verbose=False)
     ours.warning("a\n2026-11-22T00:00:00.000Z ERROR b\x1b[2J\u202e")
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(TIME + r" WARNING a\\x0a2026-11-22T00:00:00.000Z ERROR b\\x1b\[2J\\u202e", line)
+    assert re.fullmatch(
+        TIME + r" WARNING a\\x0a2026-11-22T00:00:00.000Z ERROR b\\x1b\[2J\\u202e", line
+    )
 
 
 @pytest.mark.parametrize("as_json", [False, True])

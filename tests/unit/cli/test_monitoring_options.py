@@ -36,14 +36,18 @@ def test_an_address(text: str, host: str, port: int) -> None:
     assert read("--listen", text).listen == (host, port)
 
 
-@pytest.mark.parametrize("text", ["", "8080", ":", ":x", ":65536", "::1:8080", "http://a:1", "[::1]", "a b:1"])
+@pytest.mark.parametrize(
+    "text", ["", "8080", ":", ":x", ":65536", "::1:8080", "http://a:1", "[::1]", "a b:1"]
+)
 def test_a_text_that_is_no_address_is_refused(text: str) -> None:
     """The error lists the valid forms."""
     with pytest.raises(click.BadParameter, match=r"write :8080, 127\.0\.0\.1:8080 or \[::1\]:8080"):
         read("--listen", text)
 
 
-@pytest.mark.parametrize("text", ["", "pushgateway:9091", "ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
+@pytest.mark.parametrize(
+    "text", ["", "pushgateway:9091", "ftp://a", "http://", "http://joe:s3cr3t@a:9091"]
+)
 def test_a_url_that_is_no_gateway_is_refused(text: str) -> None:
     """Otherwise a push would fail after each pass."""
     with pytest.raises(click.BadParameter, match="write http://pushgateway:9091") as refused:

@@ -1,4 +1,5 @@
-"""Files that the program writes: complete, private if they name hosts, and never written through a stranger's link."""
+"""Files that the program writes: complete, private if they name hosts, and never written through a
+stranger's link."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int) -> N
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=mode)
     finally:
         os.umask(before)
-    assert ((tmp_path / "theirs").read_text(), (tmp_path / "ours").read_text()) == ("theirs", "ours")
+    assert ((tmp_path / "theirs").read_text(), (tmp_path / "ours").read_text()) == (
+        "theirs",
+        "ours",
+    )
     assert not (tmp_path / "ours").is_symlink()
     assert (tmp_path / "ours").stat().st_mode & 0o777 == mode
     assert not (tmp_path / "part").exists()

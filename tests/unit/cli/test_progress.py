@@ -44,7 +44,8 @@ def test_a_wait_is_shown_and_erased_when_it_ends(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_running_calls_are_shown_during_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line shows the running call and the number of such calls. Each call returns its own result."""
+    """The line shows the running call and the number of such calls. Each call returns its own
+    result."""
     shown = screen(monkeypatch)
     waits, goes_on = Waits(), threading.Event()
 
@@ -64,13 +65,18 @@ def test_the_running_calls_are_shown_during_a_wait(monkeypatch: pytest.MonkeyPat
     assert (str(waits), server.size()) == ("waiting for an answer", 3)
     with waiting(waits, after=0), ThreadPoolExecutor(2) as workers:
         calls = [workers.submit(server.list_services, None) for _ in range(2)]
-        wait_until(lambda: "the Kubernetes API: list services (2 calls)" in shown.getvalue(), "nothing is told")
+        wait_until(
+            lambda: "the Kubernetes API: list services (2 calls)" in shown.getvalue(),
+            "nothing is told",
+        )
         goes_on.set()
         assert [call.result() for call in calls] == [("answer", None)] * 2
     assert str(waits) == "waiting for an answer"
 
 
-@pytest.mark.parametrize(("terminal", "after"), [(True, 60.0), (False, 0.0)], ids=["a quick pass", "no terminal"])
+@pytest.mark.parametrize(
+    ("terminal", "after"), [(True, 60.0), (False, 0.0)], ids=["a quick pass", "no terminal"]
+)
 def test_a_short_wait_or_no_terminal_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, after: float
 ) -> None:

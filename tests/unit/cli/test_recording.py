@@ -1,4 +1,5 @@
-"""The folder of records: its size is limited, nobody else may read it, and damaged records do no harm."""
+"""The folder of records: its size is limited, nobody else may read it, and damaged records do no
+harm."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def morning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def night(tmp_path: Path) -> Path:
-    """Three passes at intervals of a minute. The first registers two pods, the second changes nothing, and the third
-    cancels one."""
+    """Three passes at intervals of a minute. The first registers two pods, the second changes
+    nothing, and the third cancels one."""
     folder = tmp_path / "deep" / "records"
     recorder, world = Recorder(folder, most_bytes=10**6), FakeWorld()
     add_app(world, "app", 0)
@@ -54,7 +55,9 @@ def night(tmp_path: Path) -> Path:
 
 def said(*arguments: str | Path) -> Result:
     """Return the result of `replay`."""
-    return CliRunner().invoke(cli, ["replay", *map(str, arguments)], standalone_mode=False, env={"COLUMNS": "200"})
+    return CliRunner().invoke(
+        cli, ["replay", *map(str, arguments)], standalone_mode=False, env={"COLUMNS": "200"}
+    )
 
 
 def refused(*arguments: str | Path) -> str:
@@ -72,8 +75,14 @@ def test_the_reason_of_a_removal_is_found_by_its_address(night: Path) -> None:
     assert registered.startswith("2026-11-23T03:10:04Z  register  APP/")
     assert cancelled.startswith("2026-11-23T03:12:04Z  cancel  APP/")
     assert cancelled.endswith("Done: it has no endpoint any more")
-    assert last == "3 passes recorded, 2026-11-23T03:10:04Z to 2026-11-23T03:12:04Z; 1 decided nothing about 10.0.0.1"
-    assert [len(said(night, part).stdout.splitlines()) for part in ("app", "0.0.1", "10.0.0", "10.0.0.")] == [
+    assert (
+        last
+        == "3 passes recorded, 2026-11-23T03:10:04Z to 2026-11-23T03:12:04Z; 1 decided nothing "
+        "about 10.0.0.1"
+    )
+    assert [
+        len(said(night, part).stdout.splitlines()) for part in ("app", "0.0.1", "10.0.0", "10.0.0.")
+    ] == [
         4,
         1,
         4,
@@ -111,7 +120,8 @@ def test_all_passes_are_listed_that_decided_something(night: Path) -> None:
     ],
 )
 def test_one_pass_is_planned_again(night: Path, moment: str, summary: str | None) -> None:
-    """It is the last pass that began at or before this time. A time without a day is the last such time."""
+    """It is the last pass that began at or before this time. A time without a day is the last such
+    time."""
     if summary is None:
         assert "no pass was recorded before 2026-11-2" in refused(night, "--at", moment)
         return
@@ -121,11 +131,15 @@ def test_one_pass_is_planned_again(night: Path, moment: str, summary: str | None
     assert ("UP > gone" in result.stdout) == (summary == "1 cancelled")
 
 
-def test_a_time_without_a_day_is_the_last_such_time_before_now(night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_without_a_day_is_the_last_such_time_before_now(
+    night: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The age of the newest record does not matter. The last line shows its day."""
     monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 86_400)
     for moment in ("03:12", "23:59", "2026-11-25T00:00"):
-        assert said(night, "--at", moment).stdout.splitlines()[-1].startswith("2026-11-23T03:12:04Z")
+        assert (
+            said(night, "--at", moment).stdout.splitlines()[-1].startswith("2026-11-23T03:12:04Z")
+        )
 
 
 def test_a_wrong_time_is_one_sentence(night: Path) -> None:
@@ -179,7 +193,8 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_path: Path) -> None:
-    """A killed process leaves a partial file. A wrong clock leaves a record that would always be the newest."""
+    """A killed process leaves a partial file. A wrong clock leaves a record that would always be
+    the newest."""
     report = FakeWorld().run()
     part = tmp_path / "pass-20200101T000000.000Z-00000000.json.part"
     future = tmp_path / "pass-29990101T000000.000Z-00000000.json.gz"
@@ -251,7 +266,9 @@ def test_a_folder_that_cannot_be_written_later_is_reported_once(
     assert "File exists" in caplog.messages[0]
 
 
-def test_a_folder_that_cannot_be_made_stops_no_pass(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_made_stops_no_pass(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The failure is reported once. Records begin as soon as the folder can be created."""
     (tmp_path / "file").write_text("")
     folder = tmp_path / "file" / "records"
@@ -295,14 +312,18 @@ DAMAGED = {
         "is damaged, or of another version",
     ),
     "a wrong type": (
-        lambda good: gzip.compress(gzip.decompress(good).replace(b'"address":"10.0.0.2"', b'"address":{"[":[]}')),
+        lambda good: gzip.compress(
+            gzip.decompress(good).replace(b'"address":"10.0.0.2"', b'"address":{"[":[]}')
+        ),
         "is damaged, or of another version",
     ),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_record_is_one_sentence(night: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_record_is_one_sentence(
+    night: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sentence names the file. A list still shows the other records."""
     monkeypatch.setattr("eurekube_sync.cli.commands.replay._MOST_BYTES", 2 << 20)
     damage, expected = DAMAGED[name]

@@ -30,7 +30,9 @@ def world() -> FakeWorld:
     world = FakeWorld()
     for number in range(3):
         add_app(world, f"app{number}", 0)
-        world.cluster.apply(piece(*(endpoint(10 * number + pod) for pod in range(1, 4)), service=f"app{number}"))
+        world.cluster.apply(
+            piece(*(endpoint(10 * number + pod) for pod in range(1, 4)), service=f"app{number}")
+        )
     world.run()
     world.later(60)
     return world
@@ -64,7 +66,9 @@ def test_reports_of_all_kinds_are_as_the_schema_says(world: FakeWorld, dry_run: 
     assert held.held is not None
     assert faults(data_of(held, with_renewals=True)) == []
     whole = world.run(dry_run=dry_run)
-    kinds = {action["action"] for data in (data_of(held), data_of(whole)) for action in data["actions"]}
+    kinds = {
+        action["action"] for data in (data_of(held), data_of(whole)) for action in data["actions"]
+    }
     assert kinds == {"register", "update", "cancel"}
     assert faults(data_of(whole)) == []
     away = replace(whole, registry=Unknown(cause=Cause.UNAVAILABLE, message="away"), cluster=None)
@@ -86,7 +90,9 @@ def test_its_words_are_the_programs() -> None:
     assert action["result"]["enum"] == [one.value for one in Result]
     assert action["status"]["enum"] == [*(one.value for one in InstanceStatus), None]
     assert top["exitCode"]["enum"] == [int(code) for code in ExitCode]
-    assert top["holds"]["items"]["properties"]["reason"]["enum"] == [one.value for one in HoldReason]
+    assert top["holds"]["items"]["properties"]["reason"]["enum"] == [
+        one.value for one in HoldReason
+    ]
     assert top["unknown"]["items"]["properties"]["cause"]["enum"] == [one.value for one in Cause]
 
 

@@ -1,4 +1,5 @@
-"""The options of a scope: given back to the command line, they give the same scope. So a copied command has it, too."""
+"""The options of a scope: given back to the command line, they give the same scope. So a copied
+command has it, too."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ LONG_SECONDS = 60.0
 
 
 def stopped_at(step: int) -> tuple[bool, bool]:
-    """Begin a wait in a thread, and stop it from within at this step of Python. A signal's handler also runs between
-    two steps. Return whether the wait ended, and whether the step exists."""
+    """Begin a wait in a thread, and stop it from within at this step of Python. A signal's handler
+    also runs between two steps. Return whether the wait ended, and whether the step exists."""
     clock, left, reached = SystemClock(), step, threading.Event()
 
     def look(frame: FrameType, event: str, argument: object) -> Any:
@@ -60,7 +60,9 @@ def test_a_stop_at_any_step_of_a_wait_ends_it() -> None:
 def test_a_stop_ends_every_wait_and_those_to_come() -> None:
     """This holds for all threads."""
     clock = SystemClock()
-    waiting = [threading.Thread(target=clock.sleep, args=(LONG_SECONDS,), daemon=True) for _ in range(4)]
+    waiting = [
+        threading.Thread(target=clock.sleep, args=(LONG_SECONDS,), daemon=True) for _ in range(4)
+    ]
     for thread in waiting:
         thread.start()
     assert not clock.stopping()

@@ -34,15 +34,18 @@ FROM_NO_VARIABLE = {
     "replay": {"--at"},
     "purge": {"--cluster", "--yes"},
 }
-"""Options that decide something once, or weaken the brake. A variable in a profile would apply to all later
-commands."""
+"""Options that decide something once, or weaken the brake. A variable in a profile would apply to
+all later commands."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_that_decide_something_once_have_no_variable(name: str) -> None:
-    """Such options release a plan, take over a cluster or skip a question. All other options have a variable."""
+    """Such options release a plan, take over a cluster or skip a question. All other options have a
+    variable."""
     options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
-    assert {max(one.opts, key=len) for one in options if one.envvar is None} == FROM_NO_VARIABLE.get(name, set())
+    assert {
+        max(one.opts, key=len) for one in options if one.envvar is None
+    } == FROM_NO_VARIABLE.get(name, set())
 
 
 WARNED = {
@@ -70,9 +73,11 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", ["run", "purge", "keepalive"])
-def test_a_variable_that_does_nothing_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A mistyped variable for a dry run lets the run write. Variables of other commands, of the program, and of a
-    Kubernetes Service are known."""
+def test_a_variable_that_does_nothing_is_warned_of(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mistyped variable for a dry run lets the run write. Variables of other commands, of the
+    program, and of a Kubernetes Service are known."""
     strange = {f"EUREKUBE_SYNC_{each}": "s3cr3t" for each in WARNED}
     with click.Context(COMMANDS[name], parent=ROOT):
         warn_of_unknown({**KNOWN, **strange})

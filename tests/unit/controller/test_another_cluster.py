@@ -1,4 +1,5 @@
-"""The API that answers may belong to another cluster, or may not say which: what a pass still does."""
+"""The API that answers may belong to another cluster, or may not say which: what a pass still
+does."""
 
 from __future__ import annotations
 
@@ -41,10 +42,14 @@ def turn(world: FakeWorld, uid: Source[str]) -> None:
 def told(uid: Source[str], end: str = "our instances are only renewed") -> str:
     """The message of a pass."""
     if isinstance(uid, Unknown):
-        why = f"it is unknown whether the Kubernetes API still serves the same cluster: {uid.message}; {end}"
+        why = (
+            "it is unknown whether the Kubernetes API still serves the same cluster: "
+            f"{uid.message}; {end}"
+        )
     else:
         why = (
-            f"the Kubernetes API now serves another cluster: the UID of kube-system was {CLUSTER} and is {uid.data}; "
+            f"the Kubernetes API now serves another cluster: the UID of kube-system was {CLUSTER} "
+            f"and is {uid.data}; "
             f"{end}. If this is intended, restart eurekube-sync"
         )
     return f"Kubernetes API: {why}"
@@ -62,13 +67,15 @@ def renewals(world: FakeWorld) -> int:
 
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
-@pytest.mark.parametrize("numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"])
+@pytest.mark.parametrize(
+    "numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"]
+)
 def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
     numbers: tuple[int, ...], uid: Source[str], ends_with: ExitCode
 ) -> None:
-    """A daemon's kubeconfig or a name leads elsewhere now, perhaps to a cluster made of the same manifests. Its lists
-    are true, but do not describe our instances. Nothing is added, removed or written there until the cluster is
-    known."""
+    """A daemon's kubeconfig or a name leads elsewhere now, perhaps to a cluster made of the same
+    manifests. Its lists are true, but do not describe our instances. Nothing is added, removed or
+    written there until the cluster is known."""
     world = article()
     world.run()
     before = ours(world)
@@ -80,7 +87,11 @@ def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
         report = world.run()
         assert (ours(world), world.wire.writes()) == (before, [])
         assert (sentences(report), code(report)) == ([told(uid)], ends_with)
-        assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (None, 1, 2)
+        assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (
+            None,
+            1,
+            2,
+        )
         shown = world.run(dry_run=True)
         assert (shown.plan.changes, renewals(world)) == ((), 0)
         assert sentences(shown) == [told(uid, "no change can be planned from its lists")]
@@ -91,12 +102,14 @@ def test_a_cluster_that_may_be_another_one_adds_and_removes_nothing(
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_a_deletion_keeps_its_finalizer(uid: Source[str], ends_with: ExitCode) -> None:
-    """Eureka would not change, and the other cluster's clean-up would be cut short. An abandoned syncer keeps its
-    finalizer too."""
+    """Eureka would not change, and the other cluster's clean-up would be cut short. An abandoned
+    syncer keeps its finalizer too."""
     for annotated in ({}, {ABANDON_ANNOTATION: "true"}):
         world = FakeWorld()
         deleted = world.clock.now() - 100
-        world.cluster.apply(syncer(deleted=deleted, finalizers=(CLEANUP_FINALIZER,), annotations=annotated))
+        world.cluster.apply(
+            syncer(deleted=deleted, finalizers=(CLEANUP_FINALIZER,), annotations=annotated)
+        )
         turn(world, uid)
         assert code(world.run()) is ends_with
         assert world.wire.writes() == []
@@ -104,8 +117,8 @@ def test_a_deletion_keeps_its_finalizer(uid: Source[str], ends_with: ExitCode) -
 
 @pytest.mark.parametrize("uid", [ANOTHER, SILENT], ids=["another", "silent"])
 def test_nothing_is_added_while_eureka_cannot_be_read(uid: Source[str]) -> None:
-    """Pods would be registered after a 404, without a look at Eureka. Wanted instances are renewed, even by a new
-    process."""
+    """Pods would be registered after a 404, without a look at Eureka. Wanted instances are renewed,
+    even by a new process."""
     world = article()
     world.run()
     before = ours(world)
@@ -119,7 +132,9 @@ def test_nothing_is_added_while_eureka_cannot_be_read(uid: Source[str]) -> None:
 
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
-def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[str], ends_with: ExitCode) -> None:
+def test_no_status_is_written_though_nothing_would_change_in_eureka(
+    uid: Source[str], ends_with: ExitCode
+) -> None:
     """The other cluster's syncer looks like ours, except for its status."""
     world = article()
     world.run()
@@ -137,8 +152,11 @@ def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 @pytest.mark.parametrize("lacking", ["finalizer", "lease"])
-def test_no_lost_instance_or_finalizer_is_restored(lacking: str, uid: Source[str], ends_with: ExitCode) -> None:
-    """Neither a finalizer nor an instance that Eureka lost is restored. The list does not show the loss yet."""
+def test_no_lost_instance_or_finalizer_is_restored(
+    lacking: str, uid: Source[str], ends_with: ExitCode
+) -> None:
+    """Neither a finalizer nor an instance that Eureka lost is restored. The list does not show the
+    loss yet."""
     world = article(cache=30)
     world.run()
     world.later(30)
@@ -158,7 +176,8 @@ def test_no_lost_instance_or_finalizer_is_restored(lacking: str, uid: Source[str
 
 @pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
 def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
-    """Its pod belongs to another cluster. It would become ready because of an instance of a pod in ours."""
+    """Its pod belongs to another cluster. It would become ready because of an instance of a pod in
+    ours."""
     world = Rollout()
     world.pods(1)
     world.run()
@@ -175,8 +194,8 @@ def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
 def test_long_writes_are_followed_by_another_check_of_the_cluster(
     seconds: int, uid: Source[str], ends_with: ExitCode
 ) -> None:
-    """The address leads elsewhere while two instances are registered, and their syncer's status is not written there.
-    Short writes are followed by no second check."""
+    """The address leads elsewhere while two instances are registered, and their syncer's status is
+    not written there. Short writes are followed by no second check."""
     world = article()
     asked = [world.cluster.uid]
     turn(world, Complete(data=CLUSTER))
@@ -207,17 +226,25 @@ def test_a_pass_without_changes_does_not_check_the_cluster() -> None:
 
 
 def test_no_lease_is_renewed_twice_and_none_of_another_installation() -> None:
-    """The pass begins to doubt its cluster. It renews the instances of its own class, and those that changed over to
-    it, once each."""
+    """The pass begins to doubt its cluster. It renews the instances of its own class, and those
+    that changed over to it, once each."""
     world = FakeWorld()
     world.registry.put(foreign())
-    for name, number, class_ in (("mine", 1, "edge"), ("theirs", 2, "inner"), ("moved", 3, "inner")):
+    for name, number, class_ in (
+        ("mine", 1, "edge"),
+        ("theirs", 2, "inner"),
+        ("moved", 3, "inner"),
+    ):
         add_app(world, name, number)
         world.cluster.apply(syncer(name, selector={"app": name}, syncerClass=class_))
     for class_ in ("edge", "inner"):
         world.scope = Scope(syncer_class=class_)
         world.run()
-    assert {one.metadata.get(CLASS) for one in world.registry.held.values()} == {"edge", "inner", None}
+    assert {one.metadata.get(CLASS) for one in world.registry.held.values()} == {
+        "edge",
+        "inner",
+        None,
+    }
     world.scope = Scope(syncer_class="edge")
     world.cluster.apply(syncer("moved", selector={"app": "moved"}, syncerClass="edge"))
     turn(world, SILENT)
@@ -245,7 +272,8 @@ def test_an_instance_that_was_just_cancelled_is_not_renewed() -> None:
 
 
 def test_the_check_of_the_cluster_has_time_of_its_own() -> None:
-    """Slow uncached reads use up their whole stage. Without time for the check no pass would register anything."""
+    """Slow uncached reads use up their whole stage. Without time for the check no pass would
+    register anything."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     slow(world, ("read_instance", "absent_batch"), 1.2)

@@ -1,4 +1,5 @@
-"""Renewals between passes: a daemon spreads many leases evenly, and renews each when it is 30 s old."""
+"""Renewals between passes: a daemon spreads many leases evenly, and renews each when it is 30 s
+old."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MANY = 120
 
 @dataclass
 class Daemon:
-    """A daemon of many pods. Its passes take `busy` seconds each, and its clock moves only when something waits."""
+    """A daemon of many pods. Its passes take `busy` seconds each, and its clock moves only when
+    something waits."""
 
     interval: float = 10
     busy: float = 0
@@ -45,7 +47,10 @@ class Daemon:
     def __post_init__(self) -> None:
         self.world: FakeWorld = article()
         self.clock, self.registry = self.world.clock, self.world.registry
-        pods(self.world, *(endpoint(n, address=f"10.0.{n // 250}.{n % 250 + 1}") for n in range(self.number)))
+        pods(
+            self.world,
+            *(endpoint(n, address=f"10.0.{n // 250}.{n % 250 + 1}") for n in range(self.number)),
+        )
         self.registry.batch_size = self.batch
         self.world.renewals = RenewalLedger(period=30, slack=self.interval / 2)
         self.world.wire.then = self._called
@@ -117,8 +122,8 @@ def settled(daemon: Daemon) -> Daemon:
 @pytest.mark.parametrize("batch", [None, 5])
 @pytest.mark.parametrize("interval", [7, 10, 12, 18, 30, 60])
 def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | None) -> None:
-    """The rate does not depend on the poll interval. It is 4 a second for 120 leases, never more than twice that, and
-    never more than two batches."""
+    """The rate does not depend on the poll interval. It is 4 a second for 120 leases, never more
+    than twice that, and never more than two batches."""
     daemon = settled(Daemon(interval=interval, batch=batch))
     daemon.run(int(120 / interval) + 1)
     seconds = daemon.by_second()
@@ -130,7 +135,8 @@ def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | N
 @pytest.mark.parametrize("busy", [0, 4])
 @pytest.mark.parametrize("interval", [7, 10, 12, 18, 19.9, 30, 60])
 def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: float) -> None:
-    """This also holds where a pass takes a large part of the interval. No even renewals happen during a pass."""
+    """This also holds where a pass takes a large part of the interval. No even renewals happen
+    during a pass."""
     daemon = settled(Daemon(interval=interval, busy=busy))
     daemon.run(int(150 / interval) + 1)
     gaps = daemon.gaps()
@@ -141,7 +147,8 @@ def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: 
 @pytest.mark.parametrize("batch", [None, 50])
 @pytest.mark.parametrize("interval", [7, 10, 11.9, 12, 18, 19.9, 25, 30, 60])
 def test_a_single_lease_is_renewed_about_every_30_s(interval: float, batch: int | None) -> None:
-    """This also holds where no whole number of intervals is about 30 s. Passes alone would renew after 36 s or 40 s."""
+    """This also holds where no whole number of intervals is about 30 s. Passes alone would renew
+    after 36 s or 40 s."""
     daemon = settled(Daemon(interval=interval, number=1, batch=batch))
     daemon.run(int(150 / interval) + 1)
     gaps = daemon.gaps()
@@ -177,8 +184,8 @@ def test_each_pass_reports_how_many_were_renewed_since_the_one_before() -> None:
 
 
 def test_where_a_pass_takes_all_of_its_interval_it_renews_at_once_what_is_due() -> None:
-    """To renew in time is more important than an even rate. No time is left between passes, so each pass renews
-    first."""
+    """To renew in time is more important than an even rate. No time is left between passes, so each
+    pass renews first."""
     daemon = settled(Daemon(busy=12))
     daemon.run(10)
     assert {at for at, _ in daemon.renewed} <= set(daemon.begun)
@@ -186,8 +193,8 @@ def test_where_a_pass_takes_all_of_its_interval_it_renews_at_once_what_is_due() 
 
 
 def test_a_slow_server_is_called_evenly_in_the_end() -> None:
-    """Each call takes 170 ms, and the calls of a period take two thirds of it. Only the first passes exceed their
-    interval."""
+    """Each call takes 170 ms, and the calls of a period take two thirds of it. Only the first
+    passes exceed their interval."""
     daemon = settled(Daemon(call_seconds=0.17))
     daemon.run(12)
     assert max(later - earlier for earlier, later in pairwise(daemon.begun[-12:])) < 10.5
@@ -196,7 +203,8 @@ def test_a_slow_server_is_called_evenly_in_the_end() -> None:
 
 
 def test_the_next_pass_first_renews_leases_that_were_not_renewed_in_time() -> None:
-    """The server becomes slow. Late calls take no time from the next pass, which begins when it should."""
+    """The server becomes slow. Late calls take no time from the next pass, which begins when it
+    should."""
     daemon = settled(Daemon())
     daemon.call_seconds = 0.4
     daemon.run(2)
@@ -245,7 +253,10 @@ def test_nothing_is_renewed_that_the_last_pass_cancelled() -> None:
     """A renewal a moment before the cancel makes no difference."""
     daemon = settled(Daemon())
     assert any(":10.0.0.1:" in one.id for one in daemon.ours())
-    pods(daemon.world, *(endpoint(n, address=f"10.0.{n // 250}.{n % 250 + 1}") for n in range(1, MANY)))
+    pods(
+        daemon.world,
+        *(endpoint(n, address=f"10.0.{n // 250}.{n % 250 + 1}") for n in range(1, MANY)),
+    )
     daemon.run(1)
     daemon.renewed.clear()
     daemon.run(6)
@@ -253,8 +264,8 @@ def test_nothing_is_renewed_that_the_last_pass_cancelled() -> None:
 
 
 def test_an_instance_that_expired_between_is_registered_again_by_the_next_pass() -> None:
-    """One renewal between the passes finds that it is gone. The pass tries it first, because only a pass may
-    register."""
+    """One renewal between the passes finds that it is gone. The pass tries it first, because only a
+    pass may register."""
     daemon = settled(Daemon())
     lost = daemon.ours()[::20]
     for one in lost:
@@ -273,7 +284,8 @@ def test_an_instance_that_expired_between_is_registered_again_by_the_next_pass()
 
 
 def test_an_instance_that_a_peer_lacks_is_registered_there_by_the_next_pass() -> None:
-    """A batch between the passes finds that it is missing. Only a pass knows whether it is still desired."""
+    """A batch between the passes finds that it is missing. Only a pass knows whether it is still
+    desired."""
     daemon = settled(Daemon(batch=250))
     daemon.registry.lacking.update(daemon.ours()[:5])
     daemon.run(5)
@@ -296,7 +308,11 @@ def test_one_lease_that_is_refused_does_not_keep_the_others_waiting() -> None:
     bad = daemon.ours()[0]
     daemon.registry.refuse = {bad: RegistryRejected("400")}
     daemon.run(6)
-    assert any(outcome.action.key == bad for report in daemon.reports[-6:] for outcome in report.outcomes.failures)
+    assert any(
+        outcome.action.key == bad
+        for report in daemon.reports[-6:]
+        for outcome in report.outcomes.failures
+    )
     assert len({one for _, one in daemon.renewed}) == MANY
 
 
@@ -319,17 +335,22 @@ def test_a_bug_between_two_passes_ends_no_daemon(caplog: pytest.LogCaptureFixtur
         raise ZeroDivisionError
 
     with caplog.at_level(logging.ERROR):
-        run_passes(one_pass, world.clock, Schedule(passes=None), lambda _report, _code: None, between)
+        run_passes(
+            one_pass, world.clock, Schedule(passes=None), lambda _report, _code: None, between
+        )
     assert len(made) == 3
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_an_instance_that_some_servers_lack_is_due_again_in_the_next_pass() -> None:
-    """A renewal between passes cannot register it there, because only a pass knows whether it is desired."""
+    """A renewal between passes cannot register it there, because only a pass knows whether it is
+    desired."""
     daemon = Daemon(batch=10)
     daemon.run(4)
     ledger, clock = daemon.world.renewals, daemon.clock
-    between = BetweenPasses(replace(daemon.seen(), renewals=ledger), interval=daemon.interval, many=daemon.many)
+    between = BetweenPasses(
+        replace(daemon.seen(), renewals=ledger), interval=daemon.interval, many=daemon.many
+    )
     for lacking in (set(), set(daemon.ours())):
         daemon.registry.lacking = lacking
         clock.stopped = False

@@ -1,4 +1,5 @@
-"""A CRD that is installed again has no syncers yet. An instance whose syncer is created late is no orphan."""
+"""A CRD that is installed again has no syncers yet. An instance whose syncer is created late is no
+orphan."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ APPS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
 def installed_anew(*, after: float = 600) -> FakeWorld:
-    """A daemon's world. Five apps are registered, and the CRD was just installed again, without a syncer."""
+    """A daemon's world. Five apps are registered, and the CRD was just installed again, without a
+    syncer."""
     world = FakeWorld()
     world.sightings = Sightings()
     for name, number in APPS.items():
@@ -44,7 +46,8 @@ def standing(world: FakeWorld) -> set[str]:
 
 
 def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
-    """The last instance stays too, minutes after the others, although the limits of the brake would let it go."""
+    """The last instance stays too, minutes after the others, although the limits of the brake would
+    let it go."""
     world = installed_anew()
     for name in "abcd":
         create(world, name)
@@ -57,13 +60,18 @@ def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
         assert standing(world) == set(APPS)
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
-        assert "1 UP instance of rating/e is older than the CustomResourceDefinition (an earlier" in report.held.reason
+        assert (
+            "1 UP instance of rating/e is older than the CustomResourceDefinition (an earlier"
+            in report.held.reason
+        )
     create(world, "e")
     assert world.run().held is None
     assert standing(world) == set(APPS)
 
 
-def test_at_the_address_of_another_apps_pod_nothing_waits_though_its_namespace_has_no_syncer() -> None:
+def test_at_the_address_of_another_apps_pod_nothing_waits_though_its_namespace_has_no_syncer() -> (
+    None
+):
     """Callers of A would reach a pod of B."""
     world = installed_anew()
     world.cluster.apply(piece(service="a"), piece(endpoint(1, pod="b-9"), service="b"))
@@ -121,7 +129,9 @@ def test_a_clock_that_was_ahead_makes_no_instance_younger_than_the_crd(wrong: st
     world = installed_anew(after=300)
     for instance in list(world.registry.held.values()):
         if wrong == "ours":
-            instance = replace(instance, last_dirty_timestamp=instance.last_dirty_timestamp + 600_000)
+            instance = replace(
+                instance, last_dirty_timestamp=instance.last_dirty_timestamp + 600_000
+            )
         else:
             instance = replace(instance, registered=instance.registered + 600_000)
         world.registry.put(instance)

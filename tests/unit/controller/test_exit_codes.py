@@ -40,7 +40,9 @@ def test_each_error_that_may_end_the_program_has_a_code(kind: type[EurekubeError
 
 
 @pytest.mark.parametrize(("server", "cause"), [key for key in CODES if all(key)])
-def test_a_source_that_a_command_needs_has_the_code_of_its_cause(server: Server, cause: Cause) -> None:
+def test_a_source_that_a_command_needs_has_the_code_of_its_cause(
+    server: Server, cause: Cause
+) -> None:
     """A pass uses the same codes."""
     error = SourceUnknown(server, Unknown(cause=cause, message="why"))
     assert (str(error), of_error(error)) == ("why", CODES[server, cause])

@@ -1,4 +1,5 @@
-"""Unit tests cannot reach a network, and the fakes follow the servers' rules that the program relies on."""
+"""Unit tests cannot reach a network, and the fakes follow the servers' rules that the program
+relies on."""
 
 from __future__ import annotations
 
@@ -45,7 +46,12 @@ def test_an_older_register_is_ignored(registry: Registry) -> None:
 
 @pytest.mark.parametrize(
     ("override", "posted", "expected"),
-    [(OUT, UP, OUT), (OUT, DOWN, DOWN), (DOWN, UP, DOWN), (InstanceStatus.STARTING, UP, InstanceStatus.STARTING)],
+    [
+        (OUT, UP, OUT),
+        (OUT, DOWN, DOWN),
+        (DOWN, UP, DOWN),
+        (InstanceStatus.STARTING, UP, InstanceStatus.STARTING),
+    ],
 )
 def test_an_override_wins_over_all_but_down(
     registry: Registry, override: InstanceStatus, posted: InstanceStatus, expected: InstanceStatus

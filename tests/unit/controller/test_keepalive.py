@@ -55,10 +55,16 @@ def of_cluster(one: ObservedInstance, uid: str) -> ObservedInstance:
 
 
 def test_all_that_is_ours_is_renewed_whatever_its_status() -> None:
-    """Every cluster and every status counts. Instances without an owner and of other owners are not touched."""
+    """Every cluster and every status counts. Instances without an owner and of other owners are not
+    touched."""
     world = FakeWorld()
     other = stored(instance(3), metadata={**instance(3).metadata, OWNER_MARK: "other"})
-    world.registry.put(stored(instance(1)), of_cluster(stored(instance(2, status=DOWN)), "elsewhere"), other, foreign())
+    world.registry.put(
+        stored(instance(1)),
+        of_cluster(stored(instance(2, status=DOWN)), "elsewhere"),
+        other,
+        foreign(),
+    )
     report = run(world)
     assert sorted(world.wire.calls) == ["list_instances", f"renew {key(1)}", f"renew {key(2)}"]
     assert (code(report), summary(report), sentences(report)) == (ExitCode.OK, "2 renewed", [])
@@ -83,7 +89,8 @@ def test_a_scope_renews_its_own_alone() -> None:
 
 
 def test_nothing_is_added() -> None:
-    """A lost instance is not registered again, and a pass that finds no instance of its owner reports that."""
+    """A lost instance is not registered again, and a pass that finds no instance of its owner
+    reports that."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(1)))
     run(world)
@@ -125,14 +132,18 @@ def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
 
 
 def test_while_eureka_cannot_be_listed_it_renews_what_it_renewed_before() -> None:
-    """`run` does the same. A list that fails is not an empty list, and writes to Eureka may still work."""
+    """`run` does the same. A list that fails is not an empty list, and writes to Eureka may still
+    work."""
     world = FakeWorld()
     world.registry.put(stored(instance(1)))
     run(world)
     world.later(30)
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
     report = run(world)
-    assert (world.wire.verbs(), code(report)) == (["list_instances", "renew"], ExitCode.EUREKA_UNREAD)
+    assert (world.wire.verbs(), code(report)) == (
+        ["list_instances", "renew"],
+        ExitCode.EUREKA_UNREAD,
+    )
     assert report.to_renew == (key(1),)
 
 
@@ -145,7 +156,8 @@ def test_a_pass_ends_at_its_deadline() -> None:
 
 
 def test_out_of_service_stays_out_of_service() -> None:
-    """A person's override is renewed. It does not become UP if the lease expired after the list was made."""
+    """A person's override is renewed. It does not become UP if the lease expired after the list was
+    made."""
     world = FakeWorld(cache=30)
     world.registry.put(stored(instance(1)))
     world.registry.override(key(1), OUT)

@@ -1,4 +1,5 @@
-"""The program dies, or a call fails, at every call of a pass. Two clean passes later the result is the same."""
+"""The program dies, or a call fails, at every call of a pass. Two clean passes later the result is
+the same."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def rollout() -> FakeWorld:
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(5)))
     world.run()
     world.later(46)
-    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2), endpoint(4), endpoint(5, terminating=True)))
+    world.cluster.apply(
+        piece(endpoint(1, ready=False), endpoint(2), endpoint(4), endpoint(5, terminating=True))
+    )
     return world
 
 
@@ -146,9 +149,12 @@ SCENES: dict[str, Callable[[], FakeWorld]] = {
 
 
 def fixpoint(world: FakeWorld) -> tuple[Any, ...]:
-    """The state that must be the same: the instances and their owners, the syncers, their finalizers and conditions."""
+    """The state that must be the same: the instances and their owners, the syncers, their
+    finalizers and conditions."""
     instances = {
-        one.key: changed(one, last_dirty_timestamp=0, last_renewal=0, registered=0, metadata=dict(one.metadata))
+        one.key: changed(
+            one, last_dirty_timestamp=0, last_renewal=0, registered=0, metadata=dict(one.metadata)
+        )
         for one in world.registry.held.values()
     }
     syncers = {
@@ -201,8 +207,8 @@ def test_a_pass_that_is_killed_anywhere_ends_where_it_would_have(name: str) -> N
 
 @pytest.mark.parametrize("name", SCENES)
 def test_a_pass_in_which_any_call_fails_ends_where_it_would_have(name: str) -> None:
-    """Each call fails once with its port's error, before or after its effect. No instance is removed that should
-    stay."""
+    """Each call fails once with its port's error, before or after its effect. No instance is
+    removed that should stay."""
     scene = SCENES[name]
     untouched = scene()
     before = untouched.statuses()
@@ -242,7 +248,8 @@ def test_a_call_that_fails_stops_no_other_of_its_kind(name: str, verb: str) -> N
 
 
 def test_a_killed_first_pass_without_eurekas_list_is_completed_later() -> None:
-    """The pass registers while Eureka cannot be read, and is killed. A later pass finishes when Eureka can be read."""
+    """The pass registers while Eureka cannot be read, and is killed. A later pass finishes when
+    Eureka can be read."""
     untouched = base()
     untouched.run()
     expected = finish(untouched)

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eurekube_sync.controller.lock import EVERY, PATIENCE, RENEW_WITHIN, Held, HeldBy, Lock, UnderLock, wait_for
+from eurekube_sync.controller.lock import (
+    EVERY,
+    PATIENCE,
+    RENEW_WITHIN,
+    Held,
+    HeldBy,
+    Lock,
+    UnderLock,
+    wait_for,
+)
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.deadline import Deadline, TimeLimit
@@ -52,9 +61,13 @@ class Pair:
     def __init__(self, *, skew: float = 0, offset: float = 0, rate: float = 1) -> None:
         self.real = Clock(0)
         self.store = Store()
-        self.machines = (Machine(self.real), Machine(self.real, offset=offset, rate=rate, skew=skew))
+        self.machines = (
+            Machine(self.real),
+            Machine(self.real, offset=offset, rate=rate, skew=skew),
+        )
         self.a, self.b = (
-            Lock(self.store, machine, NAME, name) for machine, name in zip(self.machines, "ab", strict=True)
+            Lock(self.store, machine, NAME, name)
+            for machine, name in zip(self.machines, "ab", strict=True)
         )
 
     def later(self, seconds: float) -> None:
@@ -128,7 +141,8 @@ def test_a_slow_read_makes_no_renewal_look_older() -> None:
 
 
 def test_a_renewal_during_a_slow_read_is_as_new_as_the_answer() -> None:
-    """The holder renews while the other copy waits for the answer. The next read is not compared with the question."""
+    """The holder renews while the other copy waits for the answer. The next read is not compared
+    with the question."""
     pair = Pair()
     pair.a.attempt()
 
@@ -293,8 +307,8 @@ def test_a_deleted_lock_is_made_again() -> None:
 
 
 def test_a_lock_that_cannot_be_read_is_unknown() -> None:
-    """A new copy says so at once. A holder says so when it has to stop, and a waiting copy after the lock's
-    duration."""
+    """A new copy says so at once. A holder says so when it has to stop, and a waiting copy after
+    the lock's duration."""
     pair = Pair()
     pair.a.attempt()
     pair.b.attempt()
@@ -303,7 +317,8 @@ def test_a_lock_that_cannot_be_read_is_unknown() -> None:
     late.attempt()
     assert late.standing() == Unknown(
         cause=Cause.UNAVAILABLE,
-        message="the lock eurekube-sync/shop cannot be used, so instances are only renewed: no answer",
+        message="the lock eurekube-sync/shop cannot be used, so instances are only renewed: no "
+        "answer",
     )
     pair.later(RENEW_WITHIN - 1)
     pair.a.attempt()
@@ -392,7 +407,7 @@ def test_a_release_records_the_last_good_pass() -> None:
     assert (pair.store.record.holder, pair.store.record.good) == ("", GOOD)
 
 
-# --- Waiting -----------------------------------------------------------------------------------------------------
+# --- Waiting --------------------------------------------------------------------------------------
 
 
 def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -420,7 +435,9 @@ def test_patience_ends_while_the_holder_renews() -> None:
     """A run of single passes leaves the work to the holder."""
     pair = Pair()
     pair.a.attempt()
-    pair.store.trouble = lambda: pair.a.attempt() if pair.store.calls[-1] == "read" and pair.a.held else None
+    pair.store.trouble = lambda: (
+        pair.a.attempt() if pair.store.calls[-1] == "read" and pair.a.held else None
+    )
     assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == HeldBy("a")
     assert PATIENCE <= pair.real.time <= PATIENCE + EVERY
 
@@ -438,7 +455,9 @@ def test_a_dead_holders_lock_is_taken_whatever_duration_it_names() -> None:
     pair.a.attempt()
     assert pair.store.record is not None
     for written in (3600.0, 1.0):
-        pair.store.record = replace(pair.store.record, holder="a", duration=written, version=f"{written}")
+        pair.store.record = replace(
+            pair.store.record, holder="a", duration=written, version=f"{written}"
+        )
         begun = pair.real.time
         assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
         assert pair.real.time - begun >= LOCK_SECONDS
@@ -471,7 +490,7 @@ def test_a_copy_that_waits_can_be_stopped() -> None:
     assert wait_for(pair.b, pair.machines[1]) is None
 
 
-# --- Passes under the lock -----------------------------------------------------------------------------------------
+# --- Passes under the lock ------------------------------------------------------------------------
 
 
 def under(pair: Pair) -> tuple[UnderLock, TimeLimit]:
@@ -502,11 +521,15 @@ def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
     pair.later(LOCK_SECONDS)
     pair.b.attempt()
     for check in (passes.after, passes.before):
-        with pytest.raises(LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"):
+        with pytest.raises(
+            LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"
+        ):
             check()
 
 
-def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it_meanwhile() -> None:
+def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it_meanwhile() -> (
+    None
+):
     """Its plan is older than what the other copy did."""
     pair = Pair()
     pair.a.attempt()
@@ -523,7 +546,9 @@ def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it
         passes.after()
 
 
-def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_the_lock_again() -> None:
+def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_the_lock_again() -> (
+    None
+):
     """The next read of the object shows this copy's name, as after a renewal."""
     pair = Pair()
     pair.a.attempt()
@@ -567,7 +592,8 @@ def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
 
 
 class Shop:
-    """An app of two pods between fakes, whose passes belong to copy a. Without the lock none of their calls begins."""
+    """An app of two pods between fakes, whose passes belong to copy a. Without the lock none of
+    their calls begins."""
 
     def __init__(self) -> None:
         self.pair, self.world = Pair(), FakeWorld()
@@ -625,7 +651,7 @@ def test_a_pass_that_renewed_before_it_lost_the_lock_is_not_followed_by_another(
     assert report.outcomes.succeeded == 2
 
 
-# --- Random events ---------------------------------------------------------------------------------------------------
+# --- Random events --------------------------------------------------------------------------------
 
 SECONDS = st.sampled_from([0.0, 1.0, 4.5, 5.5, 9.5, 10.5, 14.5, 15.5, 60.0])
 EVENTS = st.lists(
@@ -644,11 +670,20 @@ EVENTS = st.lists(
 
 
 @settings(max_examples=400)
-@given(EVENTS, st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([0.9, 1.0, 1.1]))
+@given(
+    EVENTS,
+    st.sampled_from([-1e6, 0.0, 1e6]),
+    st.sampled_from([-1e6, 0.0, 1e6]),
+    st.sampled_from([0.9, 1.0, 1.1]),
+)
 def test_two_copies_never_both_hold_the_lock(
-    events: list[tuple[str, str, float, float, float, str, bool]], skew: float, offset: float, rate: float
+    events: list[tuple[str, str, float, float, float, str, bool]],
+    skew: float,
+    offset: float,
+    rate: float,
 ) -> None:
-    """Calls may be slow or lost, processes may pause, and the speed of both clocks may differ by less than a tenth."""
+    """Calls may be slow or lost, processes may pause, and the speed of both clocks may differ by
+    less than a tenth."""
     pair = Pair(skew=skew, offset=offset, rate=rate)
     locks = {"a": pair.a, "b": pair.b}
 

@@ -17,7 +17,8 @@ from tests.unit.worlds.fakes import FakeWorld
 
 
 class Passes:
-    """Makes passes that take `seconds` each. Those with a number in `trouble` raise an unexpected error."""
+    """Makes passes that take `seconds` each. Those with a number in `trouble` raise an unexpected
+    error."""
 
     def __init__(
         self,
@@ -57,7 +58,9 @@ def world() -> FakeWorld:
 
 
 @pytest.mark.parametrize(("seconds", "apart"), [(0, 30), (12, 30), (45, 45)])
-def test_passes_begin_an_interval_apart_however_long_they_take(world: FakeWorld, seconds: float, apart: float) -> None:
+def test_passes_begin_an_interval_apart_however_long_they_take(
+    world: FakeWorld, seconds: float, apart: float
+) -> None:
     """The interval counts from start to start. A pass that takes longer is followed at once."""
     passes = Passes(world, seconds=seconds)
     assert loop(passes, Schedule(passes=3)) == (ExitCode.OK, [ExitCode.OK] * 3)
@@ -73,7 +76,9 @@ def test_a_signal_ends_the_loop(world: FakeWorld, passes: int | None, code: Exit
     assert len(running.begun) == 2
 
 
-def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_one_pass_is_not_the_end_of_the_next(
+    world: FakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is logged with its place. After the last pass, the caller gets it as well."""
     with caplog.at_level(logging.ERROR):
         assert loop(Passes(world, trouble=(1,)), Schedule(passes=2)) == (ExitCode.OK, [ExitCode.OK])
@@ -90,7 +95,9 @@ def test_a_lost_lock_ends_the_passes_at_once(world: FakeWorld) -> None:
     assert len(passes.begun) == 2
 
 
-def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(world: FakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(
+    world: FakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
     """Leases are renewed whatever raises the error, also until the next pass."""
     told: list[ExitCode] = []
     renewed: list[int] = []
@@ -115,8 +122,8 @@ OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="Eureka: the connection was re
 def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
     world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has one warning and one line, however many passes it lasts. A daemon's report has neither time nor
-    level."""
+    """The log has one warning and one line, however many passes it lasts. A daemon's report has
+    neither time nor level."""
 
     class Outage(Passes):
         def __call__(self) -> PassReport:
@@ -131,7 +138,9 @@ def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
     ]
 
 
-@pytest.mark.parametrize(("watched", "passes", "lines"), [(False, 1, 1), (True, 1, 0), (True, 2, 1)])
+@pytest.mark.parametrize(
+    ("watched", "passes", "lines"), [(False, 1, 1), (True, 1, 0), (True, 2, 1)]
+)
 def test_who_reads_the_report_of_one_pass_needs_no_log_of_it(
     world: FakeWorld, caplog: pytest.LogCaptureFixture, watched: bool, passes: int, lines: int
 ) -> None:

@@ -1,4 +1,5 @@
-"""An app has no UP instance any more while a ready pod waits: never a success, whatever the reason."""
+"""An app has no UP instance any more while a ready pod waits: never a success, whatever the
+reason."""
 
 from __future__ import annotations
 
@@ -18,10 +19,28 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import ConditionStatus, Endpoint, EndpointPort, EventRecord, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    ConditionStatus,
+    Endpoint,
+    EndpointPort,
+    EventRecord,
+    ServicePort,
+    SyncerRef,
+)
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import NS, OUT, REF, changed, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    NS,
+    OUT,
+    REF,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 METRICS = ServicePort(name="metrics", port=9090, target=9090)
@@ -77,7 +96,8 @@ def lost_events(world: Rollout) -> list[EventRecord]:
 
 
 def no_such_port(world: Rollout) -> None:
-    """The syncer's port has no such name, and the new version listens on another number than before."""
+    """The syncer's port has no such name, and the new version listens on another number than
+    before."""
     world.new_port = 9000
     world.cluster.apply(syncer(port="no-such-port"))
 
@@ -89,7 +109,8 @@ def ambiguous_port(world: Rollout) -> None:
 
 
 def ambiguous_service(world: Rollout) -> None:
-    """A chart adds a metrics Service with the same labels, and the new version listens on another number."""
+    """A chart adds a metrics Service with the same labels, and the new version listens on another
+    number."""
     world.new_port = 9000
     api = replace(HTTP, name="api")
     world.cluster.apply(service("rating", api), service("metrics", METRICS))
@@ -170,7 +191,9 @@ def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[Rollout],
     ready = status.condition("Ready") if status else None
     assert ready is not None
     assert (ready.status, ready.reason) == (ConditionStatus.FALSE, LAST_INSTANCE_LOST)
-    assert ready.message.startswith("app RATING has no UP instance in Eureka, and 1 ready endpoint of it waits: ")
+    assert ready.message.startswith(
+        "app RATING has no UP instance in Eureka, and 1 ready endpoint of it waits: "
+    )
     assert [event.warning for event in lost_events(world)] == [True]
 
     world.scope, world.cluster.services, world.cluster.annotations = stood
@@ -224,11 +247,14 @@ def its_own(world: Rollout) -> None:
     """The pod registers itself, and callers need no more than that."""
     own = foreign("rating-2:rating:8080")
     mine = world.registry.held[key(1)].instance
-    world.registry.put(changed(own, ip_addr="10.0.0.2", host_name="10.0.0.2", port=mine.port, vip_address="rating"))
+    world.registry.put(
+        changed(own, ip_addr="10.0.0.2", host_name="10.0.0.2", port=mine.port, vip_address="rating")
+    )
 
 
 @pytest.mark.parametrize(
-    "wish", [suspended, limit_0, limit_0_and_not_served, drained, drained_and_not_served, deleted, its_own]
+    "wish",
+    [suspended, limit_0, limit_0_and_not_served, drained, drained_and_not_served, deleted, its_own],
 )
 def test_what_a_person_asked_for_is_no_loss(wish: Callable[[Rollout], None]) -> None:
     """The app has no UP instance of ours, and this is right."""
@@ -267,7 +293,9 @@ def test_a_syncer_that_never_registered_anything_has_lost_nothing() -> None:
     """A team's first mistake must not make the whole installation fail."""
     world = setting()
     world.cluster.apply(syncer("new", selector={"app": "new"}, port="none"))
-    world.cluster.apply(service("new", HTTP, labels={"app": "new"}), piece(endpoint(3), service="new"))
+    world.cluster.apply(
+        service("new", HTTP, labels={"app": "new"}), piece(endpoint(3), service="new")
+    )
     passes(world, 1)
     report = world.run()
     assert (report.lost, code(report)) == ({}, ExitCode.OK)
@@ -326,7 +354,10 @@ def test_in_every_mode_the_last_code_is_that_of_a_lost_app(passes_: int | None) 
     passes(world, 2)
     world.clock.stopped = passes_ is None
     schedule = Schedule(passes=passes_, fail_on_held=False)
-    assert run_passes(world.run, world.clock, schedule, lambda _report, _code: None) is ExitCode.APP_LOST
+    assert (
+        run_passes(world.run, world.clock, schedule, lambda _report, _code: None)
+        is ExitCode.APP_LOST
+    )
 
 
 def test_such_a_pass_is_a_good_one_that_did_all_it_could() -> None:
@@ -335,7 +366,12 @@ def test_such_a_pass_is_a_good_one_that_did_all_it_could() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [{"limit": "a few"}, {"selector": {"app": "none"}}, {"selector": {"app": "rating", "namespace": "else"}}]
+    "spec",
+    [
+        {"limit": "a few"},
+        {"selector": {"app": "none"}},
+        {"selector": {"app": "rating", "namespace": "else"}},
+    ],
 )
 def test_a_spec_that_selects_nothing_has_nothing_that_waits(spec: dict[str, Any]) -> None:
     """It is wrong, or finds no Service, or selects where it may not."""
@@ -351,7 +387,9 @@ def test_a_spec_that_selects_nothing_has_nothing_that_waits(spec: dict[str, Any]
 def test_an_app_that_could_not_change_its_name_is_not_lost(port: str) -> None:
     """Callers reach its pod under the old name."""
     world = setting()
-    world.registry.refuse_register[InstanceKey("OTHER", key(1, app="other").id)] = RegistryUnavailable("no")
+    world.registry.refuse_register[InstanceKey("OTHER", key(1, app="other").id)] = (
+        RegistryUnavailable("no")
+    )
     world.cluster.apply(syncer(appName="other", port=port))
     passes(world, 3)
     assert key(1) in world.registry.held

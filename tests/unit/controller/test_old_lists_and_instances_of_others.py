@@ -1,4 +1,5 @@
-"""Former faults of passes: old lists, instances of others, slow servers, and registrations that fail."""
+"""Former faults of passes: old lists, instances of others, slow servers, and registrations that
+fail."""
 
 from __future__ import annotations
 
@@ -61,10 +62,13 @@ def test_an_instance_of_others_under_our_id_stays_when_a_duplicate_is_gone() -> 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_an_unlisted_instance_of_others_with_an_unknown_status_stays(deleted: bool) -> None:
-    """Eureka answers its renewal with 404. The instance is not overwritten, nor cancelled with a deleted syncer."""
+    """Eureka answers its renewal with 404. The instance is not overwritten, nor cancelled with a
+    deleted syncer."""
     world = FakeWorld(cache=30)
     of_deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
-    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), of_deleted if deleted else syncer())
+    world.cluster.apply(
+        service(), piece(endpoint(1), endpoint(2)), of_deleted if deleted else syncer()
+    )
     world.registry.list_instances()
     stranger = stored(instance(1), metadata={}, status=InstanceStatus.UNKNOWN)
     world.registry.held[key(1)] = stranger
@@ -74,7 +78,8 @@ def test_an_unlisted_instance_of_others_with_an_unknown_status_stays(deleted: bo
 
 
 def test_the_last_up_instance_stays_until_the_wrongly_listed_one_is_up() -> None:
-    """Another process turned the other instance DOWN and was killed. The list is older than that."""
+    """Another process turned the other instance DOWN and was killed. The list is older than
+    that."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     world.run()
@@ -90,8 +95,8 @@ def test_the_last_up_instance_stays_until_the_wrongly_listed_one_is_up() -> None
 
 
 def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
-    """A rolling update of many pods costs one more read, not one for each instance that stays. An instance that is DOWN
-    does not count."""
+    """A rolling update of many pods costs one more read, not one for each instance that stays. An
+    instance that is DOWN does not count."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 9))), syncer())
     world.run()
@@ -115,8 +120,9 @@ def read_together(world: FakeWorld) -> int:
 
 
 def test_many_changes_are_read_in_batches_and_then_singly() -> None:
-    """An instance that this process renews is read by a renewal, but not in each pass: 10 periods must pass. One that
-    it cancelled a moment ago is expected to be absent, and a batch says so without a renewal."""
+    """An instance that this process renews is read by a renewal, but not in each pass: 10 periods
+    must pass. One that it cancelled a moment ago is expected to be absent, and a batch says so
+    without a renewal."""
     world = FakeWorld(cache=30)
     world.own_writes = OwnWrites(seconds=45)
     world.renewals = RenewalLedger(period=30, slack=5)
@@ -133,7 +139,9 @@ def test_many_changes_are_read_in_batches_and_then_singly() -> None:
     cancelled = {f"read_instance {key(number)}" for number in range(1, 5)}
     assert cancelled.isdisjoint(world.wire.calls)
     assert world.wire.verbs().count("absent_batch") == 2
-    assert {one.instance.ip_addr for one in world.registry.held.values()} == {f"10.0.0.{n}" for n in range(5, 13)}
+    assert {one.instance.ip_addr for one in world.registry.held.values()} == {
+        f"10.0.0.{n}" for n in range(5, 13)
+    }
     world.cluster.apply(piece(*(endpoint(n, ready=False) for n in range(5, 13))))
     world.later(10)
     world.run()
@@ -147,8 +155,8 @@ def test_many_changes_are_read_in_batches_and_then_singly() -> None:
 def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
     status: InstanceStatus, vip: str, goes: bool, comes: bool
 ) -> None:
-    """The last UP instance stays until callers find another one under the same name. That is the pod's own instance, or
-    ours beside it."""
+    """The last UP instance stays until callers find another one under the same name. That is the
+    pod's own instance, or ours beside it."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     add_app(world, "other", 9)
@@ -162,7 +170,8 @@ def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
 
 
 def test_slow_reads_leave_time_for_what_they_found() -> None:
-    """Each of 100 first registrations is read in more than a second. Every pass still registers some."""
+    """Each of 100 first registrations is read in more than a second. Every pass still registers
+    some."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     slow(world, ("read_instance", "absent_batch"), 1.2)
@@ -175,7 +184,8 @@ def test_slow_reads_leave_time_for_what_they_found() -> None:
 
 
 def test_an_instance_that_was_just_written_is_no_orphan_during_a_crd_deletion() -> None:
-    """A daemon remembers its registration, and asks for the CRD as it does for a listed instance."""
+    """A daemon remembers its registration, and asks for the CRD as it does for a listed
+    instance."""
     world = article(cache=30)
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -200,8 +210,8 @@ def test_an_app_that_is_renamed_stays_until_the_new_name_is_registered() -> None
 
 
 def test_an_add_that_eureka_always_refuses_changes_the_status_only_once() -> None:
-    """The registered pod is not ready and the new one is refused, so the removal waits. No condition changes to and
-    fro."""
+    """The registered pod is not ready and the new one is refused, so the removal waits. No
+    condition changes to and fro."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     add_app(world, "other", 9)
@@ -217,13 +227,16 @@ def test_an_add_that_eureka_always_refuses_changes_the_status_only_once() -> Non
     assert (world.statuses()[A], report.held) == ("UP", None)
     assert len(world.cluster.events) == told
     status = world.cluster.syncers[REF].status
-    conditions = {one.type: (one.status.value, one.reason) for one in status.conditions} if status else {}
+    conditions = (
+        {one.type: (one.status.value, one.reason) for one in status.conditions} if status else {}
+    )
     assert conditions["RemovalHeld"] == ("False", "NothingHeld")
     assert conditions["Synced"] == conditions["Ready"] == ("False", "PartlyFailed")
 
 
 def test_a_refused_add_holds_no_removal_that_leaves_another_up() -> None:
-    """Another syncer's instance keeps the app and the VIP UP, so the unready one is not kept for ever."""
+    """Another syncer's instance keeps the app and the VIP UP, so the unready one is not kept for
+    ever."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     world.cluster.apply(service("more", labels={}), piece(endpoint(5), service="more"))
@@ -252,9 +265,9 @@ def test_a_pod_that_cannot_move_to_a_new_name_keeps_its_old_instance() -> None:
 
 
 def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -> None:
-    """One pod is over the limit, and could be cancelled at once. The other one's lease expires, which the list does not
-    show, and Eureka refuses to register it. The UP instances of another syncer are no reason to cancel this syncer's
-    last ready pod."""
+    """One pod is over the limit, and could be cancelled at once. The other one's lease expires,
+    which the list does not show, and Eureka refuses to register it. The UP instances of another
+    syncer are no reason to cancel this syncer's last ready pod."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service("more", labels={}), piece(endpoint(1), service="more"))
     world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
@@ -274,10 +287,15 @@ def test_a_lowered_limit_cancels_no_pod_while_the_other_cannot_be_registered() -
     world.registry.refuse_register[stays] = RegistryRejected("400: no")
     report = world.run()
     assert set(world.registry.held) == {key(1), over}
-    assert report.outcomes.by_key[over].detail == "not removed, because no replacement is registered yet"
+    assert (
+        report.outcomes.by_key[over].detail
+        == "not removed, because no replacement is registered yet"
+    )
     world.registry.refuse_register.clear()
     world.run()
-    assert set(world.registry.held) == {key(1), over}, "a read shows that it alone is registered, so it has the place"
+    assert set(world.registry.held) == {key(1), over}, (
+        "a read shows that it alone is registered, so it has the place"
+    )
 
 
 def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_read() -> None:
@@ -296,8 +314,8 @@ def test_leases_are_renewed_again_while_neither_the_cluster_nor_eureka_can_be_re
 
 
 def test_leases_live_while_eureka_cannot_be_read() -> None:
-    """A daemon renews what it renewed before. That includes held removals, and instances of a syncer that is not
-    served."""
+    """A daemon renews what it renewed before. That includes held removals, and instances of a
+    syncer that is not served."""
     world = article()
     world.renewals = RenewalLedger(period=30, slack=15)
     world.run()
@@ -312,8 +330,8 @@ def test_leases_live_while_eureka_cannot_be_read() -> None:
 
 
 def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> None:
-    """A late renewal on another peer brings it back. The memory of the cancel does not hide it, and it is not
-    renewed."""
+    """A late renewal on another peer brings it back. The memory of the cancel does not hide it, and
+    it is not renewed."""
     world = article()
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -328,8 +346,8 @@ def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> Non
 
 
 def test_the_brake_counts_only_instances_that_are_still_registered() -> None:
-    """Of 100 instances 70 expired and could not be registered again. The last 30 must not count as a small part of
-    100."""
+    """Of 100 instances 70 expired and could not be registered again. The last 30 must not count as
+    a small part of 100."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
     world.run()
@@ -362,17 +380,21 @@ def terminating(numbers: range, *, serving: bool) -> list[Endpoint]:
 
 
 def keeping(pods: int) -> FakeWorld:
-    """An app whose instances stay while their terminating pods serve. The brake has its defaults."""
+    """An app whose instances stay while their terminating pods serve. The brake has its
+    defaults."""
     world = FakeWorld()
     world.cluster.apply(
-        service(), piece(*(endpoint(n) for n in range(1, pods + 1))), syncer(terminating="KeepWhileServing")
+        service(),
+        piece(*(endpoint(n) for n in range(1, pods + 1))),
+        syncer(terminating="KeepWhileServing"),
     )
     world.run()
     return world
 
 
 def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> None:
-    """Nothing is removed, so the brake has nothing to hold. They are removed when their successors are registered."""
+    """Nothing is removed, so the brake has nothing to hold. They are removed when their successors
+    are registered."""
     world = keeping(30)
     world.cluster.apply(piece(*terminating(range(1, 31), serving=True)))
     report = world.run()
@@ -384,9 +406,11 @@ def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> Non
     assert set(world.registry.held) == {key(n) for n in range(31, 61)}
 
 
-def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanishes_is_none() -> None:
-    """Of 30 pods 25 terminate and stop serving: their instances are removed. As many vanish without terminating:
-    held."""
+def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanishes_is_none() -> (
+    None
+):
+    """Of 30 pods 25 terminate and stop serving: their instances are removed. As many vanish without
+    terminating: held."""
     world = keeping(30)
     left = [endpoint(n) for n in range(26, 31)]
     world.cluster.apply(piece(*terminating(range(1, 26), serving=False), *left))
@@ -402,8 +426,8 @@ def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanis
 
 
 def test_apps_whose_last_pods_terminate_wait_for_a_person() -> None:
-    """A terminating pod is evidence, and may serve on behind a lost kubelet. So one app goes, and two
-    apps of three are held."""
+    """A terminating pod is evidence, and may serve on behind a lost kubelet. So one app goes, and
+    two apps of three are held."""
     world = FakeWorld()
     for name, number in (("a", 1), ("b", 2), ("c", 3)):
         add_app(world, name, number)
@@ -419,7 +443,8 @@ def test_apps_whose_last_pods_terminate_wait_for_a_person() -> None:
 
 
 def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew() -> None:
-    """It is no difference. An update and a lost lease both register the metadata of the spec, and nothing else."""
+    """It is no difference. An update and a lost lease both register the metadata of the spec, and
+    nothing else."""
     for anew in ("update", "lost"):
         world = FakeWorld()
         world.cluster.apply(service(), piece(endpoint(1)), syncer(metadata={"team": "red"}))
@@ -438,14 +463,16 @@ def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew(
 
 
 def test_an_out_of_service_instance_replaces_nothing_when_it_is_ready_again() -> None:
-    """Its spec changed while the pod was not ready. It was registered as DOWN, which Eureka trusts before an override.
-    A registration as UP makes it OUT_OF_SERVICE again."""
+    """Its spec changed while the pod was not ready. It was registered as DOWN, which Eureka trusts
+    before an override. A registration as UP makes it OUT_OF_SERVICE again."""
     world = FakeWorld()
     every = [endpoint(n) for n in (1, 2, 3)]
     world.cluster.apply(service(), piece(*every), syncer())
     world.run()
     world.registry.override(key(3), InstanceStatus.OUT_OF_SERVICE)
-    world.cluster.apply(piece(*(replace(one, ready=False) for one in every)), syncer(metadata={"version": "2"}))
+    world.cluster.apply(
+        piece(*(replace(one, ready=False) for one in every)), syncer(metadata={"version": "2"})
+    )
     world.run()
     assert world.statuses() == {A: "UP", B: "UP", C: "DOWN"}
     world.later(10)
@@ -463,18 +490,24 @@ SHOP = {"part": "shop"}
     "spec", [{"securePort": 443, "service": {"hostname": "shop.example.com"}}, {"securePort": 443}]
 )
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
-def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: dict[str, Any], not_ready: str) -> None:
-    """The host is an Ingress, or a node with a secure port alone. Another Service's UP instance there is no proof that
-    this one serves."""
+def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(
+    spec: dict[str, Any], not_ready: str
+) -> None:
+    """The host is an Ingress, or a node with a secure port alone. Another Service's UP instance
+    there is no proof that this one serves."""
     world = FakeWorld()
-    world.cluster.nodes = Complete(data=(Node(name="node-1", ready=True, internal=("192.168.0.1",)),))
+    world.cluster.nodes = Complete(
+        data=(Node(name="node-1", ready=True, internal=("192.168.0.1",)),)
+    )
     for number, app in enumerate(("cart", "pay", "search"), 1):
         port = ServicePort(name="https", port=443, node_port=30000 + number)
         world.cluster.apply(
             replace(service(app, port, labels=SHOP), type="NodePort"),
             piece(endpoint(number), service=app, port_name="https"),
         )
-    world.cluster.apply(syncer(mode="service", selector={"matchLabels": SHOP}, notReady=not_ready, **spec))
+    world.cluster.apply(
+        syncer(mode="service", selector={"matchLabels": SHOP}, notReady=not_ready, **spec)
+    )
     world.run()
     before = world.statuses()
     assert set(before.values()) == {"UP"}
@@ -492,8 +525,11 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_pass(spec: d
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 @pytest.mark.parametrize("change", ["another name", "an older syncer"])
-def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str, change: str) -> None:
-    """This also holds where the app has other instances. A failed call removes no pod that serves."""
+def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(
+    trouble: str, change: str
+) -> None:
+    """This also holds where the app has other instances. A failed call removes no pod that
+    serves."""
     world = FakeWorld()
     world.scope = Scope(allowed=frozenset({("ops", "shop"), (NS, "shop")}))
     across = {"app": "rating", "namespace": "shop"}
@@ -513,7 +549,9 @@ def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str,
     for _ in range(3):
         world.run()
         world.later(30)
-        standing = {one for one in world.registry.held if one in {*following, key(1), key(2), key(3)}}
+        standing = {
+            one for one in world.registry.held if one in {*following, key(1), key(2), key(3)}
+        }
         assert standing == {following[0], following[1], key(3)}
     refused.clear()
     for _ in range(3):
@@ -524,8 +562,8 @@ def test_a_pod_keeps_its_instance_until_the_next_one_is_registered(trouble: str,
 
 
 def test_another_witness_is_asked_where_one_cannot_be_read() -> None:
-    """An instance that the list shows as UP may be DOWN. The last one that is surely UP stays until the other is UP
-    again."""
+    """An instance that the list shows as UP may be DOWN. The last one that is surely UP stays until
+    the other is UP again."""
     world = FakeWorld(cache=30)
     world.cluster.apply(service(), piece(*(endpoint(number) for number in (1, 2, 3))), syncer())
     add_app(world, "other", 9)
@@ -555,7 +593,8 @@ def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -
 
 @pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
 def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trouble: str) -> None:
-    """The pod's sandbox was created again. At the old address callers find nobody, or another pod."""
+    """The pod's sandbox was created again. At the old address callers find nobody, or another
+    pod."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
     add_app(world, "other", 9)
@@ -563,7 +602,9 @@ def test_the_former_address_of_a_pod_is_cancelled_although_other_calls_fail(trou
     getattr(world.registry, trouble)[key(7)] = RegistryRejected("not now")
     world.cluster.apply(piece(replace(endpoint(1), address="10.0.0.7"), endpoint(2)))
     world.run()
-    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.2"}
+    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {
+        "10.0.0.2"
+    }
 
 
 def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered() -> None:
@@ -578,15 +619,21 @@ def test_a_pod_keeps_its_instance_until_its_other_address_family_is_registered()
     moved = key(1)._replace(id="prod:rating:rating:fd00--1:8080")
     world.registry.refuse_register[moved] = RegistryRejected("not now")
     world.run()
-    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.1", "fd00--2"}
+    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {
+        "10.0.0.1",
+        "fd00--2",
+    }
 
 
-@pytest.mark.parametrize(("really", "counts"), [(DOWN, (1, 1)), (InstanceStatus.OUT_OF_SERVICE, (1, 1)), (UP, (2, 0))])
+@pytest.mark.parametrize(
+    ("really", "counts"), [(DOWN, (1, 1)), (InstanceStatus.OUT_OF_SERVICE, (1, 1)), (UP, (2, 0))]
+)
 def test_a_status_shows_what_an_uncached_read_of_its_pass_showed(
     really: InstanceStatus, counts: tuple[int, int]
 ) -> None:
-    """The first pass of a process renews an instance that the list shows UP. Then it reads it again, because the pod is
-    not ready. Another process turned it DOWN before, or a person put it out of service."""
+    """The first pass of a process renews an instance that the list shows UP. Then it reads it
+    again, because the pod is not ready. Another process turned it DOWN before, or a person put it
+    out of service."""
     world = article(cache=30)
     world.run()
     world.later(30)

@@ -1,4 +1,5 @@
-"""Outages: one message when an outage of a source begins and one when it ends, although its error texts vary."""
+"""Outages: one message when an outage of a source begins and one when it ends, although its error
+texts vary."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from eurekube_sync.observe.installations import OtherOwner
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, key, syncer
 
-AWAY = Unknown(cause=Cause.UNAVAILABLE, message="GET http://e/eureka/apps failed: the connection was refused.")
+AWAY = Unknown(
+    cause=Cause.UNAVAILABLE, message="GET http://e/eureka/apps failed: the connection was refused."
+)
 EUREKA = f"Eureka: {AWAY.message}"
 
 
@@ -34,7 +37,9 @@ class Watched:
         self.outages = Outages()
         self.passes()
 
-    def passes(self, number: int = 1, change: Callable[[PassReport], PassReport] = lambda report: report) -> list[str]:
+    def passes(
+        self, number: int = 1, change: Callable[[PassReport], PassReport] = lambda report: report
+    ) -> list[str]:
         told = []
         for _ in range(number):
             self.world.later(30)
@@ -53,7 +58,8 @@ def test_passes_without_failures_give_no_message(watched: Watched) -> None:
 
 
 def test_an_outage_of_eureka_is_reported_when_it_begins_and_ends(watched: Watched) -> None:
-    """The first message has the words of the report. The last one says how long the outage lasted."""
+    """The first message has the words of the report. The last one says how long the outage
+    lasted."""
     watched.world.registry.unreadable = AWAY
     assert watched.passes(5) == [f"+ {EUREKA}"]
     watched.world.registry.unreadable = None
@@ -62,22 +68,29 @@ def test_an_outage_of_eureka_is_reported_when_it_begins_and_ends(watched: Watche
 
 
 def test_another_text_is_the_same_outage_and_another_cause_is_a_new_one(watched: Watched) -> None:
-    """A request id in the text changes with every call. A refused login is another cause, and the outage's time goes
-    on."""
+    """A request id in the text changes with every call. A refused login is another cause, and the
+    outage's time goes on."""
     for number in range(3):
-        watched.world.registry.unreadable = replace(AWAY, message=f"Eureka is away, request {number}")
+        watched.world.registry.unreadable = replace(
+            AWAY, message=f"Eureka is away, request {number}"
+        )
         assert watched.passes() == (["+ Eureka is away, request 0"] if number == 0 else [])
-    watched.world.registry.unreadable = Unknown(cause=Cause.DENIED, message="Eureka refuses this user.")
+    watched.world.registry.unreadable = Unknown(
+        cause=Cause.DENIED, message="Eureka refuses this user."
+    )
     assert watched.passes() == ["+ Eureka refuses this user."]
     watched.world.registry.unreadable = None
     assert watched.passes(3) == ["- Eureka can be read again, after 2m"]
 
 
 def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
-    """While the whole API fails, nothing is known of one list. That outage ends when the list can be read."""
+    """While the whole API fails, nothing is known of one list. That outage ends when the list can
+    be read."""
     watched.world.cluster.unknown["services", "*"] = DENIED
     assert watched.passes(2) == ["+ Services: 403: grant list"]
-    watched.world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
+    watched.world.cluster.uid = Unknown(
+        cause=Cause.UNAVAILABLE, message="the connection was refused"
+    )
     assert watched.passes(2) == ["+ Kubernetes API: the connection was refused"]
     watched.world.cluster.uid = Complete(data="11111111-2222-3333-4444-555555555555")
     assert watched.passes(3) == ["- the Kubernetes API can be read again, after 1m"]
@@ -87,7 +100,8 @@ def test_each_failing_list_is_reported_by_itself(watched: Watched) -> None:
 
 @pytest.mark.parametrize("other", ["other", "0ther"])
 def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched, other: str) -> None:
-    """The message names the first namespace and counts the others. A namespace's name may begin with a digit."""
+    """The message names the first namespace and counts the others. A namespace's name may begin
+    with a digit."""
     watched.world.cluster.apply(syncer("other", namespace=other))
     for namespace in (NS, other):
         watched.world.cluster.unknown["slices", namespace] = DENIED
@@ -100,7 +114,9 @@ def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
     """Eureka can be read, but takes no write. A pass without a write to make gives no message."""
     world = watched.world
     for number in (1, 2):
-        world.registry.refuse[key(number)] = RegistryDenied("PUT was answered 403: the CSRF protection refuses writes.")
+        world.registry.refuse[key(number)] = RegistryDenied(
+            "PUT was answered 403: the CSRF protection refuses writes."
+        )
     assert watched.passes(2) == [
         "+ no write to Eureka works: PUT was answered 403: the CSRF protection refuses writes."
     ]
@@ -122,7 +138,9 @@ def test_one_write_that_fails_is_no_outage(watched: Watched) -> None:
     assert watched.passes(2) == []
 
 
-@pytest.mark.parametrize("error", [ClusterUnavailable("the API answered 503"), ClusterDenied("may not patch")])
+@pytest.mark.parametrize(
+    "error", [ClusterUnavailable("the API answered 503"), ClusterDenied("may not patch")]
+)
 def test_a_status_that_cannot_be_written_is_an_outage(watched: Watched, error: Exception) -> None:
     """Somebody who looks only at the cluster would not notice it."""
 
@@ -154,5 +172,7 @@ def test_an_owner_clash_is_reported(watched: Watched) -> None:
         return replace(report, other_owners=(other,), desired=None)
 
     (told,) = watched.passes(3, doubled)
-    assert told.startswith("+ owner clash: 2 instances of this cluster are registered under owner typo")
+    assert told.startswith(
+        "+ owner clash: 2 instances of this cluster are registered under owner typo"
+    )
     assert watched.passes(3) == ["- no owner clash any more, after 1m30s"]

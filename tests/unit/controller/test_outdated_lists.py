@@ -1,4 +1,5 @@
-"""A list that is older than Eureka's own cache makes it: a cache stands before Eureka, or its own stands still."""
+"""A list that is older than Eureka's own cache makes it: a cache stands before Eureka, or its own
+stands still."""
 
 from __future__ import annotations
 
@@ -54,7 +55,10 @@ def told(world: FakeWorld, report: PassReport) -> tuple[bool, str]:
     assert status is not None
     synced = status.condition("Synced")
     assert synced is not None
-    said = any("Eureka's list does not show what was registered before" in text for text in sentences(report))
+    said = any(
+        "Eureka's list does not show what was registered before" in text
+        for text in sentences(report)
+    )
     assert said is (synced.reason == "ListOutdated")
     assert (synced.status is ConditionStatus.UNKNOWN) is said
     return said, synced.reason
@@ -62,7 +66,8 @@ def told(world: FakeWorld, report: PassReport) -> tuple[bool, str]:
 
 @PROCESSES
 def test_a_pod_that_is_not_ready_does_not_stay_up(frozen: FakeWorld, next_pass: Process) -> None:
-    """The list shows it DOWN, as it was before it became ready, and agrees with the cluster by chance."""
+    """The list shows it DOWN, as it was before it became ready, and agrees with the cluster by
+    chance."""
     pods(frozen, endpoint(1), endpoint(2))
     next_pass(frozen)
     assert ours(frozen) == {A: "UP", B: "UP"}
@@ -74,9 +79,11 @@ def test_a_pod_that_is_not_ready_does_not_stay_up(frozen: FakeWorld, next_pass: 
 
 
 @PROCESSES
-def test_a_pod_that_is_ready_again_does_not_stay_down(frozen: FakeWorld, next_pass: Process) -> None:
-    """The list shows it UP, as it was before, and as many instances as there are. A new process sees that nobody was
-    renewed in it for long."""
+def test_a_pod_that_is_ready_again_does_not_stay_down(
+    frozen: FakeWorld, next_pass: Process
+) -> None:
+    """The list shows it UP, as it was before, and as many instances as there are. A new process
+    sees that nobody was renewed in it for long."""
     pods(frozen, endpoint(1, ready=False), endpoint(2))
     next_pass(frozen)
     next_pass(frozen)
@@ -101,7 +108,8 @@ def test_a_daemon_cancels_what_the_list_never_showed(frozen: FakeWorld) -> None:
 
 @PROCESSES
 def test_the_age_is_told_until_the_list_is_new(frozen: FakeWorld, next_pass: Process) -> None:
-    """The report has the least age. The condition has no time, so it does not change from pass to pass."""
+    """The report has the least age. The condition has no time, so it does not change from pass to
+    pass."""
     pods(frozen, endpoint(1), endpoint(2))
     next_pass(frozen)
     report = next_pass(frozen)

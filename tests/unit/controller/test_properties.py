@@ -35,7 +35,8 @@ def claims_of(scenery: Scenery) -> Desired:
 def test_the_order_and_number_of_what_is_listed_change_nothing(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
-    """Slices, Services and endpoints are reordered and listed twice. Claims and plan stay the same."""
+    """Slices, Services and endpoints are reordered and listed twice. Claims and plan stay the
+    same."""
 
     def shaken(things: tuple[Any, ...]) -> tuple[Any, ...]:
         twice = data.draw(st.lists(st.sampled_from(things), max_size=3)) if things else []
@@ -80,7 +81,10 @@ def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Lis
     """The namespaces whose lists failed, for one kind."""
     failed = data.draw(st.sets(st.sampled_from(NAMESPACES)))
     whole = listed(things)
-    by_namespace: dict[str, Source[tuple[Any, ...]]] = {**whole.by_namespace, **dict.fromkeys(failed, DENIED)}
+    by_namespace: dict[str, Source[tuple[Any, ...]]] = {
+        **whole.by_namespace,
+        **dict.fromkeys(failed, DENIED),
+    }
     return Listed(by_namespace=by_namespace, elsewhere=whole.elsewhere), failed
 
 
@@ -88,7 +92,8 @@ def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Lis
 def test_an_unknown_source_causes_no_removal(
     scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
 ) -> None:
-    """Each cancel or change belongs to a syncer whose namespace was listed completely, while the CRD exists."""
+    """Each cancel or change belongs to a syncer whose namespace was listed completely, while the
+    CRD exists."""
     syncers, no_syncers = unknown_somewhere(data, scenery.syncers)
     services, no_services = unknown_somewhere(data, scenery.services)
     slices, no_slices = unknown_somewhere(data, scenery.slices)
@@ -143,15 +148,20 @@ def come_to_rest(world: FakeWorld) -> None:
     st.sampled_from((0, 30)),
 )
 def test_after_a_pass_nothing_but_renewals_is_left(
-    scenery: Scenery, registry: list[ObservedInstance], overrides: list[tuple[int, InstanceStatus]], cache: float
+    scenery: Scenery,
+    registry: list[ObservedInstance],
+    overrides: list[tuple[int, InstanceStatus]],
+    cache: float,
 ) -> None:
-    """Every world reaches this state, despite overrides and lists that are 30 s old. Instances of others are
-    unchanged."""
+    """Every world reaches this state, despite overrides and lists that are 30 s old. Instances of
+    others are unchanged."""
     world = world_of(scenery, registry, cache=cache)
     for number, status in overrides:
         if registry:
             world.registry.override(registry[number % len(registry)].key, status)
-    others = {key: one for key, one in world.registry.held.items() if key in observed(*registry).others}
+    others = {
+        key: one for key, one in world.registry.held.items() if key in observed(*registry).others
+    }
     come_to_rest(world)
     report = world.run()
     assert world.wire.writes() == []
@@ -160,8 +170,11 @@ def test_after_a_pass_nothing_but_renewals_is_left(
 
 
 @given(sceneries(), REGISTRIES)
-def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: list[ObservedInstance]) -> None:
-    """Each instance that a syncer wants UP is registered, unless it is blocked or a person's override applies."""
+def test_a_plan_leaves_undone_only_what_it_reports(
+    scenery: Scenery, registry: list[ObservedInstance]
+) -> None:
+    """Each instance that a syncer wants UP is registered, unless it is blocked or a person's
+    override applies."""
     world = world_of(scenery, registry, cache=0)
     come_to_rest(world)
     report = world.run()
@@ -178,7 +191,9 @@ def test_a_plan_leaves_undone_only_what_it_reports(scenery: Scenery, registry: l
 
 
 @given(sceneries(), REGISTRIES)
-def test_the_same_world_gives_the_same_plan_and_statuses(scenery: Scenery, registry: list[ObservedInstance]) -> None:
+def test_the_same_world_gives_the_same_plan_and_statuses(
+    scenery: Scenery, registry: list[ObservedInstance]
+) -> None:
     """The result depends on no memory, no chance and no order of sets."""
     first, second = (world_of(scenery, registry, cache=0) for _ in range(2))
     assert first.run().plan == second.run().plan

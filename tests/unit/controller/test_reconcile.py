@@ -40,7 +40,8 @@ A, B, C = (f"RATING 10.0.0.{number}:8080" for number in (1, 2, 3))
 
 
 def article(*, cache: float = 0) -> FakeWorld:
-    """The Service `rating` with two pods, its headless and metrics Services, and a syncer that names its port."""
+    """The Service `rating` with two pods, its headless and metrics Services, and a syncer that
+    names its port."""
     world = FakeWorld(cache=cache)
     pods = (endpoint(1), endpoint(2))
     world.cluster.apply(
@@ -74,7 +75,8 @@ def add_app(world: FakeWorld, name: str, number: int) -> None:
 
 
 def ours(world: FakeWorld) -> dict[str, str]:
-    """Our instances. The data centre's own instance must always be registered, and is left out here."""
+    """Our instances. The data centre's own instance must always be registered, and is left out
+    here."""
     standing = world.statuses()
     assert standing.pop("RATING 192.0.2.1:0") == "UP"
     return standing
@@ -86,7 +88,8 @@ def world(request: pytest.FixtureRequest) -> FakeWorld:
 
 
 def test_eureka_follows_the_pods_until_the_syncer_is_deleted(world: FakeWorld) -> None:
-    """It covers register, renew, DOWN, UP, cancel, a new pod and the syncer's deletion, with passes 40 s apart."""
+    """It covers register, renew, DOWN, UP, cancel, a new pod and the syncer's deletion, with passes
+    40 s apart."""
 
     def step(expected: dict[str, str], changes: list[str]) -> None:
         world.later(40)
@@ -126,18 +129,28 @@ def test_a_second_pass_right_after_the_first_sends_renewals_only(world: FakeWorl
 
 
 def test_eureka_is_listed_before_kubernetes(world: FakeWorld) -> None:
-    """An instance that somebody registers between the lists must not look undesired. The cluster's identity does not
-    change."""
+    """An instance that somebody registers between the lists must not look undesired. The cluster's
+    identity does not change."""
     world.run()
-    assert world.wire.calls[:5] == ["identity", "list_instances", "list_syncers", "list_services", "list_slices"]
+    assert world.wire.calls[:5] == [
+        "identity",
+        "list_instances",
+        "list_syncers",
+        "list_services",
+        "list_slices",
+    ]
 
 
 def slow(world: FakeWorld, call: str | tuple[str, ...], seconds: float) -> None:
     """Make each such call take this long."""
-    world.wire.then = lambda: world.later(seconds) if world.wire.calls[-1].startswith(call) else None
+    world.wire.then = lambda: (
+        world.later(seconds) if world.wire.calls[-1].startswith(call) else None
+    )
 
 
-@pytest.mark.parametrize("call", ["identity", "list_instances", "list_syncers", "list_slices", "read_instance"])
+@pytest.mark.parametrize(
+    "call", ["identity", "list_instances", "list_syncers", "list_slices", "read_instance"]
+)
 def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) -> None:
     """Every registered instance is renewed in every pass, whichever server hangs."""
     world.run()
@@ -150,7 +163,8 @@ def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) ->
 
 
 def test_renewals_that_their_stage_left_over_get_the_time_that_is_left() -> None:
-    """A slow Eureka gets more renewals than their stage has time for, if the pass has nothing else to do."""
+    """A slow Eureka gets more renewals than their stage has time for, if the pass has nothing else
+    to do."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
     world.run()
@@ -174,7 +188,11 @@ def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> Non
     if trouble == "identity":
         world.cluster.uid = DENIED
     else:
-        world.registry.put(stored(instance(99), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"}))
+        world.registry.put(
+            stored(
+                instance(99), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"}
+            )
+        )
     slow(world, "renew", 1)
     report = world.run(deadline=60)
     assert {f"renew {key(number)}" for number in range(1, 51)} <= set(world.wire.calls)
@@ -218,8 +236,8 @@ def test_a_finalizer_that_somebody_removed_is_set_again(world: FakeWorld) -> Non
 
 
 def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
-    """A first registration needs an uncached 404 and the same cluster. The finalizer follows, then POST and a
-    renewal."""
+    """A first registration needs an uncached 404 and the same cluster. The finalizer follows, then
+    POST and a renewal."""
     world.run()
     assert world.wire.verbs()[5:13] == [
         "read_instance",
@@ -235,8 +253,9 @@ def test_each_instance_to_change_is_read_again_first(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize("gone", [True, False], ids=["its pod is gone", "its pod is unready"])
 def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool) -> None:
-    """It is left as it is, and the exit code and the condition say so. A failed read of an instance that stays
-    unchanged is not reported. One that stays UP is read only as the witness of a removal."""
+    """It is left as it is, and the exit code and the condition say so. A failed read of an instance
+    that stays unchanged is not reported. One that stays UP is read only as the witness of a
+    removal."""
     world = article()
     world.run()
     pods(world, endpoint(1), *([] if gone else [endpoint(2, ready=False)]))
@@ -244,7 +263,9 @@ def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool)
         world.registry.refuse_read[key(number)] = RegistryDenied("403")
     report = world.run()
     assert ours(world) == {A: "UP", B: "UP"}
-    assert [(one.key, one.why, one.obstacle) for one in report.plan.blocked] == [(key(2), "403", Obstacle.UNREAD)]
+    assert [(one.key, one.why, one.obstacle) for one in report.plan.blocked] == [
+        (key(2), "403", Obstacle.UNREAD)
+    ]
     assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.INCOMPLETE
     status = world.cluster.syncers[REF].status
     assert status is not None
@@ -257,21 +278,32 @@ def test_an_instance_to_change_that_cannot_be_read_again_is_reported(gone: bool)
 def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:
     """It writes neither to Eureka nor to Kubernetes, and shows the plan."""
     report = world.run(dry_run=True)
-    assert [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
-    assert ({action.key for action in report.plan.changes}, report.settings.dry_run) == ({key(1), key(2)}, True)
+    assert (
+        [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
+    )
+    assert ({action.key for action in report.plan.changes}, report.settings.dry_run) == (
+        {key(1), key(2)},
+        True,
+    )
     for trouble in ("identity", "clash"):
         world.cluster.uid = DENIED if trouble == "identity" else Complete(data="another")
         world.registry.put(stored(instance()))
         assert world.run(dry_run=True).settings.dry_run
-        assert [call for call in world.wire.calls if call.startswith("renew")] == world.wire.writes() == []
+        assert (
+            [call for call in world.wire.calls if call.startswith("renew")]
+            == world.wire.writes()
+            == []
+        )
 
 
 @pytest.mark.parametrize("kind", ["syncers", "services", "slices"])
 @pytest.mark.parametrize("namespace", ["*", NS])
 @pytest.mark.parametrize("cause", list(Cause))
-def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: str, cause: Cause) -> None:
-    """The list is denied, times out, is cut, or its CRD is gone. All is renewed for ever, even if pods or a syncer went
-    meanwhile."""
+def test_a_list_that_fails_removes_nothing_and_renews_all(
+    kind: str, namespace: str, cause: Cause
+) -> None:
+    """The list is denied, times out, is cut, or its CRD is gone. All is renewed for ever, even if
+    pods or a syncer went meanwhile."""
     world = article()
     world.run()
     pods(world)
@@ -284,7 +316,8 @@ def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: 
 
 
 def test_without_eurekas_list_desired_instances_are_renewed_or_registered_again() -> None:
-    """Desired instances are renewed. After a 404 they are registered again, and nothing is removed."""
+    """Desired instances are renewed. After a 404 they are registered again, and nothing is
+    removed."""
     world = article()
     world.run()
     world.registry.held.pop(key(2))
@@ -326,16 +359,22 @@ def test_another_cluster_under_our_name_stops_all_but_renewals() -> None:
     world = article()
     world.run()
     pods(world)
-    twin = stored(instance(9), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"})
+    twin = stored(
+        instance(9), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"}
+    )
     world.registry.put(twin)
     report = world.run()
     assert (report.clashes, world.wire.writes(), report.desired) == (("another",), [], None)
-    assert {call for call in world.wire.calls if call.startswith("renew")} == {f"renew {key(1)}", f"renew {key(2)}"}
+    assert {call for call in world.wire.calls if call.startswith("renew")} == {
+        f"renew {key(1)}",
+        f"renew {key(2)}",
+    }
 
 
 @pytest.mark.parametrize("syncers", [1, 50])
 def test_the_deletion_of_the_crd_removes_nothing(syncers: int) -> None:
-    """Every syncer is being deleted. Nothing is cancelled and no finalizer is removed, however long it lasts."""
+    """Every syncer is being deleted. Nothing is cancelled and no finalizer is removed, however long
+    it lasts."""
     world = FakeWorld()
     for number in range(syncers):
         name = f"app{number}"
@@ -359,7 +398,9 @@ def test_an_abandoned_deletion_ends_while_the_crd_is_being_deleted() -> None:
     world.run()
     world.cluster.crd = TERMINATING
     world.cluster.delete(REF)
-    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"})
+    world.cluster.syncers[REF] = replace(
+        world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"}
+    )
     world.run()
     assert world.cluster.syncers == {}
     assert ours(world) == {A: "UP", B: "UP"}
@@ -379,8 +420,8 @@ def test_a_deletion_waits_for_eureka_and_says_so() -> None:
 
 
 def test_a_deletion_does_not_end_by_a_list_that_is_older_than_it() -> None:
-    """A pass was paused after its list. The list lacks an instance that was registered just before, and its pod is
-    gone."""
+    """A pass was paused after its list. The list lacks an instance that was registered just before,
+    and its pod is gone."""
     world = article()
     world.run()
     hidden = {**world.registry.held}
@@ -417,7 +458,8 @@ def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
 
 
 def test_a_persons_out_of_service_is_kept() -> None:
-    """It survives further passes and a change of readiness. It is reported, and not counted as UP."""
+    """It survives further passes and a change of readiness. It is reported, and not counted as
+    UP."""
     world = article()
     world.run()
     world.registry.override(key(1), OUT)
@@ -457,8 +499,8 @@ def test_a_404_registers_nothing_for_a_syncer_that_is_not_served() -> None:
 
 
 def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
-    """The pods of two apps disappear at once, and live. The removals are held and renewed, with one plan id in each
-    pass, until a person approves."""
+    """The pods of two apps disappear at once, and live. The removals are held and renewed, with one
+    plan id in each pass, until a person approves."""
     world = article()
     add_app(world, "web", 7)
     world.run()
@@ -483,8 +525,8 @@ def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
 
 
 def test_a_held_deletion_keeps_its_finalizer() -> None:
-    """Eleven of twelve apps are deleted at once. The removals are held, and the syncers stay until they are
-    approved."""
+    """Eleven of twelve apps are deleted at once. The removals are held, and the syncers stay until
+    they are approved."""
     world = FakeWorld()
     for name in "abcdefghijkl":
         add_app(world, name, ord(name))
@@ -546,17 +588,23 @@ def test_a_pod_that_is_replaced_at_its_address_keeps_the_instance() -> None:
 
 
 def test_two_scopes_never_touch_each_others_instances() -> None:
-    """Two installations have one owner and disjoint namespaces. The end of the one's pods changes no instance of the
-    other."""
+    """Two installations have one owner and disjoint namespaces. The end of the one's pods changes
+    no instance of the other."""
     world = article()
     world.run()
-    world.cluster.apply(syncer(namespace="other"), service(namespace="other"), piece(endpoint(7), namespace="other"))
+    world.cluster.apply(
+        syncer(namespace="other"), service(namespace="other"), piece(endpoint(7), namespace="other")
+    )
     world.scope = Scope(namespaces=frozenset({"other"}))
     pods(world)
     world.run()
     world.cluster.syncers.clear()
     world.run()
-    assert ours(world) == {A: "UP", B: "UP", "RATING 10.0.0.7:8080": "UP"}  # the last instance of its scope is held
+    assert ours(world) == {
+        A: "UP",
+        B: "UP",
+        "RATING 10.0.0.7:8080": "UP",
+    }  # the last instance of its scope is held
     assert all(str(key(number)) not in call for call in world.wire.calls for number in (1, 2))
 
 
@@ -592,7 +640,8 @@ def test_changed_metadata_is_one_register_and_then_none() -> None:
 
 
 def test_passes_without_changes_write_nothing_for_hours() -> None:
-    """No status, event or registration is written. Only renewals are sent, with lists up to 30 s old."""
+    """No status, event or registration is written. Only renewals are sent, with lists up to 30 s
+    old."""
     world = article(cache=30)
     world.run()
     for _ in range(50):
@@ -618,11 +667,14 @@ def test_a_lease_is_only_a_lease() -> None:
 
 
 def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
-    """Each pass begins its renewals elsewhere, so other calls fail. The status is not rewritten for that."""
+    """Each pass begins its renewals elsewhere, so other calls fail. The status is not rewritten for
+    that."""
     world = FakeWorld()
     for app in range(3):
         name = f"app{app}"
-        world.cluster.apply(syncer(name, selector={"app": name}), service(name, labels={"app": name}))
+        world.cluster.apply(
+            syncer(name, selector={"app": name}), service(name, labels={"app": name})
+        )
         pods = [endpoint(20 * app + number) for number in range(20)]
         world.cluster.apply(piece(*pods, service=name))
     world.run()
@@ -636,8 +688,14 @@ def test_an_outage_of_eureka_is_reported_once_in_the_statuses() -> None:
 
 
 def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -> None:
-    """Its image still has a Eureka client. The condition says so, and ours is registered when the pod's own is gone."""
-    itself = changed(foreign("rating-1.rating:8080"), host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True))
+    """Its image still has a Eureka client. The condition says so, and ours is registered when the
+    pod's own is gone."""
+    itself = changed(
+        foreign("rating-1.rating:8080"),
+        host_name="10.0.0.1",
+        ip_addr="10.0.0.1",
+        port=Port(8080, True),
+    )
     world.registry.put(itself)
     world.later(60)
     report = world.run()
@@ -648,7 +706,8 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
     assert conflict is not None
     assert (
         conflict.reason,
-        "Turn off the pod's registration (eureka.client.register-with-eureka=false)" in conflict.message,
+        "Turn off the pod's registration (eureka.client.register-with-eureka=false)"
+        in conflict.message,
     ) == ("DuplicateRegistration", True)
     del world.registry.held[itself.key]
     world.later(60)
@@ -690,7 +749,9 @@ def test_a_list_of_all_pods_proves_that_a_syncers_last_pods_are_gone(world: Fake
     for number in range(21):
         team = f"team-{number}"
         asks = syncer(namespace=team, metadataFrom=[{"key": "version", "podLabel": "version"}])
-        world.cluster.apply(asks, service(namespace=team), piece(endpoint(pod=f"of-{team}"), namespace=team))
+        world.cluster.apply(
+            asks, service(namespace=team), piece(endpoint(pod=f"of-{team}"), namespace=team)
+        )
     world.run()
     world.later(60)
     world.cluster.services = [one for one in world.cluster.services if one.namespace != NS]

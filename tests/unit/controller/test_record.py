@@ -54,7 +54,11 @@ def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
     return decisions(found.braked)
 
 
-@given(sceneries(), REGISTRIES, st.sampled_from([BrakeLimits(), BrakeLimits(loss_floor=0, loss_percent=5)]))
+@given(
+    sceneries(),
+    REGISTRIES,
+    st.sampled_from([BrakeLimits(), BrakeLimits(loss_floor=0, loss_percent=5)]),
+)
 def test_every_pass_plans_the_same_from_its_record(
     scenery: Scenery, registry: list[ObservedInstance], brake: BrakeLimits
 ) -> None:
@@ -81,7 +85,10 @@ def test_the_record_of_a_pass_over_some_labels_keeps_which() -> None:
     assert [kind for kind, *_ in data["decided"]] == ["register"]
     assert planned_again(data) == [tuple(one) for one in data["decided"]]
     assert data["basis"]["scope"][""]["selector"] == [
-        {"@": "Expression", "": {"key": "team", "operator": "NotIn", "values": {"{": ["blue", "red"]}}},
+        {
+            "@": "Expression",
+            "": {"key": "team", "operator": "NotIn", "values": {"{": ["blue", "red"]}},
+        },
         {"@": "Expression", "": {"key": "team", "operator": "DoesNotExist"}},
     ]
 
@@ -111,15 +118,17 @@ def world() -> FakeWorld:
     )
     world.run()
     admin = foreign()
-    world.registry.put(changed(admin, metadata={"management.user": "x", "anything": f"{PLANTED}-of-others"}))
+    world.registry.put(
+        changed(admin, metadata={"management.user": "x", "anything": f"{PLANTED}-of-others"})
+    )
     world.later(60)
     world.cluster.apply(piece(endpoint(1), endpoint(3), service="app"))
     return world
 
 
 def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
-    """None is under a secret-sounding key, in a URL, or in metadata of others. Equal values stay equal, so the plan is
-    the same."""
+    """None is under a secret-sounding key, in a URL, or in metadata of others. Equal values stay
+    equal, so the plan is the same."""
     report = world.run()
     assert report.basis is not None
     view = report.basis.view
@@ -156,13 +165,17 @@ def _annotated(one: Any) -> Any:
 
 def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
     """Otherwise each `a` of the record would be hidden."""
-    world.cluster.apply(syncer("app", selector={"app": "app"}, metadata={"token": "UP", "other.token": "a"}))
+    world.cluster.apply(
+        syncer("app", selector={"app": "app"}, metadata={"token": "UP", "other.token": "a"})
+    )
     data = recorded(world.run())
     assert planned_again(data) == [tuple(one) for one in data["decided"]]
     assert data["report"]["apiVersion"] == "eurekube.io/report/v1"
 
 
-@pytest.mark.parametrize("value", ["record", "rating", "register", "eurekube.io/report/v1", "endpoint"])
+@pytest.mark.parametrize(
+    "value", ["record", "rating", "register", "eurekube.io/report/v1", "endpoint"]
+)
 @pytest.mark.parametrize("key", ["author", "auth", "user.password"])
 def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) -> None:
     """It is hidden under its own key and nowhere else. The name `author` is no secret key."""
@@ -171,7 +184,8 @@ def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) 
     for number in range(2):
         metadata = {key: value if number else "another"}
         world.cluster.apply(
-            syncer("app", selector={"app": "app"}, metadata=metadata), piece(endpoint(1), service="app")
+            syncer("app", selector={"app": "app"}, metadata=metadata),
+            piece(endpoint(1), service="app"),
         )
         report = world.run()
         assert report.basis is not None
@@ -179,14 +193,17 @@ def test_text_that_others_write_does_not_falsify_a_record(key: str, value: str) 
         assert data["decided"] == [list(one) for one in decisions(report.basis.braked)]
         assert planned_again(data) == [tuple(one) for one in data["decided"]]
         (change,) = data["report"]["actions"]
-        assert {**change, "changes": 0} == {**as_data(report, ExitCode.OK)["actions"][0], "changes": 0}
+        assert {**change, "changes": 0} == {
+            **as_data(report, ExitCode.OK)["actions"][0],
+            "changes": 0,
+        }
         assert (f'"{key}", "{value}"' in json.dumps(data)) == (number == 1 and key == "author")
         world.later(60)
 
 
 def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() -> None:
-    """A plan compares labels with selectors, so they stay. An annotation that two keys refer to is hidden under
-    both."""
+    """A plan compares labels with selectors, so they stay. An annotation that two keys refer to is
+    hidden under both."""
     world = FakeWorld()
     entries = [
         {"key": "api-token", "serviceLabel": "app"},
@@ -210,7 +227,11 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
         assert planned_again(data) == [tuple(one) for one in data["decided"]]
         text = json.dumps(data)
         assert ('"field": "status", "was": "UP"' in text) == (expected == ["update"])
-        assert ("n-value" in text, "a-value" in text, '"rating-app"' in text) == (False, False, True)
+        assert ("n-value" in text, "a-value" in text, '"rating-app"' in text) == (
+            False,
+            False,
+            True,
+        )
         world.later(60)
 
 
@@ -221,7 +242,10 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
         lambda data: {**data, "format": "other/v1"},
         lambda data: {key: value for key, value in data.items() if key != "decided"},
         lambda data: {**data, "basis": {"view": 1}},
-        lambda data: {**data, "basis": {**data["basis"], "brake": {"@": "Popen", "": {"args": "ls"}}}},
+        lambda data: {
+            **data,
+            "basis": {**data["basis"], "brake": {"@": "Popen", "": {"args": "ls"}}},
+        },
         lambda data: {**data, "basis": {**data["basis"], "lease": {"#": ["LeaseTimes"]}}},
         lambda data: {**data, "basis": {**data["basis"], "lease": {"?": 1}}},
         *(lambda data, at=at: {**data, "at": at} for at in ("noon", 1e300, -1e11, "nan", "inf")),
@@ -229,24 +253,38 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
 )
 def test_data_that_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
     """One sentence says why. Only the classes of a record are read back."""
-    with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
+    with pytest.raises(
+        ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"
+    ):
         from_data(damage(recorded(world.run())))
 
 
 @pytest.mark.parametrize("value", ["tiny", "a-value-that-is-long"])
 def test_a_record_keeps_annotation_values_and_hides_those_of_secret_keys(value: str) -> None:
-    """The plan stays the same before and after such a value changes. Other annotations are not in the record."""
+    """The plan stays the same before and after such a value changes. Other annotations are not in
+    the record."""
     world = FakeWorld()
     add_app(world, "app", 0)
     entries = [
         {"key": "team", "serviceAnnotation": "example.com/team"},
         {"key": "api-key", "serviceAnnotation": "example.com/plain"},
     ]
-    world.cluster.apply(syncer("app", selector={"app": "app"}, metadataFrom=entries), piece(endpoint(1), service="app"))
-    annotations = {"example.com/team": "blue", "example.com/plain": value, "example.com/other": "not-for-a-record"}
+    world.cluster.apply(
+        syncer("app", selector={"app": "app"}, metadataFrom=entries),
+        piece(endpoint(1), service="app"),
+    )
+    annotations = {
+        "example.com/team": "blue",
+        "example.com/plain": value,
+        "example.com/other": "not-for-a-record",
+    }
     for number in range(3):
         if number == 2:
-            annotations = {**annotations, "example.com/team": "red", "example.com/plain": f"{value}2"}
+            annotations = {
+                **annotations,
+                "example.com/team": "red",
+                "example.com/plain": f"{value}2",
+            }
         world.cluster.apply(replace(service("app", labels={"app": "app"}), annotations=annotations))
         data = recorded(world.run())
         world.later(60)

@@ -25,7 +25,17 @@ from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.plan.value import Blocked, Obstacle
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import CLUSTER, NS, OWNER, endpoint, foreign, instance, piece, service, syncer
+from tests.unit.worlds.build import (
+    CLUSTER,
+    NS,
+    OWNER,
+    endpoint,
+    foreign,
+    instance,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 AWAY = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
@@ -55,7 +65,9 @@ def crowd(world: FakeWorld, pods: int) -> None:
     """Add this many pods to an app that comes first by name, and remove a pod of the last app."""
     add_app(world, "aaa", 0)
     many = (endpoint(1000 + number) for number in range(pods))
-    world.cluster.apply(piece(*many, service="aaa"), piece(endpoint(91), endpoint(92), service="app9"))
+    world.cluster.apply(
+        piece(*many, service="aaa"), piece(endpoint(91), endpoint(92), service="app9")
+    )
 
 
 def test_nothing_is_cut_where_no_person_looks(world: FakeWorld) -> None:
@@ -80,7 +92,9 @@ def test_a_file_gets_the_columns_of_a_terminal(world: FakeWorld) -> None:
     written = []
     for terminal in (True, False):
         stream = io.StringIO()
-        Console(file=stream, force_terminal=terminal, color_system=None, width=500).print(Diff(rows), crop=False)
+        Console(file=stream, force_terminal=terminal, color_system=None, width=500).print(
+            Diff(rows), crop=False
+        )
         written.append(stream.getvalue())
     assert written[0] == written[1]
 
@@ -97,7 +111,8 @@ def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld)
 
 
 def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: FakeWorld) -> None:
-    """The sentence has three names and one whole message. Three syncers of a reason are still shown one by one."""
+    """The sentence has three names and one whole message. Three syncers of a reason are still shown
+    one by one."""
     for number in range(30):
         world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
     for number in range(3):
@@ -106,7 +121,8 @@ def test_a_terminal_shows_many_syncers_of_one_reason_in_one_sentence(world: Fake
     assert len(shown) == 4
     (gathered,) = (line for line in shown if "NoMatchingService" in line)
     assert gathered.startswith(
-        f"! NoMatchingService: 30 syncers: {NS}/team-00, {NS}/team-01, {NS}/team-02 and 27 more (-o json has each); "
+        f"! NoMatchingService: 30 syncers: {NS}/team-00, {NS}/team-01, {NS}/team-02 and 27 more "
+        "(-o json has each); "
         f"the first: syncer {NS}/team-00: NoMatchingService: no Service in namespace {NS} matches"
     )
 
@@ -122,14 +138,20 @@ def test_dangerous_rows_come_first(world: FakeWorld) -> None:
     taken = instance(200, app="aaa").key
     world.registry.put(foreign(taken.id, app="AAA"))
     world.registry.refuse[instance(201, app="aaa").key] = RegistryUnusable("answered 400")
-    signs = [line[6] for line in lines(world.run()) if line[6:8].strip() in ("!", "=", "-", "~", "x", "+")]
+    signs = [
+        line[6]
+        for line in lines(world.run())
+        if line[6:8].strip() in ("!", "=", "-", "~", "x", "+")
+    ]
     assert signs == ["!", "-", "~", "x", "+"]
 
 
 def test_an_id_of_very_many_digits_is_a_row(world: FakeWorld) -> None:
     """Python converts no number of more than 4300 digits, and anybody may register such a name."""
     key = InstanceKey("RATING", "9" * 5000)
-    blocked = Blocked(key=key, syncer=SyncerRef(NS, "rating"), why="it is taken", obstacle=Obstacle.TAKEN)
+    blocked = Blocked(
+        key=key, syncer=SyncerRef(NS, "rating"), why="it is taken", obstacle=Obstacle.TAKEN
+    )
     report = world.run(dry_run=True)
     report = replace(report, plan=replace(report.plan, blocked=(blocked,)))
     assert any(key.id in line for line in lines(report))
@@ -177,7 +199,8 @@ def test_a_conflict_is_reported_once(world: FakeWorld) -> None:
     report = world.run(dry_run=True)
     assert sum("is registered with the id that ours needs" in line for line in lines(report)) == 1
     assert any(
-        "is registered with the id that ours needs" in message for message in as_data(report, ExitCode.OK)["messages"]
+        "is registered with the id that ours needs" in message
+        for message in as_data(report, ExitCode.OK)["messages"]
     )
 
 
@@ -214,17 +237,23 @@ def again(world: FakeWorld) -> None:
         (eureka, ": Eureka could not be read, so changes are unknown"),
         (whole, ": Kubernetes could not be read, so changes are unknown"),
         (both, ": Eureka and Kubernetes could not be read, so changes are unknown"),
-        (part, ", not all changes are known: nothing to change, 30 to renew; 10 syncers not served, 1 source of "),
+        (
+            part,
+            ", not all changes are known: nothing to change, 30 to renew; 10 syncers not served, "
+            "1 source of ",
+        ),
         (
             again,
-            ", not all changes are known: nothing to change, 30 to renew; 1 not changed, because not read again",
+            ", not all changes are known: nothing to change, 30 to renew; 1 not changed, because "
+            "not read again",
         ),
     ],
 )
 def test_a_dry_run_that_could_not_look_says_so(
     world: FakeWorld, what: Callable[[FakeWorld], None], expected: str
 ) -> None:
-    """It does not say what would change. In JSON, owner and cluster are the given and the seen ones."""
+    """It does not say what would change. In JSON, owner and cluster are the given and the seen
+    ones."""
     what(world)
     report = world.run(dry_run=True)
     data = as_data(report, ExitCode.OK)
@@ -245,7 +274,9 @@ def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
 def test_a_list_that_failed_for_two_purposes_is_named_once(world: FakeWorld) -> None:
     """Pods are listed for labels, and for readiness gates."""
     label = [{"key": "version", "podLabel": "version"}]
-    world.cluster.apply(syncer("app0", selector={"app": "app0"}, readinessGate=True, metadataFrom=label))
+    world.cluster.apply(
+        syncer("app0", selector={"app": "app0"}, readinessGate=True, metadataFrom=label)
+    )
     world.cluster.unknown["pods", NS] = world.cluster.unknown["readiness", NS] = AWAY
     report = world.run()
     assert [name for name, _ in unknown_sources(report.view)] == [f"Pods of {NS}"] * 2
@@ -262,7 +293,9 @@ def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) ->
 
 def test_a_syncer_that_is_drained_in_part_says_so(world: FakeWorld) -> None:
     """It also says so when its instances have been DOWN for long, and no row shows them."""
-    drained = replace(service("app0-more", labels={"app": "app0"}), annotations={"eurekube.io/drain": "true"})
+    drained = replace(
+        service("app0-more", labels={"app": "app0"}), annotations={"eurekube.io/drain": "true"}
+    )
     world.cluster.apply(
         drained,
         piece(endpoint(300), service="app0-more"),
@@ -276,8 +309,8 @@ def test_a_syncer_that_is_drained_in_part_says_so(world: FakeWorld) -> None:
 
 
 def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> None:
-    """Held rows are folded, and registrations are below a heading. No text of others becomes markup or mentions a
-    person."""
+    """Held rows are folded, and registrations are below a heading. No text of others becomes markup
+    or mentions a person."""
     crowd(world, 2)
     world.cluster.apply(
         syncer("odd", selector={"app": "<b>|@all"}),
@@ -289,7 +322,9 @@ def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> No
     heading, _, *rest = text.splitlines()
     assert heading == f"### eurekube-sync: {summary(report)}".replace("~", "\\~")
     assert report.held is not None
-    assert rest[2].startswith("| `=` | APP0 | prod:rating:app0:10.0.0.1:8080 | UP \\> gone | HELD: ")
+    assert rest[2].startswith(
+        "| `=` | APP0 | prod:rating:app0:10.0.0.1:8080 | UP \\> gone | HELD: "
+    )
     assert rest.index("<details><summary>2 to register</summary>") > max(
         number for number, line in enumerate(rest) if line.startswith("| `=`")
     )
@@ -345,7 +380,9 @@ def note(report: PassReport, name: str) -> list[str]:
 
 def entry(report: PassReport, name: str) -> dict[str, Any]:
     """The entry of a syncer in JSON."""
-    (found,) = (one for one in as_data(report, ExitCode.OK)["syncers"] if one["syncer"] == f"{NS}/{name}")
+    (found,) = (
+        one for one in as_data(report, ExitCode.OK)["syncers"] if one["syncer"] == f"{NS}/{name}"
+    )
     return dict(found)
 
 
@@ -373,12 +410,21 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
         assert note(report, name) == [f"i syncer {NS}/{name}: {reason}: {message}"]
         assert (entry(report, name)["reason"], entry(report, name)["message"]) == (reason, message)
     other = "spec.syncerClass is internal, and this installation serves syncers without a class"
-    assert note(report, "other") == ([f"i syncer {NS}/other: OtherClass: {other}"] if dry_run else [])
-    assert (entry(report, "other")["state"], entry(report, "other")["reason"]) == ("notServed", "OtherClass")
+    assert note(report, "other") == (
+        [f"i syncer {NS}/other: OtherClass: {other}"] if dry_run else []
+    )
+    assert (entry(report, "other")["state"], entry(report, "other")["reason"]) == (
+        "notServed",
+        "OtherClass",
+    )
     whole = entry(report, "app0")
     assert (whole["desired"], whole["up"], whole["ready"], whole["reason"]) == (3, 3, 3, "InSync")
     assert [entry(report, "unready")[count] for count in ("desired", "up", "ready")] == [1, 0, 0]
-    assert [entry(report, "other")[count] for count in ("desired", "up", "ready")] == [None, None, None]
+    assert [entry(report, "other")[count] for count in ("desired", "up", "ready")] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld) -> None:
@@ -397,17 +443,22 @@ def test_pods_that_are_not_ready_are_reported_beside_ready_ones(world: FakeWorld
 
 
 def test_a_syncer_that_cancels_unready_pods_reports_them(world: FakeWorld) -> None:
-    """With `notReady: Cancel` an unready pod is not desired. A fully drained Service names what drains it."""
+    """With `notReady: Cancel` an unready pod is not desired. A fully drained Service names what
+    drains it."""
     world.cluster.apply(syncer("app0", selector={"app": "app0"}, notReady="Cancel"))
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2, ready=False), service="app0"))
-    drained = replace(service("app1", labels={"app": "app1"}), annotations={"eurekube.io/drain": "true"})
+    drained = replace(
+        service("app1", labels={"app": "app1"}), annotations={"eurekube.io/drain": "true"}
+    )
     world.cluster.apply(drained)
     world.cluster.apply(piece(endpoint(21, ready=False, terminating=True), service="app2"))
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, confirm_after=0)
     world.run()
     report = world.run()
     assert note(report, "app0")[0].endswith("NotReady: pod rating-1 is not ready (likewise 1 more)")
-    assert note(report, "app1")[0].endswith("Drained: Service app1 has the annotation eurekube.io/drain")
+    assert note(report, "app1")[0].endswith(
+        "Drained: Service app1 has the annotation eurekube.io/drain"
+    )
     assert note(report, "app2")[0].endswith("NoEndpoints: all endpoints of Service app2 terminate")
 
 
@@ -441,7 +492,11 @@ def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
     """Labels that no syncer has, syncers that all have a class, and a cluster without syncers."""
     world.scope = Scope(namespaces=frozenset({NS}), selector=parse_selector("team=nobody"))
     (told,) = [line for line in lines(world.run(dry_run=True)) if "in scope" in line]
-    assert told == f"! no EurekaSyncer in scope (-n {NS} --selector team=nobody selects none of the 10 syncers)"
+    assert (
+        told
+        == f"! no EurekaSyncer in scope (-n {NS} --selector team=nobody selects none of the 10 "
+        "syncers)"
+    )
     world.scope = Scope(namespaces=frozenset({NS, "nosuch"}))
     assert "! namespace nosuch does not exist" in lines(world.run(dry_run=True))
     empty = FakeWorld()
@@ -471,7 +526,9 @@ def test_the_command_that_releases_carries_its_scope() -> None:
         f"eurekube-sync run -n {NS} --selector '!old,tier notin (a, b)' --allow-namespace 'a:*' "
         f"--approve {report.held.plan_id}"
     )
-    assert any(sentence.endswith(f"even while a daemon runs: {command}") for sentence in lines(report))
+    assert any(
+        sentence.endswith(f"even while a daemon runs: {command}") for sentence in lines(report)
+    )
     status = world.cluster.syncers[SyncerRef(NS, "app0")].status
     held = status.condition("RemovalHeld") if status else None
     assert held is not None
@@ -484,17 +541,27 @@ def test_an_approval_of_nothing_is_reported_in_a_dry_run_too() -> None:
     world = FakeWorld()
     add_app(world, "app0", 0)
     report = world.run(dry_run=True, approved="0123456789ab")
-    assert "! --approve 0123456789ab: no such set of removals is planned now; it releases nothing" in lines(report)
+    assert (
+        "! --approve 0123456789ab: no such set of removals is planned now; it releases nothing"
+        in lines(report)
+    )
     assert of_report(report, fail_on_held=False, detailed=True) is ExitCode.REMOVAL_HELD
 
 
 def test_a_pipeline_may_fail_on_a_broken_syncer(world: FakeWorld) -> None:
-    """A wrong spec or Service counts. A failed list does not, because it has an exit code of its own."""
-    assert of_report(world.run(), fail_on_held=True, detailed=False, fail_on_broken=True) is ExitCode.OK
+    """A wrong spec or Service counts. A failed list does not, because it has an exit code of its
+    own."""
+    assert (
+        of_report(world.run(), fail_on_held=True, detailed=False, fail_on_broken=True)
+        is ExitCode.OK
+    )
     world.cluster.apply(syncer("typo", selector={"app": "ap0"}))
     for dry_run in (True, False):
         report = world.run(dry_run=dry_run)
-        assert of_report(report, fail_on_held=True, detailed=True, fail_on_broken=True) is ExitCode.INCOMPLETE
+        assert (
+            of_report(report, fail_on_held=True, detailed=True, fail_on_broken=True)
+            is ExitCode.INCOMPLETE
+        )
         assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
     report = world.run(dry_run=True)
     assert sum("NoMatchingService" in line for line in lines(report)) == 1

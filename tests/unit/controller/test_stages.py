@@ -1,4 +1,5 @@
-"""Stages of a pass: a server that uses up the time of one stage leaves every later stage its own."""
+"""Stages of a pass: a server that uses up the time of one stage leaves every later stage its
+own."""
 
 from __future__ import annotations
 
@@ -61,18 +62,26 @@ class Slow(FakeWorld):
         self.wire.then = self.called
 
     def pods(self, *numbers: int) -> None:
-        self.cluster.apply(piece(*(endpoint(number, ready=False) for number in numbers if number != 4)))
+        self.cluster.apply(
+            piece(*(endpoint(number, ready=False) for number in numbers if number != 4))
+        )
         for number in numbers:
             uid = f"uid-of-rating-{number}"
-            pod = PodReadiness(namespace=NS, name=f"rating-{number}", uid=uid, ready=True, registered=False)
+            pod = PodReadiness(
+                namespace=NS, name=f"rating-{number}", uid=uid, ready=True, registered=False
+            )
             self.cluster.readiness.setdefault(uid, pod)
 
     def called(self) -> None:
         name = self.wire.verbs()[-1]
         if name == "identity":
-            name = ["identity", "identity again", "identity a third time"][self.wire.verbs().count("identity") - 1]
+            name = ["identity", "identity again", "identity a third time"][
+                self.wire.verbs().count("identity") - 1
+            ]
         stage = "choosing" if name == "list_syncers" and self.scope.selector else STAGES.get(name)
-        if stage is None or (stage in ("deciding", "renewing") and self.wire.verbs().count("identity") > 1):
+        if stage is None or (
+            stage in ("deciding", "renewing") and self.wire.verbs().count("identity") > 1
+        ):
             return  # a part of a registration, or of opening a gate
         left = self.time_limit.left()
         self.left.append((stage, left))
@@ -88,8 +97,11 @@ PASSES = [(name, selector) for name in STAGES for selector in (False, True)]
 
 
 @pytest.mark.parametrize(("hanging", "selector"), [*PASSES, ("list_syncers", True)])
-def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: str, selector: bool) -> None:
-    """Each later stage begins with about a twentieth of the pass or more, and the whole pass ends in time."""
+def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(
+    hanging: str, selector: bool
+) -> None:
+    """Each later stage begins with about a twentieth of the pass or more, and the whole pass ends
+    in time."""
     world = Slow(selector=selector)
     world.hanging = hanging
     world.run(deadline=SECONDS)
@@ -97,7 +109,11 @@ def test_a_call_that_uses_up_its_stage_leaves_later_stages_their_time(hanging: s
     assert stages == sorted(stages, key=ORDER.index), "the table above is in order"
     hung = "choosing" if hanging == "list_syncers" else STAGES[hanging]
     assert hung in stages
-    later = {stage: left for stage, left in world.first().items() if ORDER.index(stage) > ORDER.index(hung)}
+    later = {
+        stage: left
+        for stage, left in world.first().items()
+        if ORDER.index(stage) > ORDER.index(hung)
+    }
     assert {stage: left for stage, left in later.items() if left < 0.04 * SECONDS} == {}
     assert hung in ("identifying", "reporting", "opening") or later
     assert world.clock.now() - world.begun <= SECONDS
@@ -111,11 +127,15 @@ def test_each_stage_ends_before_the_next_one_has_to(selector: bool) -> None:
     ends = world.first()
     assert set(ends) == set(STAGES.values()) | ({"choosing"} if selector else set())
     halves = ("deciding", "asking again", "preparing", "adding")
-    whole = [stage for stage in ORDER if stage in ends and stage not in (*halves, "reporting", "opening")]
+    whole = [
+        stage for stage in ORDER if stage in ends and stage not in (*halves, "reporting", "opening")
+    ]
     assert [ends[stage] for stage in whole] == sorted({ends[stage] for stage in whole})
     assert ends["opening"] == SECONDS == 2 * ends["reporting"], "so have the gates"
     for half in halves:
-        assert ends[half] == ends["removing"] / 2, "those that come after it in the same stage have the other half"
+        assert ends[half] == ends["removing"] / 2, (
+            "those that come after it in the same stage have the other half"
+        )
 
 
 @pytest.mark.parametrize("cause", ["identity", "another cluster"])
@@ -139,19 +159,25 @@ def test_a_pass_that_only_renews_has_all_the_time_for_it(cause: str) -> None:
 
 
 def test_renewals_that_wait_for_the_cluster_have_all_the_time_of_their_stage() -> None:
-    """While Eureka cannot be listed, only the cluster shows which instances a new process has to renew. The check of
-    the cluster has half of that time, and the renewals get what it leaves."""
+    """While Eureka cannot be listed, only the cluster shows which instances a new process has to
+    renew. The check of the cluster has half of that time, and the renewals get what it leaves."""
     world = Slow()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
     left: list[float] = []
     young = "renew YOUNG"
-    world.wire.then = lambda: left.append(world.time_limit.left()) if world.wire.calls[-1].startswith(young) else None
+    world.wire.then = lambda: (
+        left.append(world.time_limit.left()) if world.wire.calls[-1].startswith(young) else None
+    )
     world.run(deadline=SECONDS)
     assert left[0] == Ends.APPLYING * SECONDS
 
 
-@pytest.mark.parametrize(("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)])
-def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent: float, left: float) -> None:
+@pytest.mark.parametrize(
+    ("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)]
+)
+def test_a_part_of_the_rest_is_counted_from_now(
+    part: float, share: float, spent: float, left: float
+) -> None:
     """It is zero, never negative, after the share is used up."""
     clock = Clock()
     limit = TimeLimit(clock)
@@ -163,7 +189,8 @@ def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent
 
 
 def test_a_pass_that_was_cut_short_stays_so() -> None:
-    """A later stage with time of its own does not hide it. A program that is asked to stop has no time."""
+    """A later stage with time of its own does not hide it. A program that is asked to stop has no
+    time."""
     clock = Clock()
     deadline = Deadline(clock, SECONDS)
     deadline.stage(0.5)
@@ -177,8 +204,8 @@ def test_a_pass_that_was_cut_short_stays_so() -> None:
 
 
 def test_a_pass_in_which_everything_is_slow_still_does_some_of_each_kind() -> None:
-    """Each call takes a twentieth of the pass. Renewals, registrations and statuses are all written within three
-    passes."""
+    """Each call takes a twentieth of the pass. Renewals, registrations and statuses are all written
+    within three passes."""
     world = Slow()
     done: set[str] = set()
 
@@ -190,4 +217,12 @@ def test_a_pass_in_which_everything_is_slow_still_does_some_of_each_kind() -> No
     for _ in range(3):
         report = world.run(deadline=SECONDS)
         done |= {call.split()[0] for call in world.wire.calls} | set(map(str, report.statuses))
-    assert {"renew", "add_finalizer", "register", "cancel", "write_status", "open_gate", f"{NS}/young"} <= done
+    assert {
+        "renew",
+        "add_finalizer",
+        "register",
+        "cancel",
+        "write_status",
+        "open_gate",
+        f"{NS}/young",
+    } <= done

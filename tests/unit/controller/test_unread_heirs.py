@@ -15,7 +15,19 @@ from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, ServicePort, 
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    UP,
+    endpoint,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 HEIR = SyncerRef(NS, "heir")
@@ -71,7 +83,11 @@ def readable(world: FakeWorld) -> None:
 
 def up(world: FakeWorld) -> set[InstanceKey]:
     """The UP instances of RATING."""
-    return {one.key for one in world.registry.held.values() if one.status is UP and one.key.app == "RATING"}
+    return {
+        one.key
+        for one in world.registry.held.values()
+        if one.status is UP and one.key.app == "RATING"
+    }
 
 
 def deleted(world: FakeWorld) -> None:
@@ -149,7 +165,9 @@ def test_an_heir_in_a_namespace_whose_syncers_could_not_be_listed(
     """It may select here, so it may be the heir. One that may not is none."""
     world = setting()
     del world.cluster.syncers[HEIR]
-    world.cluster.apply(syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS}))
+    world.cluster.apply(
+        syncer("heir", namespace="ops", selector={"app": "rating", "namespace": NS})
+    )
     world.scope = Scope(allowed=frozenset({("ops", NS)}))
     passes(world)
     leave(world)
@@ -162,7 +180,9 @@ def test_an_heir_in_a_namespace_whose_syncers_could_not_be_listed(
 
 
 @pytest.mark.parametrize("leave", WAYS)
-def test_a_dead_pod_goes_although_the_heir_cannot_be_read(leave: Callable[[FakeWorld], None]) -> None:
+def test_a_dead_pod_goes_although_the_heir_cannot_be_read(
+    leave: Callable[[FakeWorld], None],
+) -> None:
     """The namespace's pods are listed for it, although no syncer needs them."""
     world = setting(**NEEDS["nodes"])
     world.cluster.nodes = DENIED
@@ -202,8 +222,11 @@ def test_a_syncer_that_was_read_and_is_not_served_is_no_heir() -> None:
     assert REF not in world.cluster.syncers
 
 
-def test_an_unlisted_id_of_a_deleted_syncer_is_not_cancelled_while_the_heir_cannot_be_read() -> None:
-    """The heir may have registered it since Eureka made its list. The deletion waits, and says so."""
+def test_an_unlisted_id_of_a_deleted_syncer_is_not_cancelled_while_the_heir_cannot_be_read() -> (
+    None
+):
+    """The heir may have registered it since Eureka made its list. The deletion waits, and says
+    so."""
     world = setting(**NEEDS["pods"])
     world.registry.held.pop(key(2))
     world.registry.cached_for(1000)
@@ -266,10 +289,19 @@ def test_an_address_without_a_pod_waits_for_the_heir(leave: Callable[[FakeWorld]
 def test_a_service_that_is_no_longer_selected_waits_for_the_heir() -> None:
     """Its address is in no slice, and the heir may register it all the same."""
     world = setting(**NEEDS["nodes"])
-    rest: dict[str, Any] = {"mode": "service", "service": {"address": "ClusterIP"}, "appName": "rest"}
+    rest: dict[str, Any] = {
+        "mode": "service",
+        "service": {"address": "ClusterIP"},
+        "appName": "rest",
+    }
     labels = {"app": "rest"}
-    world.cluster.apply(service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(pod(7), service="first"))
-    world.cluster.apply(service("second", labels=labels, cluster_ips=("10.0.0.72",)), piece(pod(8), service="second"))
+    world.cluster.apply(
+        service("first", labels=labels, cluster_ips=("10.0.0.71",)), piece(pod(7), service="first")
+    )
+    world.cluster.apply(
+        service("second", labels=labels, cluster_ips=("10.0.0.72",)),
+        piece(pod(8), service="second"),
+    )
     world.cluster.apply(syncer("rest", selector=labels, **rest))
     passes(world)
     both = {one for one in world.registry.held if one.app == "REST"}

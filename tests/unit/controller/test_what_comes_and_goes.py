@@ -1,5 +1,5 @@
-"""A source or a refusal that comes and goes: one line in the log, one status and its events for the outage, and not one
-for each pass. Each test is an hour of a daemon, a pass each 30 s."""
+"""A source or a refusal that comes and goes: one line in the log, one status and its events for the
+outage, and not one for each pass. Each test is an hour of a daemon, a pass each 30 s."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def slices(world: FakeWorld, fails: bool) -> None:
 
 def renewals(world: FakeWorld, fails: bool) -> None:
     away = RegistryUnavailable("no answer in time")
-    world.registry.refuse = {key(number, app=name): away for name, number in APPS.items()} if fails else {}
+    world.registry.refuse = (
+        {key(number, app=name): away for name, number in APPS.items()} if fails else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,9 @@ def renewals(world: FakeWorld, fails: bool) -> None:
     [(eureka, "RegistryUnknown"), (slices, "SourceUnknown"), (renewals, "PartlyFailed")],
     ids=["Eureka's list", "a list of Kubernetes", "writes to Eureka"],
 )
-def test_what_fails_every_second_pass_is_one_outage(daemon: Daemon, fault: Fault, reason: str) -> None:
+def test_what_fails_every_second_pass_is_one_outage(
+    daemon: Daemon, fault: Fault, reason: str
+) -> None:
     """The log has one line, and each of five syncers one status and one event."""
     daemon.hour(fault)
     assert len(daemon.lines) == 1
@@ -131,7 +135,12 @@ def test_numbers_are_of_the_last_pass(daemon: Daemon) -> None:
     daemon.world.cluster.apply(piece(endpoint(1), endpoint(11), service="a"))
     daemon.passes(1)
     status = daemon.status()
-    assert (status.ready, status.registered, status.up, daemon.reason()) == ("2/2", 2, 2, "RegistryUnknown")
+    assert (status.ready, status.registered, status.up, daemon.reason()) == (
+        "2/2",
+        2,
+        2,
+        "RegistryUnknown",
+    )
 
 
 def test_a_person_who_changes_the_spec_sees_at_once_what_came_of_it(daemon: Daemon) -> None:
@@ -154,7 +163,8 @@ def test_another_cause_is_told_once_in_an_outage(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "lines"), [(ClusterUnavailable("the API answered 503"), 1), (ClusterConflict("changed 3 times"), 0)]
+    ("error", "lines"),
+    [(ClusterUnavailable("the API answered 503"), 1), (ClusterConflict("changed 3 times"), 0)],
 )
 def test_a_status_that_is_refused_every_second_pass_is_tried_again(
     daemon: Daemon, error: Exception, lines: int
@@ -162,7 +172,9 @@ def test_a_status_that_is_refused_every_second_pass_is_tried_again(
     """Pods come and go, so each pass has a status to write. A conflict is no outage."""
     for number in range(HOUR):
         daemon.world.cluster.refuse = {"write_status": error} if number % 2 == 0 else {}
-        daemon.world.cluster.apply(piece(endpoint(1), endpoint(11, ready=number % 4 < 2), service="a"))
+        daemon.world.cluster.apply(
+            piece(endpoint(1), endpoint(11, ready=number % 4 < 2), service="a")
+        )
         daemon.passes(1)
     assert len(daemon.lines) == lines
     assert daemon.written <= HOUR + 2
@@ -210,7 +222,8 @@ def test_a_summary_for_another_reason_is_of_the_last_pass(daemon: Daemon) -> Non
 
 
 def test_a_process_without_memory_believes_its_pass() -> None:
-    """A single pass cannot know whether the failure comes back, and a person may wait for its status."""
+    """A single pass cannot know whether the failure comes back, and a person may wait for its
+    status."""
     world = FakeWorld()
     add_app(world, "a", 1)
     eureka(world, True)

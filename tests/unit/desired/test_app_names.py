@@ -1,4 +1,5 @@
-"""App names that became ambiguous, because the Service that names the app got another one beside it.
+"""App names that became ambiguous, because the Service that names the app got another one beside
+it.
 
 As with ports, what a syncer once resolved stands in its instances."""
 
@@ -16,7 +17,17 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.build import NAMING, REF, endpoint, instance, piece, service, stored, syncer, view
+from tests.unit.worlds.build import (
+    NAMING,
+    REF,
+    endpoint,
+    instance,
+    piece,
+    service,
+    stored,
+    syncer,
+    view,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 BY_LABEL: dict[str, Any] = {"selector": {"matchLabels": {"app": "rating"}}}
@@ -56,11 +67,16 @@ def under(*apps: str) -> tuple[ObservedInstance, ...]:
 
 
 def claim(
-    services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: ObservedInstance, **spec: Any
+    services: tuple[Service, ...],
+    slices: tuple[EndpointSlice, ...],
+    *standing: ObservedInstance,
+    **spec: Any,
 ) -> Claim:
     """The claim of the only syncer, with its instances in Eureka."""
     naming = replace(NAMING, listed={one.key: one for one in standing})
-    return claim_all(view([syncer(**(spec or BY_LABEL))], services, slices), naming, Scope()).claims[REF]
+    return claim_all(
+        view([syncer(**(spec or BY_LABEL))], services, slices), naming, Scope()
+    ).claims[REF]
 
 
 def serving(found: Claim) -> Serving:
@@ -75,7 +91,8 @@ def named(found: Claim) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", ["a-rating-headless", "rating-metrics"])
 def test_an_app_keeps_its_name_when_a_second_service_is_added(name: str) -> None:
-    """Pods come and go, in passes of processes that remember nothing. The condition says what to do."""
+    """Pods come and go, in passes of processes that remember nothing. The condition says what to
+    do."""
     found = world()
     second = service(name, cluster_ips=("None",))
     found.cluster.apply(second, of(name, 2, 3))
@@ -87,7 +104,8 @@ def test_an_app_keeps_its_name_when_a_second_service_is_added(name: str) -> None
     first, other = sorted((name.upper(), "RATING"))
     assert ready(found).status.value == "True"
     assert (
-        f"is behind the Services {first.lower()}, {other.lower()}: name the app in spec.appName" in ready(found).message
+        f"is behind the Services {first.lower()}, {other.lower()}: name the app in spec.appName"
+        in ready(found).message
     )
     assert "Until then it is app rating, because no instance" in ready(found).message
 
@@ -109,11 +127,14 @@ def test_without_one_registered_name_a_syncer_is_not_served(apps: tuple[str, ...
 
 
 def test_a_pod_behind_the_other_service_alone_is_not_registered() -> None:
-    """It was never registered under that name. It may have left the first Service, so its instance goes, too."""
+    """It was never registered under that name. It may have left the first Service, so its instance
+    goes, too."""
     found = serving(claim(BOTH, (of("rating", 1), of("a-rating-headless", 1, 2)), *under("rating")))
     assert named(found) == {("RATING", "10.0.0.1")}
     assert found.keeps(stored(instance(2))) is None
-    assert "A pod behind Service a-rating-headless alone is not registered" in found.port_warnings[0]
+    assert (
+        "A pod behind Service a-rating-headless alone is not registered" in found.port_warnings[0]
+    )
 
 
 def test_other_apps_of_the_same_syncer_do_not_matter() -> None:
@@ -159,7 +180,8 @@ def test_a_name_in_the_spec_settles_it() -> None:
 
 
 def test_the_port_and_the_name_stay_together() -> None:
-    """The Service for metrics has the labels and the pods of the app, another port, and no port called http."""
+    """The Service for metrics has the labels and the pods of the app, another port, and no port
+    called http."""
     api = service("rating", ServicePort(name="api", port=80, target=8080))
     metrics = service("rating-metrics", ServicePort(name="metrics", port=9090))
     peers = service("rating-peers", ServicePort(name="api", port=80, target=8080))
@@ -167,15 +189,18 @@ def test_the_port_and_the_name_stay_together() -> None:
     slices = (of("rating", 1, port_name="api"), of("rating-peers", 1, port_name="api"), beside)
     found = serving(claim((api, metrics, peers), slices, *under("rating")))
     assert named(found) == {("RATING", "10.0.0.1")}
-    assert ["Until then port 8080" in one or "Until then it is app rating" in one for one in found.port_warnings] == [
-        True
-    ] * 2
+    assert [
+        "Until then port 8080" in one or "Until then it is app rating" in one
+        for one in found.port_warnings
+    ] == [True] * 2
 
 
 def test_a_renamed_syncer_keeps_the_name_of_the_one_before() -> None:
     """It takes the instances over in one pass."""
     found = world()
-    found.cluster.apply(HEADLESS, of("a-rating-headless", 1, 2), syncer("renamed", created=2000, **BY_LABEL))
+    found.cluster.apply(
+        HEADLESS, of("a-rating-headless", 1, 2), syncer("renamed", created=2000, **BY_LABEL)
+    )
     found.run()
     found.cluster.delete(REF)
     found.run()

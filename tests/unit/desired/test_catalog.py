@@ -36,12 +36,18 @@ def test_services_are_found_by_label_by_name_or_by_expression_alone() -> None:
     assert names(Selector(service="bare")) == ["bare"]
     assert names(Selector(service="bare", app="rating")) == []
     assert names(Selector(service="missing")) == []
-    assert names(Selector(match_expressions=(Expression(key="app", operator="DoesNotExist"),))) == ["bare"]
+    assert names(Selector(match_expressions=(Expression(key="app", operator="DoesNotExist"),))) == [
+        "bare"
+    ]
 
 
 def test_a_service_has_the_slices_that_carry_its_name() -> None:
     """They may be of every address family. A Service without slices is no error."""
-    slices = (piece(service="web", name="a"), piece(service="web", name="b", family="IPv6"), piece(service="db"))
+    slices = (
+        piece(service="web", name="a"),
+        piece(service="web", name="b", family="IPv6"),
+        piece(service="db"),
+    )
     catalog = Catalog(Complete(data=(WEB, BARE)), Complete(data=slices))
     assert [found.name for found in catalog.slices_of(WEB)] == ["a", "b"]
     assert catalog.slices_of(BARE) == ()
@@ -77,7 +83,9 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
     )
     services = [service(namespace=namespace) for namespace in ("a", "b", "c")]
     assert pods_by_socket(view(services=services, slices=slices)) == {
-        ("a", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"})),
+        ("a", "10.0.0.1", 8080): Complete(
+            data=frozenset({"uid-of-rating-1", "uid-of-host-network"})
+        ),
         ("c", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-theirs"})),
     }
 
@@ -87,7 +95,9 @@ def test_slices_whose_services_are_not_known_prove_nothing() -> None:
     assert pods_by_socket(view(services=nowhere(DENIED), slices=[piece(endpoint(1))])) == {}
 
 
-def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_pods_listen_is_found_out_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is computed once for all addresses. A pass without removals does not need it."""
     walks: list[ClusterView] = []
 
@@ -98,7 +108,9 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
     monkeypatch.setattr("eurekube_sync.desired.resolve.pods_by_socket", counted)
     found = claim_all(view(services=[service()], slices=[piece(endpoint(1))]), NAMING, Scope())
     assert walks == []
-    assert found.sockets().get((NS, "10.0.0.1", 8080)) == Complete(data=frozenset({"uid-of-rating-1"}))
+    assert found.sockets().get((NS, "10.0.0.1", 8080)) == Complete(
+        data=frozenset({"uid-of-rating-1"})
+    )
     assert found.sockets().get((NS, "10.0.0.2", 8080)) is None
     assert len(walks) == 1
     assert Desired(claims={}, wanted_by={}, syncers=nowhere(DENIED)).sockets() == {}
@@ -108,4 +120,6 @@ def test_a_service_that_is_listed_twice_is_one() -> None:
     """It is matched once."""
     catalog = Catalog(Complete(data=(WEB, WEB)), Complete(data=()))
     assert catalog.matching(Selector(app="rating")) == (WEB,)
-    assert catalog.matching(Selector(match_expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)
+    assert catalog.matching(
+        Selector(match_expressions=(Expression(key="app", operator="Exists"),))
+    ) == (WEB,)

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Claim, Deleting, Kept, Leaving, NotServed, Right, Rival, Serving, Taken
+from eurekube_sync.desired.claims import (
+    Claim,
+    Deleting,
+    Kept,
+    Leaving,
+    NotServed,
+    Right,
+    Rival,
+    Serving,
+    Taken,
+)
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Renew
@@ -62,7 +72,10 @@ def claim(
 def standing(found: Claim) -> dict[str, str]:
     """The wanted instances of a claim that serves, as `address:port` and status."""
     assert isinstance(found, Serving), found
-    return {f"{w.instance.ip_addr}:{w.instance.port.number}": w.instance.status.value for w in found.wanted.values()}
+    return {
+        f"{w.instance.ip_addr}:{w.instance.port.number}": w.instance.status.value
+        for w in found.wanted.values()
+    }
 
 
 def reason(found: Claim) -> str:
@@ -87,24 +100,39 @@ def test_two_ready_pods_are_two_instances() -> None:
         (endpoint(ready=False), "DOWN", "gone", "DOWN"),
         (endpoint(ready=False, serving=True), "DOWN", "gone", "DOWN"),
         (endpoint(ready=False, serving=True, terminating=True), "terminates", "terminates", "UP"),
-        (endpoint(ready=False, serving=False, terminating=True), "terminates", "terminates", "terminates"),
+        (
+            endpoint(ready=False, serving=False, terminating=True),
+            "terminates",
+            "terminates",
+            "terminates",
+        ),
     ],
 )
-def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel: str, keep: str) -> None:
-    """Each condition is tried with the defaults, with notReady: Cancel, and with terminating: KeepWhileServing."""
-    specs: tuple[dict[str, Any], ...] = ({}, {"notReady": "Cancel"}, {"terminating": "KeepWhileServing"})
+def test_an_endpoint_is_up_down_or_leaves(
+    found: Endpoint, default: str, cancel: str, keep: str
+) -> None:
+    """Each condition is tried with the defaults, with notReady: Cancel, and with terminating:
+    KeepWhileServing."""
+    specs: tuple[dict[str, Any], ...] = (
+        {},
+        {"notReady": "Cancel"},
+        {"terminating": "KeepWhileServing"},
+    )
     for spec, expected in zip(specs, (default, cancel, keep), strict=True):
         result = claim(spec, slices=(piece(found),))
         assert isinstance(result, Serving)
         if expected in ("UP", "DOWN"):
             assert standing(result) == {"10.0.0.1:8080": expected}
         else:
-            assert (result.wanted, result.of(Leaving)[key()].terminating) == ({}, expected == "terminates")
+            assert (result.wanted, result.of(Leaving)[key()].terminating) == (
+                {},
+                expected == "terminates",
+            )
 
 
 def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
-    """Three Services have the same pods. Each pod gets one instance, never on the metrics port. Without a port called
-    http, one has to be named."""
+    """Three Services have the same pods. Each pod gets one instance, never on the metrics port.
+    Without a port called http, one has to be named."""
     services = (
         service("rating"),
         service("rating-headless", cluster_ips=("None",)),
@@ -116,12 +144,19 @@ def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
         piece(endpoint(1), endpoint(2), service="rating-metrics", port=9090, port_name="metrics"),
     )
     for spec in ({"port": "http"}, {}):
-        assert standing(claim(spec, services, slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+        assert standing(claim(spec, services, slices)) == {
+            "10.0.0.1:8080": "UP",
+            "10.0.0.2:8080": "UP",
+        }
     api = tuple(
-        replace(one, ports=(EndpointPort(name="api", port=8080),)) if one.service != "rating-metrics" else one
+        replace(one, ports=(EndpointPort(name="api", port=8080),))
+        if one.service != "rating-metrics"
+        else one
         for one in slices
     )
-    named = [service(name, ServicePort(name="api", port=80)) for name in ("rating", "rating-headless")]
+    named = [
+        service(name, ServicePort(name="api", port=80)) for name in ("rating", "rating-headless")
+    ]
     assert reason(claim({}, (*named, services[2]), api)) == "AmbiguousService"
 
 
@@ -131,7 +166,9 @@ def test_one_pod_in_two_apps_is_ambiguous() -> None:
     slices = (piece(endpoint(1), service="a"), piece(endpoint(1), service="b"))
     spec = {"selector": {"matchLabels": {"app": "rating"}}}
     assert reason(claim(spec, services, slices)) == "AmbiguousService"
-    assert standing(claim({**spec, "appName": "rating"}, services, slices)) == {"10.0.0.1:8080": "UP"}
+    assert standing(claim({**spec, "appName": "rating"}, services, slices)) == {
+        "10.0.0.1:8080": "UP"
+    }
 
 
 def test_services_of_different_pods_may_be_different_apps() -> None:
@@ -140,7 +177,9 @@ def test_services_of_different_pods_may_be_different_apps() -> None:
     slices = (piece(endpoint(1), service="a"), piece(endpoint(2), service="b"))
     found = claim({"selector": {"matchLabels": {"app": "rating"}}}, services, slices)
     assert isinstance(found, Serving)
-    assert (found.apps, found.vip_address) == (("A", "B"), "a"), "the first gives the VIP that is shown"
+    assert (found.apps, found.vip_address) == (("A", "B"), "a"), (
+        "the first gives the VIP that is shown"
+    )
     assert set(found.wanted) == {key(1, app="a"), key(2, app="b")}
 
 
@@ -167,13 +206,19 @@ def test_one_family_of_a_dual_stack_service_is_registered(
 
 
 def test_services_of_different_families_share_one_or_are_not_served() -> None:
-    """A Service of another family is not one without endpoints. Otherwise its instances would be removed."""
+    """A Service of another family is not one without endpoints. Otherwise its instances would be
+    removed."""
     single = service("rating-b", ip_families=("IPv4",))
     slices = (*DUAL_SLICES, piece(endpoint(2), service="rating-b"))
-    assert standing(claim({}, (DUAL, single), slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+    assert standing(claim({}, (DUAL, single), slices)) == {
+        "10.0.0.1:8080": "UP",
+        "10.0.0.2:8080": "UP",
+    }
     other = service("rating-c", ip_families=("IPv6",))
     assert reason(claim({}, (single, other), slices)) == "NoAddress"
-    assert standing(claim({"addressFamily": "IPv4"}, (single, other), slices)) == {"10.0.0.2:8080": "UP"}
+    assert standing(claim({"addressFamily": "IPv4"}, (single, other), slices)) == {
+        "10.0.0.2:8080": "UP"
+    }
 
 
 def test_the_cluster_address_is_taken_of_any_type_when_it_is_asked_for() -> None:
@@ -190,10 +235,13 @@ def test_an_address_family_that_no_service_has_is_not_served() -> None:
 
 
 def test_a_family_that_no_service_has_is_named() -> None:
-    """The message names the field with the wrong family. Without that field, it says which one to set."""
+    """The message names the field with the wrong family. Without that field, it says which one to
+    set."""
     asked = claim({"addressFamily": "IPv6"})
     assert isinstance(asked, NotServed)
-    assert asked.message == "no Service has an IPv6 address (rating: IPv4): correct spec.addressFamily"
+    assert (
+        asked.message == "no Service has an IPv6 address (rating: IPv4): correct spec.addressFamily"
+    )
 
 
 def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
@@ -203,7 +251,9 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     assert standing(claim({"mode": "service"}, slices=down)) == {"10.96.0.1:80": "DOWN"}
     found = claim({"mode": "service", "notReady": "Cancel"}, slices=(piece(),))
     assert isinstance(found, Serving)
-    assert [leaving.why for leaving in found.of(Leaving).values()] == ["Service rating has no ready endpoint"]
+    assert [leaving.why for leaving in found.of(Leaving).values()] == [
+        "Service rating has no ready endpoint"
+    ]
     assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)
 
 
@@ -211,7 +261,9 @@ def test_a_headless_service_beside_another_adds_no_second_address() -> None:
     """`rating-headless` has no address. Alone it cannot be served."""
     headless = service("rating-headless", cluster_ips=("None",))
     slices = (*TWO_PODS, piece(endpoint(1), service="rating-headless"))
-    assert standing(claim({"mode": "service"}, (service(), headless), slices)) == {"10.96.0.1:80": "UP"}
+    assert standing(claim({"mode": "service"}, (service(), headless), slices)) == {
+        "10.96.0.1:80": "UP"
+    }
     assert reason(claim({"mode": "service"}, (headless,))) == "NoAddress"
 
 
@@ -239,8 +291,8 @@ def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_
 
 
 def test_the_syncer_of_a_service_without_any_slice_is_not_served() -> None:
-    """A Service without pods has an empty slice. One without any slice was deleted with its slices while both were
-    listed."""
+    """A Service without pods has an empty slice. One without any slice was deleted with its slices
+    while both were listed."""
     assert reason(claim(None, (service(),), ())) == "NoEndpointSlices"
     assert isinstance(claim(None, (service(),), (piece(),)), Serving)
 
@@ -317,13 +369,16 @@ def test_deletions_are_not_followed_while_the_crd_is_being_deleted() -> None:
 
 def test_a_missing_syncer_leaves_no_orphans_while_the_crd_is_being_deleted() -> None:
     """A missing syncer proves nothing then, so its instances are renewed."""
-    claims = desired([syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING)
+    claims = desired(
+        [syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING
+    )
     (action,) = make_plan(claims, observed(stored(instance()))).actions
     assert action.why == "its syncers could not be listed"
 
 
 def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
-    """The younger syncer learns who has it, in any order of the list. Syncers of one age compare by name."""
+    """The younger syncer learns who has it, in any order of the list. Syncers of one age compare by
+    name."""
     older, younger = syncer("z", created=1), syncer("a", created=2)
     for order in itertools.permutations([older, younger]):
         found = desired(order, [service()], [piece(endpoint(1))])
@@ -360,7 +415,8 @@ def test_a_new_pod_that_takes_over_an_address_outweighs_the_one_that_leaves() ->
 
 
 def test_two_pods_at_one_address_are_one_instance() -> None:
-    """Two pods on the host's network are behind one Service. The ready one wins, then the first by name."""
+    """Two pods on the host's network are behind one Service. The ready one wins, then the first by
+    name."""
     slices = (piece(endpoint(1, pod="b"), endpoint(1, pod="a"), endpoint(1, pod="c", ready=False)),)
     found = claim(slices=slices)
     assert isinstance(found, Serving)
@@ -368,10 +424,14 @@ def test_two_pods_at_one_address_are_one_instance() -> None:
 
 
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "version", "podLabel": "version"}]}
-NODE_PORTS = (service("rating", ServicePort(name="http", port=80, node_port=30080), type="NodePort"),)
+NODE_PORTS = (
+    service("rating", ServicePort(name="http", port=80, node_port=30080), type="NodePort"),
+)
 
 
-def with_sources(spec: dict[str, Any], services: tuple[Service, ...] = (service(),), **sources: Any) -> Claim:
+def with_sources(
+    spec: dict[str, Any], services: tuple[Service, ...] = (service(),), **sources: Any
+) -> Claim:
     """The claim of the only syncer, after Pods or Nodes were read."""
     deleted = sources.pop("deleted", None)
     seen = replace(view([syncer(deleted=deleted, **spec)], services, TWO_PODS), **sources)
@@ -380,7 +440,10 @@ def with_sources(spec: dict[str, Any], services: tuple[Service, ...] = (service(
 
 def labelled(*numbers: int) -> Listed[Any]:
     """The pods `rating-<number>` with labels."""
-    pods = tuple(Pod(name=f"rating-{n}", uid=f"uid-of-rating-{n}", labels={"version": str(n)}) for n in numbers)
+    pods = tuple(
+        Pod(name=f"rating-{n}", uid=f"uid-of-rating-{n}", labels={"version": str(n)})
+        for n in numbers
+    )
     return Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED)
 
 
@@ -392,7 +455,9 @@ def test_labels_of_pods_become_metadata() -> None:
 
 
 @pytest.mark.parametrize("pods", [None, nowhere(DENIED)])
-def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(pods: Listed[Any] | None) -> None:
+def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(
+    pods: Listed[Any] | None,
+) -> None:
     """An error never removes metadata."""
     found = with_sources(LABEL, pods=pods)
     assert isinstance(found, NotServed)
@@ -401,16 +466,23 @@ def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(po
 
 
 def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_is() -> None:
-    """The two lists are from different moments. The pod is neither registered without its metadata nor removed. It
-    keeps its address from a younger syncer."""
+    """The two lists are from different moments. The pod is neither registered without its metadata
+    nor removed. It keeps its address from a younger syncer."""
     found = with_sources(LABEL, pods=labelled(1))
     assert isinstance(found, Serving)
     assert (set(found.wanted), set(found.of(Kept))) == ({key(1)}, {key(2)})
-    seen = replace(view([syncer(**LABEL), syncer("young", created=2000)], [service()], TWO_PODS), pods=labelled(1))
+    seen = replace(
+        view([syncer(**LABEL), syncer("young", created=2000)], [service()], TWO_PODS),
+        pods=labelled(1),
+    )
     both = claim_all(seen, NAMING, Scope())
     young = both.claims[SyncerRef(NS, "young")]
     assert isinstance(young, Serving)
-    assert (both.wanted_by, {at: one.rival for at, one in young.of(Taken).items()}, young.wanted[key(2)].rival) == (
+    assert (
+        both.wanted_by,
+        {at: one.rival for at, one in young.of(Taken).items()},
+        young.wanted[key(2)].rival,
+    ) == (
         {key(1): REF, key(2): young.syncer.ref},
         {key(1): Rival(REF, Right.AGE)},
         Rival(REF, Right.AGE),
@@ -418,7 +490,9 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
 
 
 @pytest.mark.parametrize(("deleted", "cls"), [(None, NotServed), (1.0, NotServed)])
-def test_node_ports_are_not_served_while_nodes_cannot_be_read(deleted: float | None, cls: type[Claim]) -> None:
+def test_node_ports_are_not_served_while_nodes_cannot_be_read(
+    deleted: float | None, cls: type[Claim]
+) -> None:
     """This holds for living and deleted syncers, because their ids are not known."""
     found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
     assert isinstance(found, cls)
@@ -452,7 +526,9 @@ def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode
         ({"securePort": "https"}, "port 'https'"),
     ],
 )
-def test_a_port_that_no_service_has_is_named_in_service_mode_too(spec: dict[str, Any], message: str) -> None:
+def test_a_port_that_no_service_has_is_named_in_service_mode_too(
+    spec: dict[str, Any], message: str
+) -> None:
     """This holds for the plain port and for the secure one."""
     found = claim({"mode": "service", **spec})
     assert isinstance(found, NotServed)
@@ -505,14 +581,16 @@ def test_a_pod_that_lacks_the_secure_port_is_not_removed_for_it() -> None:
 
 
 def test_a_pod_that_only_the_secure_port_shows_is_not_removed() -> None:
-    """The plain Service's slices may also be late. A registered instance is renewed if its pod or its bare address is
-    found."""
+    """The plain Service's slices may also be late. A registered instance is renewed if its pod or
+    its bare address is found."""
     tls = service("rating-tls", ServicePort(name="https", port=443))
     both = (piece(endpoint(1)), piece(*(endpoint(n) for n in (1, 2)), endpoint(3, pod=None), endpoint(4, ready=False,
             terminating=True), service="rating-tls", port=8443, port_name="https"))  # fmt: skip
     claims = desired([syncer(port="http", securePort="https")], [service(), tls], both)
     bare = stored(instance(3), metadata=OWNERSHIP.marked({}, REF, None))
-    plan = make_plan(claims, observed(stored(instance(2)), bare, stored(instance(4)), stored(instance(5))))
+    plan = make_plan(
+        claims, observed(stored(instance(2)), bare, stored(instance(4)), stored(instance(5)))
+    )
     assert [(action.key, action.why) for action in plan.of(Renew)] == [
         (key(2), "pod rating-2 has no port 'http' (yet)"),
         (key(3), "endpoint 10.0.0.3 has no port 'http' (yet)"),
@@ -521,8 +599,12 @@ def test_a_pod_that_only_the_secure_port_shows_is_not_removed() -> None:
 
 
 def test_a_syncer_claims_each_port_that_is_on() -> None:
-    """The secure port counts beside the plain one. Otherwise a caller would find the same socket twice."""
-    ports = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443, target=8443))
+    """The secure port counts beside the plain one. Otherwise a caller would find the same socket
+    twice."""
+    ports = (
+        ServicePort(name="http", port=80, target=8080),
+        ServicePort(name="https", port=443, target=8443),
+    )
     there = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
     slices = [replace(piece(endpoint()), ports=there)]
     both: dict[str, Any] = {"port": "http", "securePort": "https"}
@@ -544,12 +626,25 @@ def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
 
 
 def test_zones_that_endpoints_do_not_name_are_their_nodes_zones() -> None:
-    """An endpoint without a known node has no zone. Without the list of Nodes the syncer is not served."""
+    """An endpoint without a known node has no zone. Without the list of Nodes the syncer is not
+    served."""
     spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
-    bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
-    nodes: Source[tuple[Node, ...]] = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))
+    bare = (
+        piece(
+            *(
+                replace(endpoint(n), node=node, zone=None)
+                for n, node in ((1, "x"), (2, "y"), (3, "z"))
+            )
+        ),
+    )
+    nodes: Source[tuple[Node, ...]] = Complete(
+        data=(Node(name="x", zone="a"), Node(name="y", zone="b"))
+    )
     seen = view([syncer(**spec)], [service()], bare)
     found = claim_all(replace(seen, nodes=nodes), NAMING, Scope()).claims[REF]
     assert isinstance(found, Serving)
     assert [w.instance.metadata.get("zone") for w in found.wanted.values()] == ["a", "dc1", None]
-    assert reason(claim_all(replace(seen, nodes=DENIED), NAMING, Scope()).claims[REF]) == "SourceUnknown"
+    assert (
+        reason(claim_all(replace(seen, nodes=DENIED), NAMING, Scope()).claims[REF])
+        == "SourceUnknown"
+    )

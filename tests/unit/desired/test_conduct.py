@@ -54,24 +54,46 @@ def limit(value: Any) -> Limit:
         (None, 10, 9, None),
     ],
 )
-def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
-    """Percentages round up. A share counts all instances, ours and others': 1 of 1 + 9 is 10 %. None means no bound."""
+def test_a_limit_is_a_number_of_places(
+    value: Any, pods: int, others: int, places: int | None
+) -> None:
+    """Percentages round up. A share counts all instances, ours and others': 1 of 1 + 9 is 10 %.
+    None means no bound."""
     found = parse(syncer(limit=value)).limit
     assert (found.places(pods=pods, others=others) if found else None) == places
 
 
 @pytest.mark.parametrize(
     "value",
-    [-1, 100_001, 1.5, True, "3", "101%", "020%", "%", "", {}, {"share": 10}, {"share": "1%", "a": 1}, [], ["1%"]],
+    [
+        -1,
+        100_001,
+        1.5,
+        True,
+        "3",
+        "101%",
+        "020%",
+        "%",
+        "",
+        {},
+        {"share": 10},
+        {"share": "1%", "a": 1},
+        [],
+        ["1%"],
+    ],
 )
 def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
     """The message shows all three forms."""
-    with pytest.raises(InvalidSyncer, match=r"spec.limit: .* not a number in .* 20%, or {share: 10%}") as caught:
+    with pytest.raises(
+        InvalidSyncer, match=r"spec.limit: .* not a number in .* 20%, or {share: 10%}"
+    ) as caught:
         parse(syncer(limit=value))
     assert caught.value.reason == "InvalidSpec"
 
 
-@pytest.mark.parametrize("value", [0, 3, 100_000, "20%", "100%", {"share": "10%"}, {"share": "100%"}])
+@pytest.mark.parametrize(
+    "value", [0, 3, 100_000, "20%", "100%", {"share": "10%"}, {"share": "100%"}]
+)
 def test_a_mark_reads_back_as_the_limit_that_wrote_it(value: Any) -> None:
     """This holds for every form."""
     assert read_mark(Conduct(limit=limit(value)).marks[LIMIT]) == limit(value)
@@ -99,8 +121,11 @@ def test_a_text_that_we_would_not_write_is_no_mark(mark: str) -> None:
         (3, "", True),
     ],
 )
-def test_only_a_lowered_percentage_may_remove_an_instance(value: Any, mark: str, lowered: bool) -> None:
-    """A percentage of something else, or no earlier limit, counts as lowered. A plain number always may."""
+def test_only_a_lowered_percentage_may_remove_an_instance(
+    value: Any, mark: str, lowered: bool
+) -> None:
+    """A percentage of something else, or no earlier limit, counts as lowered. A plain number always
+    may."""
     assert limit(value).lowered_since(mark) is lowered
 
 
@@ -138,7 +163,9 @@ def test_the_policy_is_read_from_the_mark(mark: str | None, policy: Policy) -> N
         ({"policy": ["Sync"]}, Policy.UPSERT_ONLY),
     ],
 )
-def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
+def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(
+    spec: dict[str, Any], policy: Policy
+) -> None:
     """As for a mark, a policy that this version does not know cancels nothing."""
     assert policy_of(spec, "policy") is policy
 

@@ -17,12 +17,31 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Pod, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import (
+    EndpointPort,
+    EndpointSlice,
+    Node,
+    Pod,
+    PodRef,
+    Service,
+    ServicePort,
+)
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.observe.kubernetes import unread
-from tests.unit.worlds.build import DENIED, NS, REF, changed, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
@@ -38,7 +57,9 @@ def setting(**spec: Any) -> FakeWorld:
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer(**spec))
-    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     world.cluster.apply(piece(endpoint(99), service="other"))
     world.registry.put(foreign())
     world.run()
@@ -47,7 +68,8 @@ def setting(**spec: Any) -> FakeWorld:
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_a_drained_service_is_down_until_the_annotation_is_removed(not_ready: str) -> None:
-    """They stay registered, whatever `notReady` says. After a restart of Eureka they are not registered again."""
+    """They stay registered, whatever `notReady` says. After a restart of Eureka they are not
+    registered again."""
     world = setting(notReady=not_ready)
     world.cluster.apply(drained(service()))
     plan = world.run().plan
@@ -84,23 +106,35 @@ def test_only_true_drains() -> None:
 def test_a_drained_address_of_a_service_is_down() -> None:
     """The syncer is of mode service."""
     world = setting()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
     world.run()
     world.cluster.apply(drained(service("other", labels={"app": "other"})))
     world.run()
-    assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == ["DOWN"]
+    assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == [
+        "DOWN"
+    ]
 
 
 ALL = frozenset({Kind.POD, Kind.NODE})
 FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
-PORTS = (ServicePort(name="http", port=80, target=8080), ServicePort(name="admin", port=81, target=9090))
+PORTS = (
+    ServicePort(name="http", port=80, target=8080),
+    ServicePort(name="admin", port=81, target=9090),
+)
 CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
 
 
 def on_nodes(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
     """The first pod is on `node-a`, and the others are on `node-b`."""
     ends = [endpoint(number, ready=number in ready) for number in numbers or (1, 2)]
-    return piece(*[replace(end, node="node-a" if number == 0 else "node-b") for number, end in enumerate(ends)])
+    return piece(
+        *[
+            replace(end, node="node-a" if number == 0 else "node-b")
+            for number, end in enumerate(ends)
+        ]
+    )
 
 
 def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
@@ -117,8 +151,12 @@ def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...
     """Put the annotation on these objects and on no others. All lists can be read."""
     world.cluster.unknown.clear()
     refs = [end.pod for end in map(endpoint, pods) if end.pod]
-    world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
-    world.cluster.nodes = Complete(data=tuple(Node(name=name, drained=name in nodes) for name in ("node-a", "node-b")))
+    world.cluster.pods[NS] = tuple(
+        Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs
+    )
+    world.cluster.nodes = Complete(
+        data=tuple(Node(name=name, drained=name in nodes) for name in ("node-a", "node-b"))
+    )
 
 
 def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
@@ -136,7 +174,11 @@ def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
 
 def mark(world: FakeWorld) -> str | None:
     """The mark of the first pod's instance, which names what drains it."""
-    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.instance.ip_addr == "10.0.0.1")
+    return next(
+        one.metadata.get(DRAINED)
+        for one in world.registry.held.values()
+        if one.instance.ip_addr == "10.0.0.1"
+    )
 
 
 def code(report: PassReport) -> ExitCode:
@@ -145,12 +187,17 @@ def code(report: PassReport) -> ExitCode:
 
 
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
-def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_by: dict[str, Any]) -> None:
-    """Other instances stay UP. When the annotation is gone, the instances are UP again, without the mark."""
+def test_a_drained_pod_or_node_takes_its_own_instances_down(
+    kind: Kind, drained_by: dict[str, Any]
+) -> None:
+    """Other instances stay UP. When the annotation is gone, the instances are UP again, without the
+    mark."""
     world = on_two_nodes()
     drain(world, **drained_by)
     plan = world.run().plan
-    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, kind.value)]
+    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [
+        (Grounds.DRAINED, kind.value)
+    ]
     assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), kind.value)
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
@@ -169,7 +216,9 @@ def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
     bare = replace(endpoint(5, pod=None), node="")
     world.cluster.apply(piece(endpoint(2), replace(endpoint(3), node="node-c"), bare))
     world.run()
-    assert {status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")} == {"UP"}
+    assert {
+        status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")
+    } == {"UP"}
 
 
 @pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
@@ -177,7 +226,8 @@ def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
 def test_while_drains_are_unknown_drained_instances_stay_down_and_others_are_served(
     kind: Kind, drained_by: dict[str, Any], source: Unknown
 ) -> None:
-    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion does not wait."""
+    """Each pass is a new process. UP instances stay UP, new pods are registered, and a deletion
+    does not wait."""
     world = on_two_nodes()
     drain(world, **drained_by)
     world.run()
@@ -212,7 +262,9 @@ def test_a_missing_right_is_reported_once_and_is_no_failure(kind: Kind) -> None:
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not read: {told}")
+    assert ready.message.endswith(
+        f"drain annotations of {kind.value.capitalize()}s are not read: {told}"
+    )
     world.run()
     assert f"write_status {REF}" not in world.wire.calls
 
@@ -230,14 +282,17 @@ def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
 
 
 def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
-    """Pods are listed for their metadata, and Nodes for node ports. A failed list is reported once."""
+    """Pods are listed for their metadata, and Nodes for node ports. A failed list is reported
+    once."""
     world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
     drain(world, pods=(1,))
     world.run()
     assert up_and_down(world) == ("DOWN", "UP")
     assert {"list_pods", "list_node_drains"} <= set(world.wire.verbs())
     assert "list_pod_drains" not in world.wire.verbs()
-    world.cluster.apply(syncer("ports", selector={"app": "rating"}, mode="service", service={"address": "NodePort"}))
+    world.cluster.apply(
+        syncer("ports", selector={"app": "rating"}, mode="service", service={"address": "NodePort"})
+    )
     drain(world, nodes=("node-a",))
     world.run()
     assert up_and_down(world) == ("DOWN", "UP")
@@ -248,14 +303,18 @@ def test_pods_or_nodes_listed_for_another_reason_are_not_listed_twice() -> None:
 
 
 def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
-    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain would be lost. Only
-    the other node's instance goes, and when a pod is ready again it comes back, and the drained one stays DOWN."""
+    """With `notReady: Cancel` an instance without endpoints is cancelled, and the mark of its drain
+    would be lost. Only the other node's instance goes, and when a pod is ready again it comes back,
+    and the drained one stays DOWN."""
     world = on_two_nodes()
     address, labels = {"address": "NodePort"}, {"app": "ports"}
     world.cluster.apply(
         syncer("ports", selector=labels, mode="service", notReady="Cancel", service=address),
         service(
-            "ports", ServicePort(name="http", port=80, target=8080, node_port=30080), labels=labels, type="NodePort"
+            "ports",
+            ServicePort(name="http", port=80, target=8080, node_port=30080),
+            labels=labels,
+            type="NodePort",
         ),
         piece(endpoint(7), service="ports"),
     )
@@ -271,7 +330,11 @@ def test_a_drained_node_port_without_a_ready_endpoint_stays_down() -> None:
         for _ in range(2):
             world.later(30)
             world.run()
-        return {name.split()[1]: status for name, status in world.statuses().items() if name.startswith("PORTS")}
+        return {
+            name.split()[1]: status
+            for name, status in world.statuses().items()
+            if name.startswith("PORTS")
+        }
 
     a, b = "10.1.0.1:30080", "10.1.0.2:30080"
     assert node_ports(drained=False, ready=True) == {a: "UP", b: "UP"}
@@ -292,7 +355,10 @@ def test_a_node_port_of_a_node_that_is_not_ready_says_so() -> None:
         service("ports", port, labels=labels, type="NodePort"),
         piece(endpoint(7), service="ports"),
     )
-    nodes = [Node(name=name, internal=(host,)) for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))]
+    nodes = [
+        Node(name=name, internal=(host,))
+        for name, host in (("node-a", "10.1.0.1"), ("node-b", "10.1.0.2"))
+    ]
     world.cluster.nodes = Complete(data=tuple(nodes))
     world.run()
     world.cluster.nodes = Complete(data=(replace(nodes[0], ready=False), nodes[1]))
@@ -327,12 +393,15 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
 
 @pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
 @pytest.mark.parametrize(("kind", "drained_by"), CASES)
-@pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
+@pytest.mark.parametrize(
+    ("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")]
+)
 def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
 ) -> None:
-    """The name or the port changes while drains cannot be read. The instance with the pod's mark stays, and every pass
-    says so; the other pod moves. Later passes that can read drains continue or end the drain."""
+    """The name or the port changes while drains cannot be read. The instance with the pod's mark
+    stays, and every pass says so; the other pod moves. Later passes that can read drains continue
+    or end the drain."""
     world = on_two_nodes(notReady="Cancel")
     world.cluster.apply(service("rating", *PORTS))
     drain(world, **drained_by)
@@ -344,7 +413,10 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
     def pods(*ready: int) -> None:
         both = on_nodes(1, 2, ready=ready)
         if "port" in spec:
-            both = replace(both, ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)))
+            both = replace(
+                both,
+                ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)),
+            )
         world.cluster.apply(both)
 
     for ready in [(2,), (1, 2)] if unready else [(1, 2)]:
@@ -352,17 +424,25 @@ def test_a_drained_pod_does_not_become_up_under_another_name_or_port(
         for _ in range(2):
             world.later(60)
             world.run()
-            mine = {name: status for name, status in world.statuses().items() if "10.0.0." in name and "99" not in name}
+            mine = {
+                name: status
+                for name, status in world.statuses().items()
+                if "10.0.0." in name and "99" not in name
+            }
             assert mine == {A: "DOWN", f"{becomes} 10.0.0.2:{number}": "UP"}
             assert mark(world) == kind.value
     assert world.run().plan.changes == ()
     drain(world)
     world.run()
-    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
+    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (
+        None,
+        "UP",
+    )
 
 
 def test_a_pod_is_drained_for_all_syncers_while_drains_cannot_be_read() -> None:
-    """This includes a syncer that is created meanwhile. An UP instance of another syncer stays UP."""
+    """This includes a syncer that is created meanwhile. An UP instance of another syncer stays
+    UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -398,7 +478,8 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
 
 
 def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
-    """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered again."""
+    """An unreadable drain keeps no instance that the slices lack, and a dead pod is not registered
+    again."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -412,8 +493,8 @@ def test_the_instance_of_a_pod_that_is_gone_is_removed_drained_or_not() -> None:
 
 
 def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
-    """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while drains cannot be
-    read."""
+    """A cancel would forget the mark. The instance stays DOWN under `notReady: Cancel`, also while
+    drains cannot be read."""
     world = on_two_nodes(notReady="Cancel")
     drain(world, pods=(1,))
     world.run()
@@ -463,11 +544,14 @@ def test_a_drained_node_that_is_deleted_turns_nothing_up() -> None:
 
 
 def test_nothing_is_turned_down_for_a_mark_alone() -> None:
-    """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it should be DOWN."""
+    """A person set the instance UP in Eureka. While drains cannot be read, nothing proves that it
+    should be DOWN."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
-    key = next(key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1")
+    key = next(
+        key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1"
+    )
     world.registry.held[key] = changed(world.registry.held[key], status=InstanceStatus.UP)
     blind(world, Kind.POD)
     assert world.run().plan.removals == ()
@@ -475,7 +559,8 @@ def test_nothing_is_turned_down_for_a_mark_alone() -> None:
 
 
 def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None:
-    """The mark is lost with it. A missing right must not keep an app away after a restart of Eureka."""
+    """The mark is lost with it. A missing right must not keep an app away after a restart of
+    Eureka."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -486,7 +571,8 @@ def test_an_instance_lost_while_drains_cannot_be_read_is_registered_up() -> None
 
 
 def test_all_that_drains_a_pod_is_marked() -> None:
-    """Otherwise the end of one drain would turn an instance UP that is drained by another, whose list fails."""
+    """Otherwise the end of one drain would turn an instance UP that is drained by another, whose
+    list fails."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
@@ -500,7 +586,8 @@ def test_all_that_drains_a_pod_is_marked() -> None:
 
 @pytest.mark.parametrize("how", ["service", "pods", "nodes"])
 def test_a_person_drains_the_only_app(how: str) -> None:
-    """It is all that we own, and a person asked for it, so nothing is held. An unready app waits."""
+    """It is all that we own, and a person asked for it, so nothing is held. An unready app
+    waits."""
     world = FakeWorld()
     world.drains = ALL
     world.cluster.apply(service(), on_nodes(), syncer())
@@ -532,14 +619,19 @@ def test_the_brake_takes_a_drain_as_evidence() -> None:
 def test_a_limit_counts_what_is_up() -> None:
     """A pod is drained, and another pod gets its place."""
     world = on_two_nodes(limit=1)
-    (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
+    (first,) = (
+        int(name[-6])
+        for name, status in world.statuses().items()
+        if (name in (A, B)) and status == "UP"
+    )
     drain(world, pods=(first,))
     world.run()
     assert up_and_down(world) == (("DOWN", "UP") if first == 1 else ("UP", "DOWN"))
 
 
 def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
-    """The annotation is read all the same: a drained instance is not registered again after Eureka lost its leases."""
+    """The annotation is read all the same: a drained instance is not registered again after Eureka
+    lost its leases."""
     world = on_two_nodes()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     drain(world, pods=(1,))
@@ -570,7 +662,8 @@ def test_create_only_follows_a_drain() -> None:
 
 
 def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
-    """The annotations of Pods and Nodes are not read, and the instances that they drained turn UP."""
+    """The annotations of Pods and Nodes are not read, and the instances that they drained turn
+    UP."""
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
@@ -581,9 +674,12 @@ def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
 
 
 def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
-    """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods are no instances."""
+    """A syncer that is being deleted, or of mode service, needs no such list. In mode service pods
+    are no instances."""
     world = on_two_nodes()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
     world.cluster.delete(REF)
     world.run()
     assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
@@ -613,7 +709,9 @@ def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
     say(world, kind, "yes")
     report = world.run()
     assert up_and_down(world) == ("UP", "UP")
-    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1", Kind.NODE: "node node-a"}[kind]
+    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1", Kind.NODE: "node node-a"}[
+        kind
+    ]
     told = f"{where}: annotation eurekube.io/drain: 'yes' is ignored: write \"true\""
     assert f"syncer {REF}: warning: {told}" in sentences(report)
     status = world.cluster.syncers[REF].status
@@ -627,8 +725,12 @@ def test_an_invalid_drain_annotation_is_reported(kind: Kind) -> None:
 def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
     """In that mode the Service is the instance."""
     world = setting()
-    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
-    wrong = replace(service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"})
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"})
+    )
+    wrong = replace(
+        service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"}
+    )
     world.cluster.apply(wrong)
     told = "Service other: annotation eurekube.io/drain: 'yes' is ignored"
     assert any(told in sentence for sentence in sentences(world.run()))

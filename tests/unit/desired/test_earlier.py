@@ -16,7 +16,19 @@ from eurekube_sync.desired.selector import Selector
 from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, PodReadiness, Service, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
-from tests.unit.worlds.build import DENIED, NAMING, NS, REF, endpoint, listed, nowhere, piece, service, syncer, view
+from tests.unit.worlds.build import (
+    DENIED,
+    NAMING,
+    NS,
+    REF,
+    endpoint,
+    listed,
+    nowhere,
+    piece,
+    service,
+    syncer,
+    view,
+)
 
 YOUNGER = SyncerRef(NS, "younger")
 SYNCERS = (syncer(), syncer("younger", created=2000))
@@ -26,7 +38,8 @@ SERVICE, SLICE = service(), piece(endpoint(1), endpoint(2, ready=False))
 
 
 def of_the_article(**changes: object) -> ClusterView:
-    """Two syncers that claim the same two pods, so that one of them has a rival. Each call gives the same objects."""
+    """Two syncers that claim the same two pods, so that one of them has a rival. Each call gives
+    the same objects."""
     return replace(view(SYNCERS, [SERVICE], [SLICE]), **changes)  # type: ignore[arg-type]
 
 
@@ -44,7 +57,8 @@ def claimed(earlier: EarlierClaims, seen: ClusterView) -> Desired:
 
 
 def test_the_same_objects_give_the_same_verdicts() -> None:
-    """The very same objects are reused, including those that rivals changed. The proof is the present pass's own."""
+    """The very same objects are reused, including those that rivals changed. The proof is the
+    present pass's own."""
     earlier = EarlierClaims()
     first, second = (claimed(earlier, of_the_article()) for _ in range(2))
     assert serving(second).rivals or serving(second, YOUNGER).rivals
@@ -66,13 +80,16 @@ def test_the_same_objects_give_the_same_verdicts() -> None:
     ],
 )
 def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
-    """An equal object that was read from other bytes counts as new. Another list that is read as well counts too."""
+    """An equal object that was read from other bytes counts as new. Another list that is read as
+    well counts too."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
 
 
-def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selector_is_matched_again_only_against_other_services(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A large selector of many syncers takes long. Only what the last pass found is used again."""
     looked: list[Selector] = []
     matching = Catalog.matching
@@ -88,7 +105,10 @@ def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: py
         looked.clear()
         claim_all(seen, NAMING, Scope(), earlier)
         assert len(looked) == number
-    assert serving(claim_all(more, NAMING, Scope(), earlier), YOUNGER).services == ("rating", "second")
+    assert serving(claim_all(more, NAMING, Scope(), earlier), YOUNGER).services == (
+        "rating",
+        "second",
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +124,8 @@ def test_a_selector_is_matched_again_only_against_other_services(monkeypatch: py
 def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
     spec: dict[str, Any], found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tenant may have thousands of them. Another Service, or another object, makes a new claim."""
+    """A tenant may have thousands of them. Another Service, or another object, makes a new
+    claim."""
     one, earlier = listed([syncer(**spec)]), EarlierClaims()
 
     def claim() -> Claim:
@@ -120,7 +141,12 @@ def test_the_claim_of_a_syncer_not_served_is_not_made_again_either(
         if isinstance(first, Deleting) and isinstance(again, Deleting):
             again = replace(again, proof=first.proof)  # the proof of this pass
         assert again == first
-    claimed(earlier, of_the_article(syncers=one, services=listed([replace(SERVICE), service("b", labels=NOSUCH)])))
+    claimed(
+        earlier,
+        of_the_article(
+            syncers=one, services=listed([replace(SERVICE), service("b", labels=NOSUCH)])
+        ),
+    )
 
 
 UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))
@@ -138,10 +164,14 @@ def test_a_syncer_that_asks_for_more_is_made_anew() -> None:
     """Its pods may have become ready while the slices stayed the same."""
     earlier = EarlierClaims()
     gated = listed([syncer(readinessGate=True)])
-    one = PodReadiness(namespace=NS, name="rating-2", uid="uid-of-rating-2", ready=True, registered=False)
+    one = PodReadiness(
+        namespace=NS, name="rating-2", uid="uid-of-rating-2", ready=True, registered=False
+    )
     seen = []
     for pods in ((), (one,)):
-        readiness: Listed[PodReadiness] = Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=Complete(data=()))
+        readiness: Listed[PodReadiness] = Listed(
+            by_namespace={NS: Complete(data=pods)}, elsewhere=Complete(data=())
+        )
         seen.append(claimed(earlier, of_the_article(syncers=gated, readiness=readiness)))
     assert serving(seen[0]).verdicts != serving(seen[1]).verdicts
     assert not earlier.made
@@ -151,12 +181,15 @@ def test_another_lease_makes_all_anew() -> None:
     """The lease is part of each instance."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
-    second = claim_all(of_the_article(), replace(NAMING, lease=LeaseTimes(30, 60)), Scope(), earlier)
+    second = claim_all(
+        of_the_article(), replace(NAMING, lease=LeaseTimes(30, 60)), Scope(), earlier
+    )
     assert serving(second).verdicts is not serving(first).verdicts
 
 
 def test_a_list_that_failed_in_between_changes_no_object() -> None:
-    """Nothing is reused while the list cannot be read. Afterwards the same bytes give the same objects."""
+    """Nothing is reused while the list cannot be read. Afterwards the same bytes give the same
+    objects."""
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     unread = claimed(earlier, of_the_article(slices=nowhere(DENIED)))

@@ -1,4 +1,5 @@
-"""Grants of a Namespace: names, host names and addresses, and what registered instances keep without a grant."""
+"""Grants of a Namespace: names, host names and addresses, and what registered instances keep
+without a grant."""
 
 from __future__ import annotations
 
@@ -19,13 +20,17 @@ from tests.unit.worlds.fakes import FakeWorld
 GRANTED = Scope(granted_only=True)
 
 
-def world_of(annotations: Mapping[str, str], *slices: Any, made: Service | None = None, **spec: Any) -> FakeWorld:
+def world_of(
+    annotations: Mapping[str, str], *slices: Any, made: Service | None = None, **spec: Any
+) -> FakeWorld:
     """A syncer of two pods in a Namespace with these annotations. The operator requires grants."""
     world = FakeWorld()
     world.scope = GRANTED
     world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6, confirm_after=0)
     world.cluster.annotations[NS] = annotations
-    world.cluster.apply(made or service(), syncer(**spec), *(slices or (piece(endpoint(1), endpoint(2)),)))
+    world.cluster.apply(
+        made or service(), syncer(**spec), *(slices or (piece(endpoint(1), endpoint(2)),))
+    )
     return world
 
 
@@ -70,11 +75,17 @@ def test_granted_names_are_served(apps: str, spec: dict[str, Any]) -> None:
         ({ALLOWED_APPS: "r.ting"}, {}, "app RATING"),
         ({ALLOWED_APPS: "rating"}, {"appName": "payment"}, "app PAYMENT"),
         ({ALLOWED_APPS: "rating"}, {"vipAddress": "rating,payment"}, "VIP address payment"),
-        ({ALLOWED_APPS: "rating"}, {"vipAddress": "payment", "suspend": True}, "VIP address payment"),
+        (
+            {ALLOWED_APPS: "rating"},
+            {"vipAddress": "payment", "suspend": True},
+            "VIP address payment",
+        ),
         ({ALLOWED_APPS: "rating"}, {"secureVipAddress": "payment"}, "secure VIP address payment"),
     ],
 )
-def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec: dict[str, Any], refused: str) -> None:
+def test_a_name_that_is_not_granted_is_refused(
+    annotations: dict[str, str], spec: dict[str, Any], refused: str
+) -> None:
     """The condition names it and the annotation, and an event says the same."""
     world = world_of(annotations, **spec)
     world.run()
@@ -93,14 +104,22 @@ def test_all_refused_names_are_reported_at_once() -> None:
     world = world_of({"eurekube.io/allowed-app": "rating"}, vipAddress="a,b,c", hostName="podName")
     world.run()
     assert ready(world)[1] == (
-        "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: the operator may add "
-        "them to the annotation eurekube.io/allowed-apps of the Namespace (the Namespace has the annotation "
-        "eurekube.io/allowed-app, which does nothing); host rating-1, host rating-2 are not granted to namespace "
-        "rating: the operator may add them to the annotation eurekube.io/allowed-hosts of the Namespace"
+        "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: "
+        "the operator may add "
+        "them to the annotation eurekube.io/allowed-apps of the Namespace (the Namespace has the "
+        "annotation "
+        "eurekube.io/allowed-app, which does nothing); host rating-1, host rating-2 are not "
+        "granted to namespace "
+        "rating: the operator may add them to the annotation eurekube.io/allowed-hosts of the "
+        "Namespace"
     )
 
 
-HOSTNAME: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": "shop.example.com"}}
+HOSTNAME: dict[str, Any] = {
+    "mode": "service",
+    "port": 443,
+    "service": {"hostname": "shop.example.com"},
+}
 EXTERNAL = {"mode": "service", "port": 443}
 BY_IP = {"mode": "service", "service": {"address": "ExternalIP"}}
 SUFFIX = {"hostName": "ip.pods.example.com"}
@@ -114,7 +133,13 @@ ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
     "external name": (NAMED, EXTERNAL, [], "shop.example.com", "SHOP.example.com"),
     "external address": (WITH_IP, BY_IP, [], "192.0.2.7", "192.0.2.0/24"),
     # Several cloud controllers copy that name from an annotation of the Service.
-    "name of a load balancer": (BALANCED, {"mode": "service"}, [], "shop.example.com", "*.example.com"),
+    "name of a load balancer": (
+        BALANCED,
+        {"mode": "service"},
+        [],
+        "shop.example.com",
+        "*.example.com",
+    ),
     "bare address in a slice": (None, {}, [BARE], "192.0.2.7", "192.0.2.7"),
     "suffix": (None, SUFFIX, [], "10-0-0-1.pods.example.com", "*.pods.example.com"),
     "name of a pod": (None, {"hostName": "podName"}, [], "rating-1", "rating-*"),
@@ -126,7 +151,9 @@ def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str)
     """A tenant writes it, and could send callers anywhere."""
     made, spec, slices, host, grant = ROADS[road]
     for others in ("", "other.example.com,10.0.0.0/8,nonsense/9"):
-        world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: others}, *slices, made=made, **spec)
+        world = world_of(
+            {ALLOWED_APPS: "rating", ALLOWED_HOSTS: others}, *slices, made=made, **spec
+        )
         world.run()
         assert world.registry.held == {}
         reason, message = ready(world)
@@ -155,8 +182,11 @@ def test_an_address_that_the_cluster_did_not_give_needs_its_own_grant(road: str)
         ("*7", "198.51.100.7", "a7"),
     ],
 )
-def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: str, refused: str | None) -> None:
-    """Only a star at the front matches dots, and numbers match only addresses. The end of a name shows whose it is."""
+def test_a_pattern_of_hosts_grants_only_matching_hosts(
+    pattern: str, granted: str, refused: str | None
+) -> None:
+    """Only a star at the front matches dots, and numbers match only addresses. The end of a name
+    shows whose it is."""
     for host in (granted, refused):
         if host is not None:
             spec = {**HOSTNAME, "service": {"hostname": host}}
@@ -168,7 +198,12 @@ def test_a_pattern_of_hosts_grants_only_matching_hosts(pattern: str, granted: st
 def test_a_pattern_of_addresses_grants_those_of_both_families() -> None:
     """An address has one canonical form."""
     made = replace(service(), external_ips=("2001:db8::7",))
-    for pattern, granted in (("2001:DB8::*", True), ("2001:db8::/32", True), ("*::8", False), ("f*", False)):
+    for pattern, granted in (
+        ("2001:DB8::*", True),
+        ("2001:db8::/32", True),
+        ("*::8", False),
+        ("f*", False),
+    ):
         world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: pattern}, made=made, **BY_IP)
         world.run()
         assert len(world.registry.held) == granted, (pattern, ready(world))
@@ -205,7 +240,9 @@ def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
     ],
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
-def test_an_address_that_differs_for_each_machine_is_never_registered(address: str, pod: str | None) -> None:
+def test_an_address_that_differs_for_each_machine_is_never_registered(
+    address: str, pod: str | None
+) -> None:
     """Neither the pod in the slice nor a grant of the operator changes that."""
     family = "IPv6" if ":" in address else "IPv4"
     forged = replace(piece(endpoint(1, address=address, pod=pod)), address_type=family)
@@ -217,7 +254,13 @@ def test_an_address_that_differs_for_each_machine_is_never_registered(address: s
     assert (reason, message.split(" is a different machine")[0]) == ("NotGranted", address)
 
 
-ONE_MACHINE = ["localhost", "payment.localhost", "localhost.localdomain", "localhost6", "ip6-loopback"]
+ONE_MACHINE = [
+    "localhost",
+    "payment.localhost",
+    "localhost.localdomain",
+    "localhost6",
+    "ip6-loopback",
+]
 SHORT = ["127.1", "2130706433", "169.254.43518", "0", "0177.0.0.1", "0x7f.1", "a.0x7f000001"]
 
 
@@ -236,17 +279,22 @@ def test_addresses_that_the_cluster_gave_need_none(mode: dict[str, Any]) -> None
     """These are addresses of pods and of Services, also of IPv6."""
     ends = piece(replace(endpoint(1), address="2001:db8::7"))
     made = service(ip_families=("IPv6",), cluster_ips=("2001:db8::1",))
-    world = world_of({ALLOWED_APPS: "rating"}, replace(ends, address_type="IPv6"), made=made, **mode)
+    world = world_of(
+        {ALLOWED_APPS: "rating"}, replace(ends, address_type="IPv6"), made=made, **mode
+    )
     world.run()
     assert len(world.registry.held) == 1
 
 
 @pytest.mark.parametrize("kind", ["ExternalName", "ClusterIP"])
 def test_a_service_without_node_ports_names_no_port_of_a_node(kind: str) -> None:
-    """While the type uses no node ports, Kubernetes accepts any number there, such as the kubelet's port."""
+    """While the type uses no node ports, Kubernetes accepts any number there, such as the kubelet's
+    port."""
     port = ServicePort(name="http", port=80, node_port=10250)
     made = replace(service("rating", port, type=kind), external_name="a.example.com")
-    world = world_of({ALLOWED_APPS: "rating"}, made=made, mode="service", service={"address": "NodePort"})
+    world = world_of(
+        {ALLOWED_APPS: "rating"}, made=made, mode="service", service={"address": "NodePort"}
+    )
     world.cluster.nodes = Complete(data=(Node(name="n", internal=("172.16.0.1",)),))
     world.run()
     assert world.registry.held == {}
@@ -263,8 +311,9 @@ def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> 
 
 
 def test_a_revoked_grant_removes_nothing() -> None:
-    """A tool that drops an annotation must not remove an app. Registered instances are renewed and none is added.
-    Instances are removed only if their pod is gone, or a person deletes the syncer."""
+    """A tool that drops an annotation must not remove an app. Registered instances are renewed and
+    none is added. Instances are removed only if their pod is gone, or a person deletes the
+    syncer."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}
@@ -286,8 +335,9 @@ def test_a_revoked_grant_removes_nothing() -> None:
 
 
 def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> None:
-    """A rollout follows the loss of an annotation: all pods are new and ready, and may not be registered. The hold ends
-    when the operator grants the app again, or a person deletes the syncer."""
+    """A rollout follows the loss of an annotation: all pods are new and ready, and may not be
+    registered. The hold ends when the operator grants the app again, or a person deletes the
+    syncer."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
     world.cluster.annotations[NS] = {}
@@ -333,7 +383,9 @@ def test_a_name_that_is_no_longer_granted_is_not_kept(
 @pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
 @pytest.mark.parametrize("scope", [GRANTED, Scope()])
 @pytest.mark.parametrize("vip", ["payment", "rating,payment"])
-def test_a_name_that_is_still_granted_is_kept(vip: str, conduct: dict[str, Any], scope: Scope) -> None:
+def test_a_name_that_is_still_granted_is_kept(
+    vip: str, conduct: dict[str, Any], scope: Scope
+) -> None:
     """Without required grants every name is kept."""
     world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress=vip)
     world.scope = scope
@@ -355,7 +407,11 @@ def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
         world.cluster.apply(service(namespace=name), syncer(namespace=name, **spec), ends)
     world.run()
     assert len(world.statuses()) == 3
-    world.cluster.apply(piece(endpoint(1, terminating=True, ready=False), endpoint(2, terminating=True, ready=False)))
+    world.cluster.apply(
+        piece(
+            endpoint(1, terminating=True, ready=False), endpoint(2, terminating=True, ready=False)
+        )
+    )
     world.run()
     assert world.statuses() == {"ORDERS 10.0.0.7:8080": "UP"}
 
@@ -363,7 +419,8 @@ def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
 @pytest.mark.parametrize("unread", [("namespaces", "*"), ("namespaces", NS)])
 @pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
 def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], scope: Scope) -> None:
-    """Nothing counts as granted or refused. Nothing is added or removed, and the report names the failed read."""
+    """Nothing counts as granted or refused. Nothing is added or removed, and the report names the
+    failed read."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.scope = scope
     world.run()
@@ -378,7 +435,8 @@ def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], sco
 
 @pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
 def test_a_namespace_that_an_answer_lacks_is_unknown(scope: Scope) -> None:
-    """Its syncer was listed just before, so the answer cannot be right. No name is refused for it."""
+    """Its syncer was listed just before, so the answer cannot be right. No name is refused for
+    it."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.scope = scope
     world.run()

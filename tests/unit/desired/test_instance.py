@@ -15,7 +15,18 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, Port
 from eurekube_sync.model.kubernetes import PodRef
 from eurekube_sync.model.ownership import POD, SYNCER
-from tests.unit.worlds.build import DOWN, LEASE, NAMING, REF, UP, desired, endpoint, piece, service, syncer
+from tests.unit.worlds.build import (
+    DOWN,
+    LEASE,
+    NAMING,
+    REF,
+    UP,
+    desired,
+    endpoint,
+    piece,
+    service,
+    syncer,
+)
 
 
 def builder(**spec: Any) -> Builder:
@@ -28,7 +39,9 @@ def site(host: str = "10.0.0.1", port: int = 80, pod: PodRef | None = None) -> S
     return Site(host=host, port=port, secure_port=None, pod=pod)
 
 
-def made(build: Builder, at: Site, *, app: str = "rating", up: bool = True, why: str = "") -> Instance:
+def made(
+    build: Builder, at: Site, *, app: str = "rating", up: bool = True, why: str = ""
+) -> Instance:
     """The instance at this site."""
     return build.wanted(build.key(app, at), at, up=up, why=why).instance
 
@@ -36,9 +49,16 @@ def made(build: Builder, at: Site, *, app: str = "rating", up: bool = True, why:
 def test_an_instance_has_all_that_a_spring_client_reads() -> None:
     """Host, port and VIP give its address. Lease and metadata give its owner and its duration."""
     build = builder(metadata={"version": "2"})
-    found = made(build, site(port=8080, pod=PodRef("rating-1", "uid-1")), app=build.app_name(service()))
+    found = made(
+        build, site(port=8080, pod=PodRef("rating-1", "uid-1")), app=build.app_name(service())
+    )
     assert found.key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
-    assert (found.host_name, found.ip_addr, found.port, found.status) == ("10.0.0.1", "10.0.0.1", Port(8080, True), UP)
+    assert (found.host_name, found.ip_addr, found.port, found.status) == (
+        "10.0.0.1",
+        "10.0.0.1",
+        Port(8080, True),
+        UP,
+    )
     assert (found.vip_address, found.secure_vip_address) == ("rating", "rating")
     assert (found.secure_port.enabled, found.lease) == (False, LEASE)
     assert (found.metadata["version"], found.metadata[SYNCER]) == ("2", "rating/rating")
@@ -60,7 +80,9 @@ def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
         ({"vipAddress": "a", "secureVipAddress": "s"}, ("a", "s")),
     ],
 )
-def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, object], expected: tuple[str, str]) -> None:
+def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(
+    spec: dict[str, object], expected: tuple[str, str]
+) -> None:
     """The secure VIP follows the plain one."""
     found = made(builder(**spec), site(), app="Rating")
     assert (found.vip_address, found.secure_vip_address) == expected
@@ -103,7 +125,7 @@ def test_of_two_pods_at_one_address_the_ready_one_wins_then_the_first() -> None:
     assert better(other, new) is better(new, other) is new
 
 
-# --- How much metadata -----------------------------------------------------------------------------------------------
+# --- How much metadata ----------------------------------------------------------------------------
 
 
 def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
@@ -112,7 +134,9 @@ def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
     claim = desired([syncer(metadata=full)], [service()], [piece(endpoint())]).claims[REF]
     assert isinstance(claim, Serving)
     assert [len(one.instance.metadata) > 4 for one in claim.wanted.values()] == [True]
-    more = desired([syncer(metadata={**full, "k4": ""})], [service()], [piece(endpoint())]).claims[REF]
+    more = desired([syncer(metadata={**full, "k4": ""})], [service()], [piece(endpoint())]).claims[
+        REF
+    ]
     assert isinstance(more, NotServed)
     assert (more.reason, more.message) == (
         "InvalidMetadata",
@@ -121,8 +145,11 @@ def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
 
 
 def test_copied_metadata_is_left_out_where_it_is_too_large() -> None:
-    """It is not the syncer's fault. A later entry that still fits is copied, and a letter may have two bytes."""
-    labelled = replace(service(), annotations={"long": "\u00e9" * 1000, "more": "x" * 1024, "short": "y"})
+    """It is not the syncer's fault. A later entry that still fits is copied, and a letter may have
+    two bytes."""
+    labelled = replace(
+        service(), annotations={"long": "\u00e9" * 1000, "more": "x" * 1024, "short": "y"}
+    )
     copied = [{"key": name, "serviceAnnotation": name} for name in ("long", "more", "short")]
     asking = syncer(metadata={"a": "x" * 1023, "b": "x" * 100}, metadataFrom=copied)
     claim = desired([asking], [labelled], [piece(endpoint())]).claims[REF]

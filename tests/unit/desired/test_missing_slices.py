@@ -1,7 +1,9 @@
-"""Services without EndpointSlices, through whole passes: the slices are not made yet, or somebody deleted them.
+"""Services without EndpointSlices, through whole passes: the slices are not made yet, or somebody
+deleted them.
 
-The cluster makes a slice per address family for each Service with a selector, even if it has no endpoints
-(tests/contract/test_kubernetes.py). A Service without slices therefore shows nothing about its pods.
+The cluster makes a slice per address family for each Service with a selector, even if it has no
+endpoints (tests/contract/test_kubernetes.py). A Service without slices therefore shows nothing
+about its pods.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ DUAL: dict[str, Any] = {"ip_families": ("IPv4", "IPv6"), "cluster_ips": ("10.96.
 
 
 def two_services(*slices: EndpointSlice, **spec: Any) -> FakeWorld:
-    """One syncer after a first pass, for `blue` with the pods 1 and 2, and `green` with the pods 3 and 4."""
+    """One syncer after a first pass, for `blue` with the pods 1 and 2, and `green` with the pods 3
+    and 4."""
     found = world(
         service("blue", labels=TEAM, cluster_ips=("10.96.0.1",)),
         service("green", labels=TEAM, cluster_ips=("10.96.0.2",)),
@@ -34,7 +37,8 @@ def two_services(*slices: EndpointSlice, **spec: Any) -> FakeWorld:
 
 
 def world(*things: Any) -> FakeWorld:
-    """The world after a first pass, with another app, so that no removal concerns all our instances."""
+    """The world after a first pass, with another app, so that no removal concerns all our
+    instances."""
     found = FakeWorld()
     found.cluster.apply(
         *things,
@@ -56,17 +60,23 @@ def green(*numbers: int) -> EndpointSlice:
 
 def without(world: FakeWorld, *names: str) -> None:
     """Remove the slices of these Services, or those with these names, from the lists."""
-    world.cluster.slices = [one for one in world.cluster.slices if not {one.service, one.name} & {*names}]
+    world.cluster.slices = [
+        one for one in world.cluster.slices if not {one.service, one.name} & {*names}
+    ]
 
 
 def lives(world: FakeWorld, *numbers: int) -> None:
     """These pods are in the list of pods, whatever slices show."""
-    world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in numbers)
+    world.cluster.pods[NS] = tuple(
+        PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in numbers
+    )
 
 
 def ours(world: FakeWorld) -> dict[str, str]:
     """The syncer's instances."""
-    return {place: status for place, status in world.statuses().items() if not place.startswith("OTHER")}
+    return {
+        place: status for place, status in world.statuses().items() if not place.startswith("OTHER")
+    }
 
 
 def synced(world: FakeWorld, ref: SyncerRef = REF) -> Condition:
@@ -82,7 +92,8 @@ def changes(world: FakeWorld) -> list[str]:
 
 
 def test_nothing_is_removed_while_one_of_two_services_has_no_slice() -> None:
-    """Every instance is renewed, and the condition names the Service. When its slices are back, all is in sync."""
+    """Every instance is renewed, and the condition names the Service. When its slices are back, all
+    is in sync."""
     world = two_services()
     without(world, "green")
     for _ in range(2):
@@ -104,7 +115,12 @@ def test_the_other_services_of_the_syncer_are_still_served() -> None:
     world = two_services()
     without(world, "green")
     world.cluster.apply(
-        piece(endpoint(1, ready=False), endpoint(2, ready=False, terminating=True), endpoint(5), service="blue")
+        piece(
+            endpoint(1, ready=False),
+            endpoint(2, ready=False, terminating=True),
+            endpoint(5),
+            service="blue",
+        )
     )
     world.run()
     assert ours(world) == {A: "DOWN", C: "UP", D: "UP", E: "UP"}
@@ -114,7 +130,9 @@ def test_a_pod_that_another_service_also_has_follows_that_service() -> None:
     """Both Services had the pod."""
     world = two_services(blue(1, 2), green(1, 3))
     without(world, "green")
-    world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2), service="blue"))
+    world.cluster.apply(
+        piece(endpoint(1, ready=False, terminating=True), endpoint(2), service="blue")
+    )
     world.run()
     assert ours(world) == {B: "UP", C: "UP"}
 
@@ -130,8 +148,8 @@ def test_a_service_whose_selector_matches_nothing_is_empty() -> None:
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
-    """This is as with a syncer that is not served. A complete list of pods proves that the pod is gone, so dead pods
-    are not kept for ever. While the pod is alive, its instance stays."""
+    """This is as with a syncer that is not served. A complete list of pods proves that the pod is
+    gone, so dead pods are not kept for ever. While the pod is alive, its instance stays."""
     world = two_services()
     without(world, "green")
     world.cluster.apply(blue(1))
@@ -141,9 +159,11 @@ def test_an_instance_is_still_removed_when_its_pod_is_gone(gone: bool) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_address(gone: bool) -> None:
-    """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove the
-    instance."""
+def test_a_pods_instance_is_removed_with_it_while_mode_service_awaits_its_address(
+    gone: bool,
+) -> None:
+    """The syncer was of mode pod before. The load balancer has no address yet, and nothing else
+    would remove the instance."""
     found = world(syncer(), service(), piece(endpoint(1), endpoint(2)))
     spec = syncer(mode="service", service={"address": "LoadBalancer"})
     found.cluster.apply(spec, service(type="LoadBalancer"), piece())
@@ -167,7 +187,11 @@ def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
     world = two_services()
     without(world, "green")
     world.cluster.apply(
-        piece(endpoint(3, pod="other-1"), *(endpoint(number) for number in range(91, 99)), service="other")
+        piece(
+            endpoint(3, pod="other-1"),
+            *(endpoint(number) for number in range(91, 99)),
+            service="other",
+        )
     )
     world.run()
     assert C not in ours(world)
@@ -175,8 +199,8 @@ def test_an_instance_is_removed_when_another_pod_has_its_address() -> None:
 
 
 def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
-    """Otherwise the limit would be exceeded when the slices are back. An instance within a limit then stays for
-    good."""
+    """Otherwise the limit would be exceeded when the slices are back. An instance within a limit
+    then stays for good."""
     world = two_services(blue(), green(3, 4), limit=2)
     assert ours(world) == dict.fromkeys((C, D), "UP")
     without(world, "green")
@@ -186,8 +210,8 @@ def test_a_limit_counts_the_instances_of_a_service_without_slices() -> None:
 
 
 def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> None:
-    """Behind two Services of different names it stays under the registered one. Behind one of them it
-    belongs to another app."""
+    """Behind two Services of different names it stays under the registered one. Behind one of them
+    it belongs to another app."""
     things = (service("blue", labels=TEAM), syncer(**BY_TEAM), blue(1, 2))
     found = world(*things)
     assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
@@ -198,23 +222,30 @@ def test_a_pod_that_is_already_registered_is_not_registered_a_second_time() -> N
     lives(found, 1, 2, 3)
     without(found, "blue")
     found.run()
-    assert ours(found) == dict.fromkeys((*(f"BLUE 10.0.0.{n}:8080" for n in (1, 2)), "GREEN 10.0.0.3:8080"), "UP")
+    assert ours(found) == dict.fromkeys(
+        (*(f"BLUE 10.0.0.{n}:8080" for n in (1, 2)), "GREEN 10.0.0.3:8080"), "UP"
+    )
 
 
 @pytest.mark.parametrize("older", [True, False])
 def test_a_younger_syncer_takes_over_nothing_while_slices_are_missing(older: bool) -> None:
-    """The slices may be back in a moment, as with a syncer that is not served. An older syncer takes over what it wants
-    at any time."""
+    """The slices may be back in a moment, as with a syncer that is not served. An older syncer
+    takes over what it wants at any time."""
     found = two_services()
     lives(found, 1, 2, 3, 4)
     found.cluster.apply(
         service("violet", labels={"app": "violet"}),
         piece(endpoint(3), service="violet"),
-        syncer("violet", selector={"app": "violet"}, appName="rating", created=500 if older else 2000),
+        syncer(
+            "violet", selector={"app": "violet"}, appName="rating", created=500 if older else 2000
+        ),
     )
     without(found, "green")
     found.run()
-    marks = {one.instance.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    marks = {
+        one.instance.ip_addr: one.metadata["eurekube.syncer"]
+        for one in found.registry.held.values()
+    }
     assert marks["10.0.0.3"] == ("rating/violet" if older else "rating/rating")
     assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
 
@@ -230,16 +261,21 @@ def test_with_limit_zero_instances_are_left_to_a_younger_syncer() -> None:
     )
     without(found, "green")
     found.run()
-    marks = {one.instance.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    marks = {
+        one.instance.ip_addr: one.metadata["eurekube.syncer"]
+        for one in found.registry.held.values()
+    }
     assert marks["10.0.0.3"] == "rating/violet"
 
 
 @pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
 def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
-    """The pod is behind another Service as well. A pod that was not drained is not drained now, because nobody
-    knows."""
+    """The pod is behind another Service as well. A pod that was not drained is not drained now,
+    because nobody knows."""
     found = two_services(blue(1, 2), green(1), notReady=not_ready)
-    found.cluster.apply(replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"}))
+    found.cluster.apply(
+        replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"})
+    )
     found.run()
     assert ours(found) == {A: "DOWN", B: "UP"}
     without(found, "green")
@@ -254,10 +290,13 @@ def test_an_instance_that_a_service_without_slices_drained_stays_down(not_ready:
 
 @pytest.mark.parametrize("families", [("IPv4", "IPv6"), ("IPv6", "IPv4")])
 def test_a_family_without_a_slice_is_not_taken_for_empty(families: tuple[str, ...]) -> None:
-    """A dual-stack Service has a slice of each family with the same pods. Only the second family's slice is left."""
+    """A dual-stack Service has a slice of each family with the same pods. Only the second family's
+    slice is left."""
     addresses = {"IPv4": "10.0.0.{}", "IPv6": "fd00::1{}"}
     slices = [
-        piece(*(endpoint(n, address=addresses[one].format(n)) for n in (1, 2)), family=one, name=one)
+        piece(
+            *(endpoint(n, address=addresses[one].format(n)) for n in (1, 2)), family=one, name=one
+        )
         for one in families
     ]
     found = world(service(**{**DUAL, "ip_families": families}), syncer(), *slices)
@@ -295,7 +334,9 @@ def test_a_service_of_another_family_does_not_matter() -> None:
 def test_an_external_name_without_slices_blocks_no_other_service() -> None:
     """An ExternalName Service beside others blocks nothing. Alone it serves no pods at all."""
     elsewhere = service("green", labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
-    found = world(service("blue", labels=TEAM), elsewhere, syncer(**BY_TEAM, appName="rating"), blue(1, 2))
+    found = world(
+        service("blue", labels=TEAM), elsewhere, syncer(**BY_TEAM, appName="rating"), blue(1, 2)
+    )
     found.cluster.apply(blue(1))
     found.run()
     assert ours(found) == {A: "UP"}
@@ -311,10 +352,14 @@ def external(name: str) -> Service:
 
 
 def test_the_slices_of_a_service_that_became_an_external_name_prove_nothing() -> None:
-    """No controller updates them any more, so a pod that has ended stays ready there. An instance is removed with its
-    pod, and the other Services are still served."""
+    """No controller updates them any more, so a pod that has ended stays ready there. An instance
+    is removed with its pod, and the other Services are still served."""
     green = piece(endpoint(2), endpoint(3), service="green")
-    found = world(service("blue", labels=TEAM), service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found = world(
+        service("blue", labels=TEAM),
+        service("green", labels=TEAM),
+        syncer(**BY_TEAM, appName="rating"),
+    )
     found.cluster.apply(blue(1), green)
     found.run()
     assert ours(found) == dict.fromkeys((A, B, C), "UP")
@@ -322,7 +367,10 @@ def test_the_slices_of_a_service_that_became_an_external_name_prove_nothing() ->
     found.cluster.ended = {"uid-of-rating-3"}
     found.run()
     assert ours(found) == dict.fromkeys((A, B, "RATING 10.0.0.4:8080"), "UP")
-    assert (synced(found).reason, "are left from before" in synced(found).message) == ("NoEndpointSlices", True)
+    assert (synced(found).reason, "are left from before" in synced(found).message) == (
+        "NoEndpointSlices",
+        True,
+    )
 
 
 def test_a_syncer_whose_only_service_became_an_external_name_is_not_served() -> None:
@@ -337,7 +385,8 @@ def test_a_syncer_whose_only_service_became_an_external_name_is_not_served() -> 
 
 
 def test_old_slices_of_an_external_name_replace_no_pod() -> None:
-    """Another pod has the address that its pod had, and the Service of that other pod is missing for a moment."""
+    """Another pod has the address that its pod had, and the Service of that other pod is missing
+    for a moment."""
     found = world(service("blue", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
     found.cluster.apply(blue(1), replace(external("green"), labels={}))
     found.cluster.apply(piece(endpoint(1, pod="long-gone"), service="green"))
@@ -352,7 +401,10 @@ def test_old_slices_of_an_external_name_replace_no_pod() -> None:
 
 def test_mode_service_serves_an_external_name_whatever_slices_are_left() -> None:
     """Its old slices may have ports that it no longer has."""
-    found = world(replace(external("green"), external_name="rating.example.com"), syncer(**BY_TEAM, mode="service"))
+    found = world(
+        replace(external("green"), external_name="rating.example.com"),
+        syncer(**BY_TEAM, mode="service"),
+    )
     found.cluster.apply(piece(endpoint(1, ready=False), service="green", port_name="old"))
     found.run()
     assert ours(found) == {"GREEN rating.example.com:80": "UP"}
@@ -360,10 +412,13 @@ def test_mode_service_serves_an_external_name_whatever_slices_are_left() -> None
 
 @pytest.mark.parametrize("family", ["IPv4", "IPv6"])
 def test_a_service_without_a_selector_has_the_slices_that_people_write(family: str) -> None:
-    """The slices may be of any family. Without slices the instances stay, and the condition says what to do."""
+    """The slices may be of any family. Without slices the instances stay, and the condition says
+    what to do."""
     by_hand = replace(service("green", labels=TEAM, **DUAL), selects=False)
     bare = piece(endpoint(3, pod=None), service="green")
-    found = world(service("blue", labels=TEAM), by_hand, syncer(**BY_TEAM, appName="rating"), blue(1), bare)
+    found = world(
+        service("blue", labels=TEAM), by_hand, syncer(**BY_TEAM, appName="rating"), blue(1), bare
+    )
     without(found, "green")
     found.run()
     assert ours(found) == dict.fromkeys((A, C), "UP")
@@ -395,9 +450,14 @@ def test_missing_endpoints_are_not_taken_for_empty_ones() -> None:
 
 @pytest.mark.parametrize("mode", ["pod", "service"])
 @pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
-def test_endpoints_show_only_the_first_address_family(mode: str, asked: str | None, told: bool) -> None:
-    """They do not show the pods' addresses of the other family. They still show whether a Service serves."""
-    found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
+def test_endpoints_show_only_the_first_address_family(
+    mode: str, asked: str | None, told: bool
+) -> None:
+    """They do not show the pods' addresses of the other family. They still show whether a Service
+    serves."""
+    found = world(
+        service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating")
+    )
     assert (synced(found).reason == "InSync") is (told or mode == "service")
     found.cluster.apply(endpoints(service="rating"))
     found.run()
@@ -444,7 +504,12 @@ class TestModeService:
 
     def test_a_family_without_a_slice_is_waited_for(self) -> None:
         """Callers may use an address of that family."""
-        found = world(service(**DUAL), syncer(mode="service"), piece(endpoint(1)), piece(name="v6", family="IPv6"))
+        found = world(
+            service(**DUAL),
+            syncer(mode="service"),
+            piece(endpoint(1)),
+            piece(name="v6", family="IPv6"),
+        )
         without(found, "rating-abc")
         for _ in range(2):
             found.run()
@@ -455,7 +520,8 @@ class TestModeService:
     def test_an_external_name_serves_without_slices(self) -> None:
         """A Service of type ExternalName has no slices."""
         elsewhere = replace(
-            service(type="ExternalName", cluster_ips=(), ip_families=()), external_name="rating.example.com"
+            service(type="ExternalName", cluster_ips=(), ip_families=()),
+            external_name="rating.example.com",
         )
         found = world(elsewhere, syncer(mode="service", port=80))
         assert ours(found) == {"RATING rating.example.com:80": "UP"}

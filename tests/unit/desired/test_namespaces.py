@@ -1,4 +1,5 @@
-"""A syncer that selects Services of another namespace: its permission, its ids, and when it is not served."""
+"""A syncer that selects Services of another namespace: its permission, its ids, and when it is not
+served."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def world() -> FakeWorld:
     world = FakeWorld()
     world.scope = ALLOWED
     world.brake = BrakeLimits(loss_percent=100, apps_floor=10**6)
-    world.cluster.apply(ACROSS, service(namespace=SHOP), piece(endpoint(1), endpoint(2), namespace=SHOP))
+    world.cluster.apply(
+        ACROSS, service(namespace=SHOP), piece(endpoint(1), endpoint(2), namespace=SHOP)
+    )
     return world
 
 
@@ -75,9 +78,11 @@ def test_only_the_namespace_of_its_services_is_read(world: FakeWorld) -> None:
 
 
 @pytest.mark.parametrize("standing", [True, False])
-def test_without_permission_services_of_another_namespace_are_not_served(world: FakeWorld, standing: bool) -> None:
-    """Registered instances are renewed, and none is added. The condition names the option, and the namespace is not
-    read."""
+def test_without_permission_services_of_another_namespace_are_not_served(
+    world: FakeWorld, standing: bool
+) -> None:
+    """Registered instances are renewed, and none is added. The condition names the option, and the
+    namespace is not read."""
     if standing:
         world.run()
     world.scope = Scope()
@@ -91,7 +96,9 @@ def test_without_permission_services_of_another_namespace_are_not_served(world: 
 
 
 @pytest.mark.parametrize("kind", ["services", "slices"])
-def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: FakeWorld, kind: str) -> None:
+def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(
+    world: FakeWorld, kind: str
+) -> None:
     """Its own namespace is not read."""
     world.run()
     world.cluster.apply(piece(endpoint(2), namespace=SHOP))
@@ -106,8 +113,8 @@ def test_the_syncer_is_not_served_while_the_other_namespace_is_unknown(world: Fa
 
 
 def test_pods_of_another_namespace_are_looked_for_there(world: FakeWorld) -> None:
-    """The syncer is not served, because a Service is missing. Its pods are alive, and their absence from its own
-    namespace proves nothing."""
+    """The syncer is not served, because a Service is missing. Its pods are alive, and their absence
+    from its own namespace proves nothing."""
     world.run()
     world.cluster.services = []
     world.run()
@@ -119,7 +126,9 @@ def test_pods_of_another_namespace_are_looked_for_there(world: FakeWorld) -> Non
     assert world.statuses() == {"RATING 10.0.0.2:8080": "UP"}
 
 
-def test_a_syncer_that_selects_in_its_own_namespace_again_keeps_pods_elsewhere(world: FakeWorld) -> None:
+def test_a_syncer_that_selects_in_its_own_namespace_again_keeps_pods_elsewhere(
+    world: FakeWorld,
+) -> None:
     """The mark shows where an instance's pod is, not the present spec."""
     world.run()
     world.cluster.apply(syncer())
@@ -128,8 +137,8 @@ def test_a_syncer_that_selects_in_its_own_namespace_again_keeps_pods_elsewhere(w
 
 
 def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWorld) -> None:
-    """Their ids differ, and callers would call the pod twice as often. A syncer of the pod's own namespace gets it,
-    even if it is younger. The other one reports that."""
+    """Their ids differ, and callers would call the pod twice as often. A syncer of the pod's own
+    namespace gets it, even if it is younger. The other one reports that."""
     own = SyncerRef(SHOP, "rating")
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     world.run()
@@ -137,19 +146,23 @@ def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWo
     status = world.cluster.syncers[REF].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
-    assert f"syncer {own} lives in the Service's own namespace and has the address" in conflict.message
+    assert (
+        f"syncer {own} lives in the Service's own namespace and has the address" in conflict.message
+    )
     world.cluster.delete(own)
     world.run()
     assert {key.id.split(":")[1] for key in world.registry.held} == {NS}
 
 
 def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
-    """The pod's own team creates a syncer later. The new instance is registered first, and the old one is then
-    cancelled."""
+    """The pod's own team creates a syncer later. The new instance is registered first, and the old
+    one is then cancelled."""
     world.run()
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     report = world.run()
-    writes = [call.split()[0] for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
+    writes = [
+        call.split()[0] for call in world.wire.writes() if call.split()[0] in ("register", "cancel")
+    ]
     assert writes == ["register", "register", "cancel", "cancel"]
     why = f"syncer {SHOP}/rating lives in the Service's own namespace and has the address"
     assert {action.why for action in report.plan.removals} == {why}
@@ -177,7 +190,12 @@ def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:
 
 @pytest.mark.parametrize(
     ("mark", "namespace", "uid"),
-    [("rating-1/u", NS, "u"), ("shop/rating-1/u", SHOP, "u"), ("rating-1", None, None), (None, None, None)],
+    [
+        ("rating-1/u", NS, "u"),
+        ("shop/rating-1/u", SHOP, "u"),
+        ("rating-1", None, None),
+        (None, None, None),
+    ],
 )
 def test_the_pods_mark_is_read_with_and_without_a_namespace(
     mark: str | None, namespace: str | None, uid: str | None

@@ -1,6 +1,8 @@
-"""Ports that became ambiguous or lost their name, and slices of other writers, through whole passes.
+"""Ports that became ambiguous or lost their name, and slices of other writers, through whole
+passes.
 
-What a syncer once resolved stands in its instances: it stays at their port number as long as its pods have it."""
+What a syncer once resolved stands in its instances: it stays at their port number as long as its
+pods have it."""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def of_metrics(*numbers: int) -> EndpointSlice:
     return replace(found, managed_by=SLICE_CONTROLLER)
 
 
-def stray(*endpoints: Endpoint, port: str = "", number: int = 9000, name: str = "rating-stray") -> EndpointSlice:
+def stray(
+    *endpoints: Endpoint, port: str = "", number: int = 9000, name: str = "rating-stray"
+) -> EndpointSlice:
     """A slice of `rating` by another writer, with another port."""
     found = piece(*(endpoints or (endpoint(7, pod=None),)), name=name, port=number, port_name=port)
     return replace(found, managed_by="mesh")
@@ -76,7 +80,8 @@ def world(*things: Any, **spec: Any) -> FakeWorld:
 
 
 def rolled_out(world: FakeWorld, *slices: EndpointSlice) -> set[str]:
-    """Pods 2 and 3 have replaced pods 1 and 2; returns what is UP after two passes of two processes."""
+    """Pods 2 and 3 have replaced pods 1 and 2; returns what is UP after two passes of two
+    processes."""
     for _ in range(2):
         world.later(30)
         world.cluster.apply(of_rating(2, 3), *slices)
@@ -92,11 +97,16 @@ def ready(world: FakeWorld) -> Condition:
 
 
 def claim(
-    spec: dict[str, Any], services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: int
+    spec: dict[str, Any],
+    services: tuple[Service, ...],
+    slices: tuple[EndpointSlice, ...],
+    *standing: int,
 ) -> Claim:
     """The claim of the only syncer, with its instances in Eureka on these ports."""
     listed = {key(9, port=port): stored(instance(9, port=port)) for port in standing}
-    return claim_all(view([syncer(**spec)], services, slices), replace(NAMING, listed=listed), Scope()).claims[REF]
+    return claim_all(
+        view([syncer(**spec)], services, slices), replace(NAMING, listed=listed), Scope()
+    ).claims[REF]
 
 
 def serving(found: Claim) -> Serving:
@@ -109,7 +119,7 @@ def places(found: Claim) -> set[str]:
     return {":".join(key.id.split(":")[3:]) for key in serving(found).wanted}
 
 
-# --- Slices of other writers ------------------------------------------------------------------------------------------
+# --- Slices of other writers ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,8 +146,15 @@ def test_a_slice_with_none_of_the_services_ports_is_ignored(extra: EndpointSlice
 
 def test_the_order_of_slices_does_not_matter() -> None:
     """The stray one may come first, between the others, or last."""
-    slices = (of_rating(1), replace(of_rating(2), name="rating-2"), stray(), stray(port="x", name="another"))
-    claims = [desired([syncer()], [RATING], order).claims[REF] for order in itertools.permutations(slices)]
+    slices = (
+        of_rating(1),
+        replace(of_rating(2), name="rating-2"),
+        stray(),
+        stray(port="x", name="another"),
+    )
+    claims = [
+        desired([syncer()], [RATING], order).claims[REF] for order in itertools.permutations(slices)
+    ]
     assert places(claims[0]) == {"10.0.0.1:8080", "10.0.0.2:8080"}
     assert all(serving(one).port_warnings == serving(claims[0]).port_warnings for one in claims)
     assert all(serving(one).wanted == serving(claims[0]).wanted for one in claims)
@@ -166,15 +183,25 @@ def test_slices_of_a_service_without_a_selector_may_be_stray_as_well() -> None:
 
 def test_many_stray_slices_make_a_short_message() -> None:
     """A user could write thousands of them."""
-    found = claim({}, (RATING,), (of_rating(1), *(stray(name=f"stray-{number}") for number in range(20))))
-    assert (len(serving(found).port_warnings), serving(found).port_warnings[-1]) == (6, "and 15 more")
+    found = claim(
+        {}, (RATING,), (of_rating(1), *(stray(name=f"stray-{number}") for number in range(20)))
+    )
+    assert (len(serving(found).port_warnings), serving(found).port_warnings[-1]) == (
+        6,
+        "and 15 more",
+    )
 
 
 def test_pods_in_a_slice_that_the_controller_has_not_written_again_are_kept() -> None:
-    """A port was renamed. The controller writes one slice after the other, and an end in between is no end."""
+    """A port was renamed. The controller writes one slice after the other, and an end in between is
+    no end."""
     found = world()
-    found.cluster.apply(service("rating", WEB), of_rating(1, port="web"), replace(of_rating(2, 3), name="old"))
-    found.cluster.apply(replace(of_rating(4), name="old-4", endpoints=(endpoint(4, terminating=True),)))
+    found.cluster.apply(
+        service("rating", WEB), of_rating(1, port="web"), replace(of_rating(2, 3), name="old")
+    )
+    found.cluster.apply(
+        replace(of_rating(4), name="old-4", endpoints=(endpoint(4, terminating=True),))
+    )
     found.run()
     assert found.statuses() == {A: "UP", B: "UP"}
     assert "ports that Service rating had before" in ready(found).message or True
@@ -184,16 +211,20 @@ def test_pods_in_a_slice_that_the_controller_has_not_written_again_are_kept() ->
     assert found.statuses() == {A: "UP", B: "UP", C: "UP"}
 
 
-# --- Staying at the registered number ---------------------------------------------------------------------------------
+# --- Staying at the registered number -------------------------------------------------------------
 
 
 def test_an_app_stays_at_its_port_when_a_service_for_metrics_is_added() -> None:
-    """Pods come and go, in passes of processes that remember nothing. The condition says what to do."""
+    """Pods come and go, in passes of processes that remember nothing. The condition says what to
+    do."""
     found = world()
     found.cluster.apply(METRICS, of_metrics(2, 3))
     assert rolled_out(found) == {B, C}
     assert ready(found).status.value == "True"
-    assert "rating (8080), rating-metrics (9090): name one in spec.port. Until then port 8080" in ready(found).message
+    assert (
+        "rating (8080), rating-metrics (9090): name one in spec.port. Until then port 8080"
+        in ready(found).message
+    )
 
 
 def test_an_app_stays_at_its_port_when_the_port_is_renamed() -> None:
@@ -201,7 +232,10 @@ def test_an_app_stays_at_its_port_when_the_port_is_renamed() -> None:
     found = world(port="api")
     found.cluster.apply(service("rating", WEB))
     assert rolled_out(found, of_rating(2, 3, port="web")) == {B, C}
-    assert "no Service has the port 'api': rating has web (80); name one of these in spec.port" in ready(found).message
+    assert (
+        "no Service has the port 'api': rating has web (80); name one of these in spec.port"
+        in ready(found).message
+    )
 
 
 def test_an_app_stays_at_its_port_while_no_slice_is_written_again() -> None:
@@ -217,7 +251,10 @@ def test_an_app_stays_at_its_port_when_the_service_gets_a_second_one() -> None:
     found = world()
     found.cluster.apply(service("rating", API, ServicePort(name="admin", port=9000)))
     assert rolled_out(found) == {B, C}
-    assert "Service rating has the ports api (80), admin (9000): name one in spec.port" in ready(found).message
+    assert (
+        "Service rating has the ports api (80), admin (9000): name one in spec.port"
+        in ready(found).message
+    )
 
 
 def test_an_app_stays_at_its_port_beside_a_headless_service_with_another() -> None:
@@ -237,7 +274,9 @@ BOTH_SLICES = (of_rating(1, 2), of_metrics(1, 2))
 
 
 @pytest.mark.parametrize("standing", [(), (7000,), (8080, 9090)])
-def test_without_one_port_number_that_the_pods_still_have_a_syncer_is_not_served(standing: tuple[int, ...]) -> None:
+def test_without_one_port_number_that_the_pods_still_have_a_syncer_is_not_served(
+    standing: tuple[int, ...],
+) -> None:
     """Nothing is registered, or on a port that is gone, or on both."""
     found = claim({}, BOTH, BOTH_SLICES, *standing)
     assert isinstance(found, NotServed)
@@ -256,14 +295,20 @@ def test_each_port_stays_by_itself() -> None:
     tls = ServicePort(name="https", port=443, target=8443)
     ports = (EndpointPort(name="api", port=8080), EndpointPort(name="tls", port=8443))
     found = FakeWorld()
-    found.cluster.apply(syncer(port="api", securePort="tls"), service("rating", API, replace(tls, name="tls")))
+    found.cluster.apply(
+        syncer(port="api", securePort="tls"), service("rating", API, replace(tls, name="tls"))
+    )
     found.cluster.apply(replace(of_rating(1), ports=ports))
     found.run()
     found.cluster.apply(
-        service("rating", API, tls), replace(of_rating(1, 2), ports=(ports[0], EndpointPort(name="https", port=8443)))
+        service("rating", API, tls),
+        replace(of_rating(1, 2), ports=(ports[0], EndpointPort(name="https", port=8443))),
     )
     found.run()
-    registered = {one.instance.ip_addr: one.instance.secure_port.number for one in found.registry.held.values()}
+    registered = {
+        one.instance.ip_addr: one.instance.secure_port.number
+        for one in found.registry.held.values()
+    }
     assert registered == {"10.0.0.1": 8443, "10.0.0.2": 8443}
     assert "no Service has the port 'tls'" in ready(found).message
 
@@ -271,12 +316,18 @@ def test_each_port_stays_by_itself() -> None:
 def test_pods_on_another_port_keep_their_instances_while_a_syncer_stays() -> None:
     """It is unknown where they listen. A pod that terminates goes."""
     green = service("rating-green", ServicePort(name="api", port=80, target="api"))
-    lost = replace(piece(endpoint(2), endpoint(3, terminating=True, ready=False), service="rating-green"), ports=())
+    lost = replace(
+        piece(endpoint(2), endpoint(3, terminating=True, ready=False), service="rating-green"),
+        ports=(),
+    )
     other_family = replace(of_rating(4), name="rating-6", address_type="IPv6")
     slices = (of_rating(1), other_family, replace(lost, managed_by=SLICE_CONTROLLER))
     found = serving(claim({}, (RATING, green), slices, 8080))
     assert places(found) == {"10.0.0.1:8080"}
-    assert found.keeps(stored(instance(2))) == "pod rating-2 does not listen on the port at which its syncer stays"
+    assert (
+        found.keeps(stored(instance(2)))
+        == "pod rating-2 does not listen on the port at which its syncer stays"
+    )
     assert found.keeps(stored(instance(3))) is None
     assert "pod rating-2 has no container port named api" in found.port_warnings[0]
 
@@ -285,7 +336,10 @@ def test_services_of_type_external_name_have_no_part_in_it() -> None:
     """Their slices prove nothing."""
     alias = replace(METRICS, type="ExternalName")
     found = claim(
-        {}, (*BOTH, replace(alias, name="alias")), (*BOTH_SLICES, replace(of_metrics(5), service="alias")), 8080
+        {},
+        (*BOTH, replace(alias, name="alias")),
+        (*BOTH_SLICES, replace(of_metrics(5), service="alias")),
+        8080,
     )
     assert places(found) == {"10.0.0.1:8080", "10.0.0.2:8080"}
 
@@ -308,7 +362,8 @@ def test_while_eureka_cannot_be_read_nothing_is_decided() -> None:
 
 
 def test_a_renamed_syncer_stays_at_the_port_of_the_one_before() -> None:
-    """The ids are the same, with the old name in their marks. The new syncer takes them over in one pass."""
+    """The ids are the same, with the old name in their marks. The new syncer takes them over in one
+    pass."""
     found = world()
     found.cluster.apply(METRICS, of_metrics(1, 2), syncer("renamed", created=2000))
     found.run()
@@ -351,11 +406,13 @@ def test_a_claim_is_made_again_when_eureka_answers_otherwise() -> None:
 def test_instances_without_a_readable_mark_are_passed_over() -> None:
     """Nobody knows whose they are."""
     listed = {key(9): seen(key(9))}
-    found = claim_all(view([syncer()], BOTH, BOTH_SLICES), replace(NAMING, listed=listed), Scope()).claims[REF]
+    found = claim_all(
+        view([syncer()], BOTH, BOTH_SLICES), replace(NAMING, listed=listed), Scope()
+    ).claims[REF]
     assert isinstance(found, NotServed)
 
 
-# --- A port called http -----------------------------------------------------------------------------------------------
+# --- A port called http ---------------------------------------------------------------------------
 
 HTTP = service("rating")
 HTTP_SLICE = of_rating(1, 2, port="http")
@@ -383,7 +440,10 @@ def test_a_service_with_other_pods_keeps_its_port() -> None:
 def test_an_app_that_is_registered_on_another_port_stays_there() -> None:
     """A Service with a port http was added, such as one for administrators."""
     admin = service("rating-admin", ServicePort(name="http", port=80, target=9000))
-    slices = (of_rating(1, 2), replace(piece(endpoint(1), endpoint(2), service="rating-admin", port=9000)))
+    slices = (
+        of_rating(1, 2),
+        replace(piece(endpoint(1), endpoint(2), service="rating-admin", port=9000)),
+    )
     assert places(claim({}, (RATING, admin), slices, 8080)) == {"10.0.0.1:8080", "10.0.0.2:8080"}
     assert places(claim({}, (RATING, admin), slices)) == {"10.0.0.1:9000", "10.0.0.2:9000"}
     assert places(claim({}, (RATING, admin), slices, 7000)) == {"10.0.0.1:9000", "10.0.0.2:9000"}
@@ -395,10 +455,12 @@ def test_apps_that_are_named_by_their_services_keep_the_name_with_the_port() -> 
     assert serving(claim(spec, (HTTP, METRICS), (HTTP_SLICE, of_metrics(1, 2)))).apps == ("RATING",)
 
 
-# --- mode service -----------------------------------------------------------------------------------------------------
+# --- mode service ---------------------------------------------------------------------------------
 
 
-def at_services(services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: int, **spec: Any) -> Claim:
+def at_services(
+    services: tuple[Service, ...], slices: tuple[EndpointSlice, ...], *standing: int, **spec: Any
+) -> Claim:
     return claim({"mode": "service", **spec}, services, slices, *standing)
 
 
@@ -414,13 +476,21 @@ def test_in_mode_service_the_registered_port_stays() -> None:
     """With a Service for metrics, a renamed port, or a second port."""
     beside = at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 80)
     renamed = at_services((service("rating", WEB),), (of_rating(1, port="web"),), 80, port="api")
-    second = at_services((service("rating", API, ServicePort(name="admin", port=81)),), (of_rating(1),), 80)
+    second = at_services(
+        (service("rating", API, ServicePort(name="admin", port=81)),), (of_rating(1),), 80
+    )
     for found in (beside, renamed, second):
         assert places(found) == {"10.96.0.1:80"}
         assert "Until then port 80 is served on" in serving(found).warnings[0]
-    assert isinstance(at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 80, 9090), NotServed)
-    assert isinstance(at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 7000), NotServed)
-    assert isinstance(at_services((service("rating", WEB),), (of_rating(1),), 7000, port="api"), NotServed)
+    assert isinstance(
+        at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 80, 9090), NotServed
+    )
+    assert isinstance(
+        at_services((RATING, OTHER_IP), (of_rating(1), of_metrics(1)), 7000), NotServed
+    )
+    assert isinstance(
+        at_services((service("rating", WEB),), (of_rating(1),), 7000, port="api"), NotServed
+    )
 
 
 def test_in_mode_service_a_registered_second_service_is_not_dropped_for_http() -> None:
@@ -430,14 +500,16 @@ def test_in_mode_service_a_registered_second_service_is_not_dropped_for_http() -
     assert found.reason == "AmbiguousService"
 
 
-# --- Two processes at one address -------------------------------------------------------------------------------------
+# --- Two processes at one address -----------------------------------------------------------------
 
 
 def process(number: int, secure: int = 0, *, name: str = "") -> EndpointSlice:
     """A slice by hand, with one address and its ports."""
     named = (("http", number), ("https", secure))
     ports = tuple(EndpointPort(name=called, port=port) for called, port in named if port)
-    return replace(piece(endpoint(7, pod=None), name=name or f"hand-{number or secure}"), ports=ports)
+    return replace(
+        piece(endpoint(7, pod=None), name=name or f"hand-{number or secure}"), ports=ports
+    )
 
 
 BY_HAND = replace(HTTP, selects=False)
@@ -458,9 +530,12 @@ def test_a_pod_in_two_slices_of_its_service_counts_once() -> None:
 
 
 def test_two_ports_of_one_address_with_two_names_are_ambiguous() -> None:
-    """The second may be the port for metrics of the same process. A port called http comes first."""
+    """The second may be the port for metrics of the same process. A port called http comes
+    first."""
     metrics = replace(METRICS, selects=False)
-    beside = replace(process(9090), service="rating-metrics", ports=(EndpointPort(name="metrics", port=9090),))
+    beside = replace(
+        process(9090), service="rating-metrics", ports=(EndpointPort(name="metrics", port=9090),)
+    )
     assert places(claim({}, (BY_HAND, metrics), (process(8080), process(8081), beside))) == {
         "10.0.0.7:8080",
         "10.0.0.7:8081",
@@ -479,14 +554,18 @@ ENCRYPTED = {"port": "http", "securePort": "https"}
 def test_each_process_has_the_secure_port_of_its_slice() -> None:
     """The other one's would lead callers to the other process."""
     found = serving(claim(ENCRYPTED, (TLS,), (process(8080, 8443), process(8081, 8444))))
-    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    pairs = {
+        (one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()
+    }
     assert pairs == {(8080, 8443), (8081, 8444)}
 
 
 def test_one_process_may_have_its_ports_in_two_slices() -> None:
     """Only one at its address."""
     found = serving(claim(ENCRYPTED, (TLS,), (process(8080), process(0, 8443))))
-    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    pairs = {
+        (one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()
+    }
     assert pairs == {(8080, 8443)}
 
 
@@ -498,10 +577,12 @@ def test_a_process_without_its_secure_port_is_kept_as_it_is() -> None:
     assert found.keeps(stored(bare)) == "endpoint 10.0.0.7 has no port 'http' (yet)"
 
 
-# --- One pod with two numbers for one port ----------------------------------------------------------------------------
+# --- One pod with two numbers for one port --------------------------------------------------------
 
 
-def numbered(*numbers: int, port: int = 8080, name: str = "", of: str = "rating", by: str = "mesh") -> EndpointSlice:
+def numbered(
+    *numbers: int, port: int = 8080, name: str = "", of: str = "rating", by: str = "mesh"
+) -> EndpointSlice:
     """A slice of a Service with these pods on a number of its port http."""
     pods = (endpoint(number) for number in numbers)
     return replace(piece(*pods, service=of, name=name or f"{of}-{port}", port=port), managed_by=by)
@@ -511,7 +592,8 @@ PODS_BY_HAND = (numbered(1, port=8080), numbered(1, port=8081))
 
 
 def test_one_pod_with_two_numbers_of_one_port_is_two_instances() -> None:
-    """kube-proxy sends calls to both. Only the writer of the slices could know that one is wrong."""
+    """kube-proxy sends calls to both. Only the writer of the slices could know that one is
+    wrong."""
     found = serving(claim({}, (BY_HAND,), PODS_BY_HAND))
     assert places(found) == {"10.0.0.1:8080", "10.0.0.1:8081"}
     assert found.endpoints == 2
@@ -523,7 +605,9 @@ def test_one_pod_with_two_numbers_of_one_port_is_two_instances() -> None:
 def test_the_same_two_numbers_of_two_services_merge() -> None:
     """Each Service has the same endpoints, or one has all those of the other."""
     headless = replace(service("rating-headless"), selects=False)
-    beside = tuple(replace(one, service="rating-headless", name=f"h-{one.name}") for one in PODS_BY_HAND)
+    beside = tuple(
+        replace(one, service="rating-headless", name=f"h-{one.name}") for one in PODS_BY_HAND
+    )
     for slices in (beside, beside[:1], beside[1:]):
         found = claim({}, (BY_HAND, headless), (*PODS_BY_HAND, *slices))
         assert places(found) == {"10.0.0.1:8080", "10.0.0.1:8081"}
@@ -541,9 +625,13 @@ def test_different_numbers_of_two_services_are_ambiguous_beside_two_of_one() -> 
 
 def test_two_numbers_of_a_pod_have_the_secure_port_of_their_slices() -> None:
     """As with two processes at an address without a pod."""
-    slices = tuple(replace(one, endpoints=(endpoint(7),)) for one in (process(8080, 8443), process(8081, 8444)))
+    slices = tuple(
+        replace(one, endpoints=(endpoint(7),)) for one in (process(8080, 8443), process(8081, 8444))
+    )
     found = serving(claim(ENCRYPTED, (TLS,), slices))
-    pairs = {(one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()}
+    pairs = {
+        (one.instance.port.number, one.instance.secure_port.number) for one in found.wanted.values()
+    }
     assert pairs == {(8080, 8443), (8081, 8444)}
 
 
@@ -555,14 +643,18 @@ def test_in_mode_service_two_numbers_of_a_pod_are_no_ambiguity() -> None:
 
 
 def mid_write(*endpoints: Endpoint) -> tuple[EndpointSlice, ...]:
-    """The controller's slices while a targetPort changes from 8080 to 8081: one is not yet written."""
+    """The controller's slices while a targetPort changes from 8080 to 8081: one is not yet
+    written."""
     old, new = (numbered(port=port, by=SLICE_CONTROLLER) for port in (8080, 8081))
     return (replace(old, endpoints=endpoints), replace(new, endpoints=endpoints))
 
 
 def test_while_the_controller_renumbers_a_pod_its_instances_are_kept() -> None:
-    """One of the two numbers is outdated. Nothing new is registered, and nothing is removed, at any number."""
-    found = serving(claim({}, (HTTP,), (*mid_write(endpoint(1)), numbered(2, name="2", by=SLICE_CONTROLLER))))
+    """One of the two numbers is outdated. Nothing new is registered, and nothing is removed, at any
+    number."""
+    found = serving(
+        claim({}, (HTTP,), (*mid_write(endpoint(1)), numbered(2, name="2", by=SLICE_CONTROLLER)))
+    )
     assert places(found) == {"10.0.0.2:8080"}
     why = "pod rating-1 is in EndpointSlices with different numbers for port http of Service rating"
     for port in (7000, 8080, 8081):
@@ -587,10 +679,13 @@ def test_an_app_moves_to_a_new_number_once_its_slices_agree() -> None:
 
 
 def test_a_pod_that_terminates_goes_although_it_is_renumbered() -> None:
-    """Both of its numbers lose their callers. One that serves until its end is kept if the spec says so."""
+    """Both of its numbers lose their callers. One that serves until its end is kept if the spec
+    says so."""
     ending = endpoint(1, ready=False, serving=True, terminating=True)
     found = serving(claim({}, (HTTP,), mid_write(ending)))
-    assert all(isinstance(verdict, Leaving) and verdict.terminating for verdict in found.verdicts.values())
+    assert all(
+        isinstance(verdict, Leaving) and verdict.terminating for verdict in found.verdicts.values()
+    )
     assert found.verdicts.keys() == {key(1), key(1, port=8081)}
     kept = serving(claim({"terminating": "KeepWhileServing"}, (HTTP,), mid_write(ending)))
     assert (dict(kept.verdicts), kept.keeps(stored(instance(1))) is not None) == ({}, True)
@@ -599,11 +694,18 @@ def test_a_pod_that_terminates_goes_although_it_is_renumbered() -> None:
 def test_a_renumbered_secure_port_is_kept_as_well() -> None:
     """The plain port is clear, and yet the instance would get one of two secure ports."""
     tls = replace(TLS, selects=True)
-    ports = [(EndpointPort(name="http", port=8080), EndpointPort(name="https", port=port)) for port in (8443, 8444)]
-    slices = tuple(replace(one, ports=its) for one, its in zip(mid_write(endpoint(1)), ports, strict=True))
+    ports = [
+        (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=port))
+        for port in (8443, 8444)
+    ]
+    slices = tuple(
+        replace(one, ports=its) for one, its in zip(mid_write(endpoint(1)), ports, strict=True)
+    )
     found = serving(claim(ENCRYPTED, (tls,), slices))
     assert dict(found.verdicts) == {}
-    why = "pod rating-1 is in EndpointSlices with different numbers for port https of Service rating"
+    why = (
+        "pod rating-1 is in EndpointSlices with different numbers for port https of Service rating"
+    )
     assert (found.unclear, found.warnings) == ([why], ())
 
 
@@ -630,7 +732,7 @@ def test_a_limit_counts_the_two_numbers_of_a_pod() -> None:
         assert len(found.statuses()) == number
 
 
-# --- What the sentence blames -----------------------------------------------------------------------------------------
+# --- What the sentence blames ---------------------------------------------------------------------
 
 
 def test_slices_of_host_names_are_told_and_prove_nothing() -> None:

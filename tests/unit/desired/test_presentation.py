@@ -1,4 +1,5 @@
-"""Host names, paths and metadata: what they mean, and which the program refuses although the API server took them."""
+"""Host names, paths and metadata: what they mean, and which the program refuses although the API
+server took them."""
 
 from __future__ import annotations
 
@@ -39,13 +40,21 @@ def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str
     builder = Builder(parse(syncer(hostName=text)), NAMING)
     address = name if text.startswith("ip") else "10.0.0.1"
     site = Site(host=address, port=80, secure_port=None, pod=PodRef(name, "uid"), node=name)
-    assert builder.wanted(builder.key("rating", site), site, up=True, why="").instance.host_name == expected
+    assert (
+        builder.wanted(builder.key("rating", site), site, up=True, why="").instance.host_name
+        == expected
+    )
 
 
 def test_without_settings_an_instance_has_its_address_and_nothing_more() -> None:
     """It has no URLs, no metadata and no zone."""
     found = parse(syncer())
-    assert (found.host_name, found.paths, found.metadata, found.metadata_from) == ("ip", Paths(), {}, ())
+    assert (found.host_name, found.paths, found.metadata, found.metadata_from) == (
+        "ip",
+        Paths(),
+        {},
+        (),
+    )
     assert (found.zone, found.needs_pods) == (Zone(from_endpoint=False), False)
 
 
@@ -83,8 +92,16 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ({"hostName": "podName", "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {"fromEndpoint": True}, "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {}}, "InvalidSpec", "fromEndpoint"),
-        ({"zone": {"fromEndpoint": True, "map": {"a": "\x01"}}}, "InvalidMetadata", "spec.zone.map.a: the value has"),
-        ({"zone": {"fromEndpoint": True, "map": {"a": ""}}}, "InvalidMetadata", "spec.zone.map.a: the value is empty"),
+        (
+            {"zone": {"fromEndpoint": True, "map": {"a": "\x01"}}},
+            "InvalidMetadata",
+            "spec.zone.map.a: the value has",
+        ),
+        (
+            {"zone": {"fromEndpoint": True, "map": {"a": ""}}},
+            "InvalidMetadata",
+            "spec.zone.map.a: the value is empty",
+        ),
         ({"paths": {"home": "actuator"}}, "InvalidSpec", "spec.paths.home"),
         ({"paths": {"status": "/a b"}}, "InvalidSpec", "spec.paths.status"),
         ({"paths": {"health": ""}}, "InvalidSpec", "spec.paths.health"),
@@ -96,8 +113,16 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
             "InvalidSpec",
             "exactly one of podLabel",
         ),
-        ({"metadataFrom": [{"key": "a", "podLabel": "x"}], "mode": "service"}, "InvalidSpec", "only for mode pod"),
-        ({"metadataFrom": [{"key": "a_b", "podLabel": "x"}]}, "InvalidMetadata", "becomes an XML element name"),
+        (
+            {"metadataFrom": [{"key": "a", "podLabel": "x"}], "mode": "service"},
+            "InvalidSpec",
+            "only for mode pod",
+        ),
+        (
+            {"metadataFrom": [{"key": "a_b", "podLabel": "x"}]},
+            "InvalidMetadata",
+            "becomes an XML element name",
+        ),
         (
             {"metadataFrom": [{"key": "eurekube.x", "podLabel": "x"}]},
             "InvalidMetadata",
@@ -130,7 +155,9 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ),
     ],
 )
-def test_a_spec_that_an_older_crd_may_have_accepted_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+def test_a_spec_that_an_older_crd_may_have_accepted_is_refused(
+    spec: dict[str, Any], reason: str, message: str
+) -> None:
     """The program checks every spec itself."""
     found = refused(**spec)
     assert found[0] == reason
@@ -145,7 +172,13 @@ def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
 
 @pytest.mark.parametrize(
     ("address", "family"),
-    [("10.0.0.1", "IPv4"), ("fd00::1", "IPv6"), ("a.example.com", None), ("fe80::1%eth0", None), ("", None)],
+    [
+        ("10.0.0.1", "IPv4"),
+        ("fd00::1", "IPv6"),
+        ("a.example.com", None),
+        ("fe80::1%eth0", None),
+        ("", None),
+    ],
 )
 def test_an_address_is_of_a_family_and_a_name_of_none(address: str, family: str | None) -> None:
     """Its form shows the family."""

@@ -14,7 +14,13 @@ def bid(namespace: str, *, allotted: bool = False, socket: int = 8080) -> Bid:
     """The claim of one address by a namespace's syncer."""
     sockets = (("RATING", "10.0.0.1", socket),)
     ref = SyncerRef(namespace, "rating")
-    return Bid(key=key(namespace=namespace), syncer=ref, namespace=namespace, sockets=sockets, allotted=allotted)
+    return Bid(
+        key=key(namespace=namespace),
+        syncer=ref,
+        namespace=namespace,
+        sockets=sockets,
+        allotted=allotted,
+    )
 
 
 @pytest.mark.parametrize("first", ["blue", "zebra"])

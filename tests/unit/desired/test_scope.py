@@ -1,5 +1,5 @@
-"""The scope of an installation: namespaces, labels and classes, and which namespaces a syncer may select
-from."""
+"""The scope of an installation: namespaces, labels and classes, and which namespaces a syncer may
+select from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLASS, SYNCER, syncer_of
-from tests.unit.worlds.build import DENIED, NS, OWNERSHIP, REF, desired, endpoint, listed, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    OWNERSHIP,
+    REF,
+    desired,
+    endpoint,
+    listed,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, Scenery, sceneries
 
@@ -32,7 +43,7 @@ def labelled(one: SyncerObject, **labels: str) -> SyncerObject:
     return replace(one, labels=labels)
 
 
-# --- Selectors -----------------------------------------------------------------------------------------------------
+# --- Selectors ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -52,19 +63,23 @@ def labelled(one: SyncerObject, **labels: str) -> SyncerObject:
         ("team in (a,b) , !canary", {"team": "a"}, True),
     ],
 )
-def test_a_selector_means_what_kubectl_means(text: str, labels: Mapping[str, str], matches: bool) -> None:
+def test_a_selector_means_what_kubectl_means(
+    text: str, labels: Mapping[str, str], matches: bool
+) -> None:
     """Equality, sets and existence, which must all hold."""
     assert Scope(selector=parse_selector(text)).takes(labelled(syncer(), **labels)) is matches
 
 
-@pytest.mark.parametrize("text", ["", "team=a,", "=a", "team=a b", "team in a", "team in (a", "te am", "a/b/c", "ä=b"])
+@pytest.mark.parametrize(
+    "text", ["", "team=a,", "=a", "team=a b", "team in a", "team in (a", "te am", "a/b/c", "ä=b"]
+)
 def test_a_selector_that_is_none_is_refused(text: str) -> None:
     """A misread selector would serve every syncer or none."""
     with pytest.raises(ValueError, match="is no valid part of a label selector"):
         parse_selector(text)
 
 
-# --- What a scope covers -------------------------------------------------------------------------------------------
+# --- What a scope covers --------------------------------------------------------------------------
 
 
 def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
@@ -77,8 +92,8 @@ def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
 
 
 def test_an_empty_class_is_none() -> None:
-    """The present CRD refuses it. An instance has no mark of it, so another installation without a class would take it
-    for a syncer that has changed its class."""
+    """The present CRD refuses it. An instance has no mark of it, so another installation without a
+    class would take it for a syncer that has changed its class."""
     claim = desired([syncer(syncerClass="")], [service()], [piece(endpoint())]).claims[REF]
     assert isinstance(claim, Serving)
     assert claim.wanted
@@ -93,7 +108,17 @@ def test_only_complete_lists_show_that_an_instance_belongs_to_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["team=a", "team!=a", "team in (a, b)", "team notin (a, b)", "team", "!team", "team=", "a=b,!c,d in (e, f)"]
+    "text",
+    [
+        "team=a",
+        "team!=a",
+        "team in (a, b)",
+        "team notin (a, b)",
+        "team",
+        "!team",
+        "team=",
+        "a=b,!c,d in (e, f)",
+    ],
 )
 def test_a_selector_is_written_as_it_is_read(text: str) -> None:
     """A pasted command then has the same scope."""
@@ -131,7 +156,7 @@ def test_services_of_another_namespace_need_the_operators_permission(
     assert scope.may_select(syncer(selector={"app": "rating"}))
 
 
-# --- Passes --------------------------------------------------------------------------------------------------------
+# --- Passes ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -164,15 +189,18 @@ def relabel(world: FakeWorld, name: str, **labels: str) -> None:
 
 
 def test_a_selector_serves_its_own_and_leaves_the_others(world: FakeWorld) -> None:
-    """Not even a renewal concerns the other installation's instance, although both have the same owner."""
+    """Not even a renewal concerns the other installation's instance, although both have the same
+    owner."""
     for scope, own in ((Scope(selector=TEAM_B), {"B"}), (Scope(selector=TEAM_A), {"A"})) * 2:
         assert touches(world, scope) == own
     assert world.statuses() == {"A 10.0.0.1:8080": "UP", "B 10.0.0.2:8080": "UP"}
 
 
-def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(world: FakeWorld) -> None:
-    """With a label selector only that list shows whose instances they are. Otherwise instances are renewed before the
-    cluster is asked."""
+def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(
+    world: FakeWorld,
+) -> None:
+    """With a label selector only that list shows whose instances they are. Otherwise instances are
+    renewed before the cluster is asked."""
     for scope, first in ((Scope(selector=TEAM_A), "list_syncers"), (Scope(), "renew")):
         world.scope = scope
         world.run()
@@ -182,8 +210,11 @@ def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(
         assert min(("list_syncers", "renew"), key=verbs.index) == first
 
 
-def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(world: FakeWorld) -> None:
-    """In doubt every lease is renewed, even if it may be another installation's. Nothing else is done."""
+def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(
+    world: FakeWorld,
+) -> None:
+    """In doubt every lease is renewed, even if it may be another installation's. Nothing else is
+    done."""
     world.run()
     world.cluster.unknown[("syncers", "*")] = DENIED
     assert touches(world, Scope(selector=TEAM_A)) == {"A", "B"}
@@ -193,14 +224,22 @@ def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(worl
 def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) -> None:
     """The mark in the instance shows its class before the cluster is asked."""
     ref = SyncerRef(NS, "a")
-    world.cluster.apply(replace(world.cluster.syncers[ref], spec={"selector": {"service": "a"}, "syncerClass": "edge"}))
+    world.cluster.apply(
+        replace(
+            world.cluster.syncers[ref], spec={"selector": {"service": "a"}, "syncerClass": "edge"}
+        )
+    )
     for scope, own in ((Scope(), {"B"}), (Scope(syncer_class="edge"), {"A"})) * 2:
         assert touches(world, scope) == own
-    assert sorted(one.metadata.get(CLASS, "") for one in world.registry.held.values()) == ["", "edge"]
+    assert sorted(one.metadata.get(CLASS, "") for one in world.registry.held.values()) == [
+        "",
+        "edge",
+    ]
 
 
 def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: FakeWorld) -> None:
-    """Its old installation stops renewing, and its new one writes its mark. The test also changes it back."""
+    """Its old installation stops renewing, and its new one writes its mark. The test also changes
+    it back."""
     plain, edge = Scope(), Scope(syncer_class="edge")
     touches(world, plain)
     there, spec = world.cluster.syncers[SyncerRef(NS, "a")], {"selector": {"service": "a"}}
@@ -246,16 +285,20 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     touches(world, Scope(selector=TEAM_A))
     for _ in range(2):
         touches(world, Scope(selector=TEAM_B))
-        assert [call for call in world.wire.calls if " A/" in call and not call.startswith("read_")] == []
+        assert [
+            call for call in world.wire.calls if " A/" in call and not call.startswith("read_")
+        ] == []
     status = world.cluster.syncers[SyncerRef(NS, "c")].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
     assert f"syncer {NS}/a) is registered with the id that ours needs" in conflict.message
 
 
-def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world: FakeWorld) -> None:
-    """The list still shows ours, whose lease has expired. Before ours is registered again, the other installation
-    registered it."""
+def test_an_instance_that_another_scope_just_registered_is_not_overwritten(
+    world: FakeWorld,
+) -> None:
+    """The list still shows ours, whose lease has expired. Before ours is registered again, the
+    other installation registered it."""
     a = SyncerRef(NS, "a")
     touches(world, Scope(selector=TEAM_A))
     theirs = dict(world.registry.held)
@@ -269,13 +312,15 @@ def test_an_instance_that_another_scope_just_registered_is_not_overwritten(world
     ours = world.registry.held
     for one in theirs:
         del ours[one]
-    world.wire.then = lambda: ours.update(theirs) if world.wire.calls[-1].startswith("renew A") else None
+    world.wire.then = lambda: (
+        ours.update(theirs) if world.wire.calls[-1].startswith("renew A") else None
+    )
     touches(world, Scope(selector=TEAM_B))
     assert "read_instance" in world.wire.verbs(), "it was about to be healed"
     assert ours[next(iter(theirs))].metadata[SYNCER] == str(a)
 
 
-# --- Two installations at once -------------------------------------------------------------------------------------
+# --- Two installations at once --------------------------------------------------------------------
 
 
 SELECTED = (TEAM_A, parse_selector("team!=a"))
@@ -307,10 +352,15 @@ def dressed(draw: st.DrawFn, one: SyncerObject) -> SyncerObject:
 
 @given(assorted(), REGISTRIES, PARTITIONS, st.sampled_from((0, 30)), st.data())
 def test_disjoint_scopes_never_touch_each_others(
-    scenery: Scenery, registry: list[ObservedInstance], scopes: tuple[Scope, ...], cache: float, data: st.DataObject
+    scenery: Scenery,
+    registry: list[ObservedInstance],
+    scopes: tuple[Scope, ...],
+    cache: float,
+    data: st.DataObject,
 ) -> None:
-    """They have one owner and make passes in turn, while syncers move between them. Each call concerns the scope of its
-    pass, or an id without an instance. In the end nothing changes any more."""
+    """They have one owner and make passes in turn, while syncers move between them. Each call
+    concerns the scope of its pass, or an id without an instance. In the end nothing changes any
+    more."""
     world = FakeWorld(cache=cache)
     world.brake = NO_BRAKE
     world.cluster.syncers = {one.ref: one for one in scenery.syncers}
@@ -319,7 +369,9 @@ def test_disjoint_scopes_never_touch_each_others(
     world.registry.put(*registry)
     for number in range(4):
         if number == 1:
-            world.cluster.syncers = {ref: data.draw(dressed(one)) for ref, one in world.cluster.syncers.items()}
+            world.cluster.syncers = {
+                ref: data.draw(dressed(one)) for ref, one in world.cluster.syncers.items()
+            }
         for scope in scopes:
             world.scope = scope
             pass_and_check(world, scope)
@@ -327,7 +379,8 @@ def test_disjoint_scopes_never_touch_each_others(
     for scope in scopes:
         world.scope = scope
         world.run()
-        # The event about a syncer that no scope takes is repeated; the adapter counts it, at most every 5 minutes.
+        # The event about a syncer that no scope takes is repeated; the adapter counts it, at most
+        # every 5 minutes.
         repeated = [call for call in world.wire.writes() if call.startswith("record_event ")]
         assert [call for call in world.wire.writes() if call not in repeated] == []
 
@@ -342,8 +395,16 @@ def pass_and_check(world: FakeWorld, scope: Scope) -> None:
         calls += world.wire.calls
     names = {str(key): key for key in (*standing, *world.registry.held)}
     for verb, about in map(str.split, calls_to_eureka(calls)):
-        for one in (standing.get(names[about]), world.registry.held.get(names[about])) if about in names else ():
-            by_mark = verb == "renew" and one is not None and one.metadata.get(CLASS) == scope.syncer_class
+        for one in (
+            (standing.get(names[about]), world.registry.held.get(names[about]))
+            if about in names
+            else ()
+        ):
+            by_mark = (
+                verb == "renew"
+                and one is not None
+                and one.metadata.get(CLASS) == scope.syncer_class
+            )
             assert one is None or lies_in(scope, one, syncers, by_mark=by_mark), (verb, about)
 
 
@@ -352,11 +413,17 @@ def calls_to_eureka(calls: list[str]) -> list[str]:
     return [call for call in calls if call.split()[0] in ("register", "renew", "cancel")]
 
 
-def lies_in(scope: Scope, one: ObservedInstance, syncers: Mapping[SyncerRef, SyncerObject], *, by_mark: bool) -> bool:
-    """Whether the true state of the cluster puts an instance into this scope. For a syncer that is gone, or a lease
-    that still has the class, only the name counts."""
+def lies_in(
+    scope: Scope, one: ObservedInstance, syncers: Mapping[SyncerRef, SyncerObject], *, by_mark: bool
+) -> bool:
+    """Whether the true state of the cluster puts an instance into this scope. For a syncer that is
+    gone, or a lease that still has the class, only the name counts."""
     ref = syncer_of(one) if OWNERSHIP.holds(one) else None
     if ref is None:
         return False
     there = syncers.get(ref)
-    return scope.covers(ref) if there is None or (by_mark and not scope.selector) else scope.takes(there)
+    return (
+        scope.covers(ref)
+        if there is None or (by_mark and not scope.selector)
+        else scope.takes(there)
+    )

@@ -59,8 +59,11 @@ def refused(**spec: Any) -> tuple[str, str]:
         ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
     ],
 )
-def test_a_selector_means_services_that_meet_all_its_parts(selector: dict[str, Any], expected: bool) -> None:
-    """`app` is short for a label. NotIn and DoesNotExist match an absent label, as in the API server."""
+def test_a_selector_means_services_that_meet_all_its_parts(
+    selector: dict[str, Any], expected: bool
+) -> None:
+    """`app` is short for a label. NotIn and DoesNotExist match an absent label, as in the API
+    server."""
     assert selects(**selector) is expected
 
 
@@ -80,10 +83,15 @@ def test_a_selector_means_services_that_meet_all_its_parts(selector: dict[str, A
         {"matchExpressions": [{"key": "a", "operator": "Is", "values": ["x"]}]},
         {"matchExpressions": [{"key": "a", "operator": "Exists", "extra": 1}]},
         {"unknown": "x"},
-        *({"matchLabels": {key: "x"}} for key in ("", "a/b/c", "Example.com/x", "tier\n", "a" * 64, f"{'a' * 316}/b")),
+        *(
+            {"matchLabels": {key: "x"}}
+            for key in ("", "a/b/c", "Example.com/x", "tier\n", "a" * 64, f"{'a' * 316}/b")
+        ),
     ],
 )
-def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: dict[str, Any]) -> None:
+def test_a_selector_that_could_mean_everything_or_nothing_is_refused(
+    selector: dict[str, Any],
+) -> None:
     """No part may be empty, at least one must be there, and none may contradict another."""
     assert refused(selector=selector)[0] == "InvalidSpec"
 
@@ -95,15 +103,22 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
         ({"selector": {"app": 5}}, "spec.selector.app must be a string, not 5: put it in quotes"),
         (
             {"selector": {"app": True}},
-            "spec.selector.app must be a string, not true (YAML reads on, off, yes, no, y and n as true or false): "
+            "spec.selector.app must be a string, not true (YAML reads on, off, yes, no, y and n "
+            "as true or false): "
             "put it in quotes",
         ),
         ({"selector": "rating"}, 'spec.selector must be a mapping, not "rating"'),
         ({"selector": None}, 'spec.selector: field "selector" is missing'),
-        ({"selector": {"matchExpressions": [None]}}, "spec.selector.matchExpressions[0] must be a mapping, not null"),
+        (
+            {"selector": {"matchExpressions": [None]}},
+            "spec.selector.matchExpressions[0] must be a mapping, not null",
+        ),
         ({"suspend": "yes"}, 'spec.suspend must be true or false, not "yes", which is a string'),
         ({"port": 80.5}, "spec.port must be a whole number or a string, not 80.5"),
-        ({"paths": {"managementPort": 8081.5}}, "spec.paths.managementPort must be a whole number, not 8081.5"),
+        (
+            {"paths": {"managementPort": 8081.5}},
+            "spec.paths.managementPort must be a whole number, not 8081.5",
+        ),
         ({"port": [80]}, "spec.port must be a whole number or a string, not [80]"),
         ({"notReady": "Perhaps"}, 'spec.notReady must be Cancel or Down, not "Perhaps"'),
         ({"weight": 1}, 'spec.weight: unknown field "weight"'),
@@ -119,13 +134,16 @@ def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: d
         ),
         (
             {"mode": 1, "suspend": 1, "policy": "Never", "weight": 1, "paths": 7},
-            "spec.mode must be a string, not 1: put it in quotes; spec.suspend must be true or false, not 1; "
+            "spec.mode must be a string, not 1: put it in quotes; spec.suspend must be true or "
+            "false, not 1; "
             'spec.policy must be CreateOnly, Sync or UpsertOnly, not "Never"; and 2 more faults',
         ),
     ],
     ids=str,
 )
-def test_a_spec_of_the_wrong_shape_is_reported_in_the_words_of_validate(spec: dict[str, Any], message: str) -> None:
+def test_a_spec_of_the_wrong_shape_is_reported_in_the_words_of_validate(
+    spec: dict[str, Any], message: str
+) -> None:
     """The condition names each field as a person wrote it, and says what to write."""
     assert refused(**spec) == ("InvalidSpec", message)
 
@@ -148,7 +166,9 @@ def test_all_faults_are_reported_at_once() -> None:
         ("spec", "metadata", "class"),
         ("spec", "metadataFrom", 0),
     ]
-    assert str(caught.value).startswith("spec.readinessGate: readinessGate is only for mode pod; spec.selector.")
+    assert str(caught.value).startswith(
+        "spec.readinessGate: readinessGate is only for mode pod; spec.selector."
+    )
     assert str(caught.value).endswith("; and 2 more faults")
 
 
@@ -157,16 +177,24 @@ ALIKE = (
     "unknown field",
     'field "',
 )
-"""The beginnings of sentences that a condition shares with `validate`. A pattern, a bound or a limit has its own."""
+"""The beginnings of sentences that a condition shares with `validate`. A pattern, a bound or a
+limit has its own."""
 
 
-REFUSED = [case for case in syncer_cases() if not case.accepted and isinstance(case.manifest.get("spec"), dict)]
+REFUSED = [
+    case
+    for case in syncer_cases()
+    if not case.accepted and isinstance(case.manifest.get("spec"), dict)
+]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
-    """An older CRD may have let a faulty spec in. The condition then has the sentence of `validate`."""
-    findings = [one for one in validate_object(case.manifest) if re.match(r"\$\.spec\.(?!limit)", one.path)]
+    """An older CRD may have let a faulty spec in. The condition then has the sentence of
+    `validate`."""
+    findings = [
+        one for one in validate_object(case.manifest) if re.match(r"\$\.spec\.(?!limit)", one.path)
+    ]
     alike = [one.reason for one in findings if one.reason.startswith(ALIKE)]
     told = ""
     try:
@@ -210,7 +238,12 @@ def test_unset_fields_are_left_to_the_service() -> None:
     """Only the mode and the two reactions have defaults here."""
     spec = parse(syncer(selector={"service": "rating"}))
     assert (spec.mode, spec.not_ready, spec.terminating) == ("pod", "Down", "Cancel")
-    assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (None, None, None, None)
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert (spec.metadata, spec.address_family) == ({}, None)
 
 
@@ -228,8 +261,16 @@ def test_each_supported_field_is_parsed() -> None:
             terminating="KeepWhileServing",
         )
     )
-    assert (spec.mode, spec.not_ready, spec.terminating) == ("service", "Cancel", "KeepWhileServing")
-    assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == ("Rating_2", "rating,rating-v2:8080", "safe")
+    assert (spec.mode, spec.not_ready, spec.terminating) == (
+        "service",
+        "Cancel",
+        "KeepWhileServing",
+    )
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == (
+        "Rating_2",
+        "rating,rating-v2:8080",
+        "safe",
+    )
     assert (spec.port, spec.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
 
 
@@ -239,7 +280,9 @@ def test_the_app_is_the_selected_one_unless_it_has_a_name() -> None:
     assert parse(syncer(appName="other")).app_name == "other"
 
 
-@pytest.mark.parametrize("name", ["", "a" * 129, "-rating", "rating-", "ra ting", "ra/ting", "räting", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "a" * 129, "-rating", "rating-", "ra ting", "ra/ting", "räting", "a\n"]
+)
 def test_an_app_name_that_eureka_could_not_hold_is_refused(name: str) -> None:
     """The name becomes a path segment and a part of the id."""
     with pytest.raises(InvalidSyncer, match="cannot be an app name") as caught:
@@ -315,13 +358,17 @@ def test_metadata_that_would_break_the_registry_for_every_reader_is_refused(
     assert message in found
 
 
-@pytest.mark.parametrize("metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}])
+@pytest.mark.parametrize(
+    "metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}]
+)
 def test_metadata_of_plain_text_is_fine(metadata: dict[str, str]) -> None:
     """Eureka escapes text where XML needs it."""
     assert parse(syncer(metadata=metadata)).metadata == metadata
 
 
-@pytest.mark.parametrize(("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)])
+@pytest.mark.parametrize(
+    ("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)]
+)
 def test_a_name_that_is_no_host_name_is_a_warning(name: str, warned: bool) -> None:
     """Feign refuses it in a URL, and Eureka does not."""
     assert (host_name_warning(name) is not None) is warned
@@ -347,8 +394,16 @@ def test_a_selector_reads_as_people_write_it() -> None:
         ),
         ({"service": {"address": "ClusterIP"}}, "InvalidSpec", "only for mode service"),
         ({"service": {}}, "InvalidSpec", "spec.service: service is only for mode service"),
-        ({"mode": "service", "readinessGate": True}, "InvalidSpec", "readinessGate is only for mode pod"),
-        ({"mode": "service", "service": {"address": "Nowhere"}}, "InvalidSpec", "spec.service.address"),
+        (
+            {"mode": "service", "readinessGate": True},
+            "InvalidSpec",
+            "readinessGate is only for mode pod",
+        ),
+        (
+            {"mode": "service", "service": {"address": "Nowhere"}},
+            "InvalidSpec",
+            "spec.service.address",
+        ),
         (
             {"mode": "service", "service": {"hostname": "a.b", "address": "Auto"}},
             "InvalidSpec",
@@ -359,16 +414,29 @@ def test_a_selector_reads_as_people_write_it() -> None:
             "InvalidSpec",
             "only for address NodePort",
         ),
-        ({"mode": "service", "service": {"hostname": "A.b"}}, "InvalidName", "spec.service.hostname"),
-        ({"mode": "service", "service": {"hostname": "a" * 254}}, "InvalidName", "spec.service.hostname"),
         (
-            {"mode": "service", "service": {"address": "LoadBalancer", "nodeAddress": "InternalIP"}},
+            {"mode": "service", "service": {"hostname": "A.b"}},
+            "InvalidName",
+            "spec.service.hostname",
+        ),
+        (
+            {"mode": "service", "service": {"hostname": "a" * 254}},
+            "InvalidName",
+            "spec.service.hostname",
+        ),
+        (
+            {
+                "mode": "service",
+                "service": {"address": "LoadBalancer", "nodeAddress": "InternalIP"},
+            },
             "InvalidSpec",
             "only for address NodePort",
         ),
     ],
 )
-def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+def test_an_address_that_contradicts_itself_is_refused(
+    spec: dict[str, Any], reason: str, message: str
+) -> None:
     """An older CRD may have let it through."""
     found = refused(**spec)
     assert found[0] == reason
@@ -381,4 +449,6 @@ def test_the_address_of_a_service_is_set_or_follows_from_its_type() -> None:
     assert (spec.service.address, spec.service.node_address) == (None, "InternalIP")
     assert (spec.secure_port, spec.service.hostname) == ("https", None)
     assert parse(syncer(mode="service", service={"hostname": "a.b"})).service.hostname == "a.b"
-    assert parse(syncer(mode="service", service={"address": "NodePort"})).service.address == "NodePort"
+    assert (
+        parse(syncer(mode="service", service={"address": "NodePort"})).service.address == "NodePort"
+    )

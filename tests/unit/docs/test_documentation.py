@@ -78,7 +78,15 @@ RETIRED = (
 SIMULATION = frozenset({"--runs", "--seed", "--about", "--jobs", "--tell", "--defects", "--record"})
 # Of docker, Helm and kubectl.
 INSTALLING = frozenset(
-    {"--all-namespaces", "--build-arg", "--create-namespace", "--for", "--force-conflicts", "--from", "--from-literal"}
+    {
+        "--all-namespaces",
+        "--build-arg",
+        "--create-namespace",
+        "--for",
+        "--force-conflicts",
+        "--from",
+        "--from-literal",
+    }
     | {"--reuse-values", "--set", "--tag", "--timeout"}
 )
 OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
@@ -97,8 +105,12 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
         "--overwrite",
     }
 )
-OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, STARTS_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
-_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # an indented block in a numbered step
+OTHER_VARIABLES = frozenset(
+    {PASSWORD_VARIABLE, CACHE_VARIABLE, STARTS_VARIABLE, "EUREKUBE_SYNC_DEBUG"}
+)
+_FENCE = re.compile(
+    r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL
+)  # an indented block in a numbered step
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -156,7 +168,9 @@ def headings(text: str) -> set[str]:
 
 def test_the_exit_codes_are_the_programs() -> None:
     """It has one row for each code, in the same order and with the same words."""
-    rows = re.findall(r"^\| (\d+) \| (\w+) \| (.+) \|$", section(COMMANDS, "Exit codes"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| (\w+) \| (.+) \|$", section(COMMANDS, "Exit codes"), re.MULTILINE
+    )
     assert rows == [(str(code.value), code.name, code.meaning) for code in ExitCode]
 
 
@@ -180,7 +194,10 @@ def test_every_command_has_examples() -> None:
     """A command that was removed has none."""
     found = commands()
     inner = {
-        f"{name} {one}" for name, group in found.items() if isinstance(group, click.Group) for one in group.commands
+        f"{name} {one}"
+        for name, group in found.items()
+        if isinstance(group, click.Group)
+        for one in group.commands
     }
     assert {name for name, _, _ in EXAMPLES} == {"", *found, *inner}
 
@@ -210,7 +227,12 @@ def test_the_page_of_commands_shows_every_command() -> None:
 @EVERY_PAGE
 def test_every_option_exists(page: Path) -> None:
     """A word with two leading hyphens is an option of ours, or of a program that is listed here."""
-    ours = {name for command in commands().values() for option in options(command) for name in long_names(option)}
+    ours = {
+        name
+        for command in commands().values()
+        for option in options(command)
+        for name in long_names(option)
+    }
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text()))
     assert shown <= ours | {"--help"} | OTHER_PROGRAMS
 
@@ -268,7 +290,10 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 def test_every_page_can_be_reached_from_the_readme() -> None:
     linked = set(re.findall(r"\]\(docs/([\w-]+\.md)", README))
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
-    assert pages - linked == {"simulation.md", "soak.md"}  # architecture and CONTRIBUTING lead there
+    assert pages - linked == {
+        "simulation.md",
+        "soak.md",
+    }  # architecture and CONTRIBUTING lead there
 
 
 def test_each_word_of_the_glossary_is_said_once() -> None:
@@ -283,7 +308,9 @@ def test_each_word_of_the_glossary_is_said_once() -> None:
 def test_no_page_uses_a_retired_word(page: Path) -> None:
     """A plainer word has replaced each of them."""
     text = " ".join(re.sub(r"`[^`]*`", "", _FENCE.sub("", page.read_text())).split()).lower()
-    assert not [word for word in RETIRED if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+    assert not [
+        word for word in RETIRED if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
+    ]
 
 
 @EVERY_PAGE
@@ -293,9 +320,12 @@ def test_no_page_names_the_machine_it_was_written_on(page: Path) -> None:
 
 
 def test_ci_runs_the_readmes_test_line() -> None:
-    """It is the only line under "Contributing". CI may use another folder for its virtual environment."""
+    """It is the only line under "Contributing". CI may use another folder for its virtual
+    environment."""
     (line,) = blocks(section(README, "Contributing"), "sh")
-    script = " && ".join((ROOT / ".ci" / "run").read_text().replace(".venv-ci", ".venv").splitlines())
+    script = " && ".join(
+        (ROOT / ".ci" / "run").read_text().replace(".venv-ci", ".venv").splitlines()
+    )
     assert line.strip() in script.replace(" --quiet", "")
 
 
@@ -303,14 +333,20 @@ def test_the_architecture_has_a_line_for_each_folder() -> None:
     """It has a line for nothing else."""
     package = Path(eurekube_sync.__file__).parent
     named = re.findall(r"^- `([\w/]+)`: ", section(ARCHITECTURE, "The folders"), re.MULTILINE)
-    folders = {file.parent.relative_to(package).as_posix() for file in package.glob("*/**/__init__.py")}
+    folders = {
+        file.parent.relative_to(package).as_posix() for file in package.glob("*/**/__init__.py")
+    }
     assert sorted(named) == sorted(folders)
 
 
 def test_each_file_says_what_it_does() -> None:
     """The architecture page refers readers to the first lines of the files."""
     package = Path(eurekube_sync.__file__).parent
-    silent = [file for file in package.glob("**/*.py") if not ast.get_docstring(ast.parse(file.read_text()))]
+    silent = [
+        file
+        for file in package.glob("**/*.py")
+        if not ast.get_docstring(ast.parse(file.read_text()))
+    ]
     assert not silent
 
 
@@ -320,12 +356,20 @@ def test_the_architecture_refers_to_files_that_exist() -> None:
     named = spans(section(ARCHITECTURE, "Where to begin"))
     paths = [span for span in named if re.fullmatch(r"[a-z_]+(/[a-z_]+)+", span)]
     assert len(paths) > 30
-    assert [path for path in paths if not ((package / path).is_dir() or (package / f"{path}.py").is_file())] == []
+    assert [
+        path
+        for path in paths
+        if not ((package / path).is_dir() or (package / f"{path}.py").is_file())
+    ] == []
 
 
 def test_the_architecture_shows_the_layers_as_they_are_checked() -> None:
     """The layers on the page are the import contracts."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     checked = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     shown = [block.splitlines() for block in blocks(ARCHITECTURE, "layers")]
-    assert shown == [[layer.replace("eurekube_sync.", "") for layer in layers] for layers in checked]
+    assert shown == [
+        [layer.replace("eurekube_sync.", "") for layer in layers] for layers in checked
+    ]

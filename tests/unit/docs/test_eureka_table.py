@@ -1,4 +1,5 @@
-"""docs/eureka.md names tests and modules that exist, and every test of the Eureka contract suite."""
+"""docs/eureka.md names tests and modules that exist, and every test of the Eureka contract
+suite."""
 
 from __future__ import annotations
 
@@ -40,7 +41,11 @@ def functions_in(file: str) -> set[str]:
     found = [path for folder in FOLDERS if (path := ROOT / "tests" / folder / file).exists()]
     assert len(found) == 1, file
     nodes = ast.walk(ast.parse(found[0].read_text()))
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    return {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
 
 
 def test_every_test_that_is_named_exists() -> None:
@@ -54,8 +59,13 @@ def test_every_test_that_is_named_exists() -> None:
 
 def test_every_test_of_the_eureka_suite_is_named() -> None:
     """A test is named as relied on or as another fact, and not as both."""
-    relied_on, other = ({name for _, name in _NAMED.findall(section(title))} for title in ("Relied on", "Other facts"))
-    assert functions_in("test_eureka.py") | functions_in("test_eureka_batches.py") <= relied_on | other
+    relied_on, other = (
+        {name for _, name in _NAMED.findall(section(title))}
+        for title in ("Relied on", "Other facts")
+    )
+    assert (
+        functions_in("test_eureka.py") | functions_in("test_eureka_batches.py") <= relied_on | other
+    )
     assert not relied_on & other
 
 

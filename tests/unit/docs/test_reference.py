@@ -42,7 +42,9 @@ def test_the_page_is_what_the_crd_says() -> None:
     assert module.PAGE.read_text(encoding="utf-8") == module.page()
 
 
-@pytest.mark.parametrize(("path", "field"), [pytest.param(*each, id=each[0]) for each in fields(SPEC)])
+@pytest.mark.parametrize(
+    ("path", "field"), [pytest.param(*each, id=each[0]) for each in fields(SPEC)]
+)
 def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> None:
     """They are in the CRD's description, which `kubectl explain` also shows."""
     meaning, _, example = reference()._described(field)
@@ -54,6 +56,11 @@ def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> Non
 def test_the_example_of_a_field_would_be_taken(name: str) -> None:
     """It is valid in one of the two modes."""
     example = yaml.safe_load(reference()._described(SPEC["properties"][name])[2].strip("`"))
-    specs = [{"selector": {"app": "rating"}, "mode": mode, name: example} for mode in ("pod", "service")]
-    errors = [[f for f in validate_object(manifest_of(spec)) if f.severity is Severity.ERROR] for spec in specs]
+    specs = [
+        {"selector": {"app": "rating"}, "mode": mode, name: example} for mode in ("pod", "service")
+    ]
+    errors = [
+        [f for f in validate_object(manifest_of(spec)) if f.severity is Severity.ERROR]
+        for spec in specs
+    ]
     assert [] in errors, errors

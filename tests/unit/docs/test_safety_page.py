@@ -1,4 +1,5 @@
-"""docs/safety.md names functions, tests and promises of the simulation that exist, and every promise is there."""
+"""docs/safety.md names functions, tests and promises of the simulation that exist, and every
+promise is there."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ PROMISES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One promise of the page. Its text ends where "Kept by" begins, and a list of tests follows."""
+    """One promise of the page. Its text ends where "Kept by" begins, and a list of tests
+    follows."""
 
     heading: str
     text: str
@@ -181,7 +183,11 @@ def defined_in(path: Path) -> frozenset[str]:
 def named_tests(path: Path) -> frozenset[str]:
     """The test functions of a file and of its classes."""
     nodes = ast.walk(ast.parse(path.read_text()))
-    return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+    return frozenset(
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
 
 
 @cache
@@ -216,7 +222,8 @@ def test_every_promise_is_said_in_a_few_sentences(title: str) -> None:
 
 @pytest.mark.parametrize("title", PROMISES)
 def test_every_promise_names_what_keeps_and_what_checks_it(title: str) -> None:
-    """A promise names functions of the program and at least one test. All of them exist, and nothing else is named."""
+    """A promise names functions of the program and at least one test. All of them exist, and
+    nothing else is named."""
     for promise in promises(title):
         assert re.sub(_CODE, "", promise.kept_by).strip(", ") == ".", promise
         assert _CODE.search(promise.kept_by), promise
@@ -231,7 +238,9 @@ def test_every_promise_names_what_keeps_and_what_checks_it(title: str) -> None:
         others = [line for line in promise.checked_by if not _FILE.fullmatch(line)]
         assert len(others) <= 1, promise
         for line in others:
-            assert re.sub(_PROMISE, "", line.removeprefix("simulation: ")).strip(", ") == "", promise
+            assert re.sub(_PROMISE, "", line.removeprefix("simulation: ")).strip(", ") == "", (
+                promise
+            )
             assert _PROMISE.search(line), promise
             for name in _PROMISE.findall(line):
                 assert name in simulated(), name

@@ -17,13 +17,16 @@ _FILE = re.compile(r"`([a-z_/]+\.py)`: ((?:`test_\w+`(?:, )?)+)")
 def threats() -> list[tuple[str, str, str]]:
     """Threat, code and tests of each row."""
     table = TEXT.split("\n## Threats\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][
+        1:
+    ]
     return [(threat, code, tests) for threat, code, tests in rows]
 
 
 @pytest.mark.parametrize(("threat", "code", "tests"), threats())
 def test_each_threat_names_code_and_tests_that_exist(threat: str, code: str, tests: str) -> None:
-    """The code is a function of the program or a manifest. The tests are files with their functions."""
+    """The code is a function of the program or a manifest. The tests are files with their
+    functions."""
     assert threat[0].isupper()
     path = ROOT / code.strip("`")
     if not path.is_file():

@@ -1,4 +1,5 @@
-"""docs/troubleshooting.md has each reason of a condition, an event or an explanation, and each exit code."""
+"""docs/troubleshooting.md has each reason of a condition, an event or an explanation, and each exit
+code."""
 
 from __future__ import annotations
 
@@ -17,7 +18,15 @@ PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
 STAGES = ("desired", "apply", "observe", "explain")
 """The folders whose code gives reasons."""
-CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 1, "_unknown": 1, "add": 2, "breaks": 1}
+CALLS = {
+    "InvalidSyncer": 0,
+    "refused": 2,
+    "_refusal": 1,
+    "Aspect": 1,
+    "_unknown": 1,
+    "add": 2,
+    "breaks": 1,
+}
 """The position of the reason among a call's arguments."""
 _REASON = re.compile(r"[A-Z][A-Za-z]+")
 
@@ -37,29 +46,49 @@ def assigned(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
 
 
 def reasons_in(tree: ast.AST) -> Iterator[str]:
-    """Texts in the place of a reason: an argument called `reason`, or the argument of a call above."""
+    """Texts in the place of a reason: an argument called `reason`, or the argument of a call
+    above."""
     for node in ast.walk(tree):
         found: list[ast.expr] = []
         if isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            name = (
+                node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            )
             found += [one.value for one in node.keywords if one.arg == "reason"]
-            found += [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
+            found += (
+                [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
+            )
         if isinstance(node, ast.Assign):
             found += [value for name, value in assigned(node) if name == "reason"]
         if isinstance(node, ast.FunctionDef):
-            found += [default for default in node.args.defaults if node.args.args[-1].arg == "reason"]
+            found += [
+                default for default in node.args.defaults if node.args.args[-1].arg == "reason"
+            ]
         if isinstance(node, ast.FunctionDef) and node.name in ("nothing_wanted",):
-            found += [one for each in ast.walk(node) if isinstance(each, ast.Tuple) for one in each.elts[:1]]
+            found += [
+                one
+                for each in ast.walk(node)
+                if isinstance(each, ast.Tuple)
+                for one in each.elts[:1]
+            ]
         for value in found:
             for each in ast.walk(value):
-                if isinstance(each, ast.Constant) and isinstance(each.value, str) and _REASON.fullmatch(each.value):
+                if (
+                    isinstance(each, ast.Constant)
+                    and isinstance(each.value, str)
+                    and _REASON.fullmatch(each.value)
+                ):
                     yield each.value
 
 
 def constants_in(tree: ast.Module) -> Iterator[str]:
     """Constants of a module whose value is a reason."""
     for node in tree.body:
-        value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else None
+        value = (
+            node.value.value
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            else None
+        )
         if isinstance(value, str) and _REASON.fullmatch(value):
             yield value
 
@@ -85,7 +114,9 @@ def test_every_reason_has_a_heading() -> None:
 
 def test_every_exit_code_has_a_heading() -> None:
     """A heading has the number too, in the order of the table."""
-    assert [one for one in headings(4) if one[0].isdigit()] == [f"{code.value} {code.name}" for code in ExitCode]
+    assert [one for one in headings(4) if one[0].isdigit()] == [
+        f"{code.value} {code.name}" for code in ExitCode
+    ]
 
 
 def test_every_check_has_a_heading() -> None:
@@ -97,6 +128,8 @@ def test_every_check_has_a_heading() -> None:
 
 def test_every_heading_says_what_it_is_and_what_to_do() -> None:
     """Each heading has a paragraph with a fix."""
-    for title, text in re.findall(r"^#{3,4} (.+)\n\n(.*?)(?=\n#|\Z)", TEXT, re.MULTILINE | re.DOTALL):
+    for title, text in re.findall(
+        r"^#{3,4} (.+)\n\n(.*?)(?=\n#|\Z)", TEXT, re.MULTILINE | re.DOTALL
+    ):
         assert len(text.strip()) > 40, title
         assert "**Do**" in text or "Nothing is to be done" in text, title

@@ -29,7 +29,9 @@ class World:
 
     def call(self, method: str, path: str, body: bytes = b"", **headers: str) -> Response:
         sent = {"accept": "application/json", "content-type": "application/json"} | headers
-        return self.eureka.handle(Request(method=method, path=f"/eureka{path}", headers=sent, body=body))
+        return self.eureka.handle(
+            Request(method=method, path=f"/eureka{path}", headers=sent, body=body)
+        )
 
     def register(self, app: str, instance_id: str, *, duration: int = 90) -> None:
         body = {
@@ -38,10 +40,15 @@ class World:
             "ipAddr": "10.0.0.1",
             "app": app,
             "vipAddress": app.lower(),
-            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
             "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": duration},
         }
-        assert self.call("POST", f"/apps/{app}", json.dumps({"instance": body}).encode()).status == 204
+        assert (
+            self.call("POST", f"/apps/{app}", json.dumps({"instance": body}).encode()).status == 204
+        )
 
     def renew(self, app: str, instance_id: str) -> int:
         return self.call("PUT", f"/apps/{app}/{instance_id}").status
@@ -53,15 +60,16 @@ class World:
 
 class TestEviction:
     def test_nothing_is_evicted_before_the_first_window_is_full(self) -> None:
-        """With self-preservation the count of the last whole minute is 0 at first, so no lease expires."""
+        """With self-preservation the count of the last whole minute is 0 at first, so no lease
+        expires."""
         world = World()
         world.register("A", "a", duration=10)
         world.time += 59
         assert world.call("GET", "/apps/A/a").status == 200
 
     def test_an_expired_instance_is_evicted_when_the_others_renew(self) -> None:
-        """More than 85 % of the expected renewals came in the last minute. The next eviction run evicts an expired
-        instance."""
+        """More than 85 % of the expected renewals came in the last minute. The next eviction run
+        evicts an expired instance."""
         world = World()
         for number in range(20):
             world.register("A", f"a{number}")
@@ -75,7 +83,8 @@ class TestEviction:
         assert len(world.listed()) == 20
 
     def test_self_preservation_keeps_everybody_when_too_few_renew(self) -> None:
-        """If more than 15 % of the renewals are missing, no instance is evicted, however long that lasts."""
+        """If more than 15 % of the renewals are missing, no instance is evicted, however long that
+        lasts."""
         world = World()
         for number in range(10):
             world.register("A", f"a{number}", duration=30)

@@ -1,4 +1,5 @@
-"""Patches of the embedded API: RFC 7386, RFC 6902 and strategic merge. The inputs stay unchanged."""
+"""Patches of the embedded API: RFC 7386, RFC 6902 and strategic merge. The inputs stay
+unchanged."""
 
 from __future__ import annotations
 
@@ -99,11 +100,20 @@ def test_json_patches_that_do_not_fit(operation: Any) -> None:
 
 def test_strategic_merge_follows_the_merge_keys() -> None:
     """Ports merge by port, and conditions by type. kubectl sends `$patch: delete`."""
-    service = {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}], "externalIPs": ["1"]}}
+    service = {
+        "spec": {
+            "ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}],
+            "externalIPs": ["1"],
+        }
+    }
     patch = {
         "spec": {
             "$setElementOrder/ports": [{"port": 80}, {"port": 82}],
-            "ports": [{"port": 82, "name": "c"}, {"port": 80, "nodePort": 1}, {"port": 81, "$patch": "delete"}],
+            "ports": [
+                {"port": 82, "name": "c"},
+                {"port": 80, "nodePort": 1},
+                {"port": 81, "$patch": "delete"},
+            ],
             "externalIPs": ["2"],
         }
     }
@@ -112,5 +122,7 @@ def test_strategic_merge_follows_the_merge_keys() -> None:
         "externalIPs": ["2"],
     }
     pod = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    changed = merge_patch(pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, strategic=True)
+    changed = merge_patch(
+        pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, strategic=True
+    )
     assert changed["status"]["conditions"] == [{"type": "Ready", "status": "False"}]

@@ -20,10 +20,13 @@ NAMESPACE = bytes.fromhex(
 NODE_PORT = bytes.fromhex(
     "6b3873000a0d0a02763112075365727669636512690a220a017912001a0764656661756c7422002a00320038004200"
     "5a080a03617070120179123f0a1b0a0738302d383038301203544350185022070800"
-    "10903f1a002800" + "12080a03617070120179" + "1a0022084e6f6465506f72743a00420052005a00600068001a020a001a002200"
+    "10903f1a002800"
+    + "12080a03617070120179"
+    + "1a0022084e6f6465506f72743a00420052005a00600068001a020a001a002200"
 )
 EXTERNAL = bytes.fromhex(
-    "6b3873000a0d0a02763112075365727669636512" + "4c0a1b0a017a12001a0022002a003200380042005a080a0361707012017a1229"
+    "6b3873000a0d0a02763112075365727669636512"
+    + "4c0a1b0a017a12001a0022002a003200380042005a080a0361707012017a1229"
     "12080a0361707012017a1a00220c45787465726e616c4e616d653a00420052"
     "03612e625a00600068001a020a001a002200"
 )
@@ -34,7 +37,10 @@ REVIEW = bytes.fromhex(
     "12001a0020001a002200"
 )
 SENT: dict[str, tuple[bytes, dict[str, Any]]] = {
-    "create namespace b": (NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}}),
+    "create namespace b": (
+        NAMESPACE,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}},
+    ),
     "create service nodeport y --tcp=80:8080": (
         NODE_PORT,
         {
@@ -62,7 +68,9 @@ SENT: dict[str, tuple[bytes, dict[str, Any]]] = {
         {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"namespace": "default", "verb": "list", "resource": "pods"}},
+            "spec": {
+                "resourceAttributes": {"namespace": "default", "verb": "list", "resource": "pods"}
+            },
         },
     ),
 }
@@ -88,16 +96,24 @@ def test_a_kind_that_is_not_known_is_an_unknown_format() -> None:
     """It is 415, as for any other body that cannot be read."""
     server = EmbeddedKubernetes(lambda: 1_767_323_045.0)
     body = NAMESPACE.replace(b"Namespace", b"Nimespace")
-    request = Request(method="POST", path="/api/v1/namespaces", headers={"content-type": MEDIA_TYPE}, body=body)
+    request = Request(
+        method="POST", path="/api/v1/namespaces", headers={"content-type": MEDIA_TYPE}, body=body
+    )
     assert server.handle(request).status == 415
-    request = Request(method="POST", path="/api/v1/namespaces", headers={"content-type": MEDIA_TYPE}, body=NAMESPACE)
+    request = Request(
+        method="POST",
+        path="/api/v1/namespaces",
+        headers={"content-type": MEDIA_TYPE},
+        body=NAMESPACE,
+    )
     assert server.handle(request).status == 201
     assert server.call("GET", "/api/v1/namespaces/b")[0] == 200
 
 
 @given(cut=st.integers(0, len(NODE_PORT)), noise=st.binary(max_size=30))
 def test_broken_bytes_are_refused_in_one_way(cut: int, noise: bytes) -> None:
-    """A body that is cut or has extra bytes is read or refused, and never raises an error of another kind."""
+    """A body that is cut or has extra bytes is read or refused, and never raises an error of
+    another kind."""
     for body in (NODE_PORT[:cut] + noise, noise, b"k8s\x00" + noise):
         with suppress(ApiError):
             assert decode(body)["kind"]

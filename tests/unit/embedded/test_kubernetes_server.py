@@ -1,5 +1,5 @@
-"""The embedded Kubernetes API: what a real one cannot do, such as a given clock, faults, equal runs, and calls without
-HTTP."""
+"""The embedded Kubernetes API: what a real one cannot do, such as a given clock, faults, equal
+runs, and calls without HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import yaml
 from eurekube_sync.embedded.http import Request
 from tests.embedded.kubernetes import FullKubernetes
 
-DEFINITION: Any = yaml.safe_load((Path(__file__).parents[3] / "crds" / "eurekasyncer.yaml").read_text())
+DEFINITION: Any = yaml.safe_load(
+    (Path(__file__).parents[3] / "crds" / "eurekasyncer.yaml").read_text()
+)
 NAMESPACE = "/api/v1/namespaces/shop"
 SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
@@ -36,17 +38,30 @@ def make_syncer(server: FullKubernetes, name: str = "rating", **spec: Any) -> tu
 
 
 def make_service(server: FullKubernetes, **spec: Any) -> Any:
-    full = {"selector": {"app": "rating"}, "ports": [{"name": "http", "port": 80, "targetPort": "web"}], **spec}
-    return ok(server.call("POST", f"{NAMESPACE}/services", {"metadata": {"name": "rating"}, "spec": full}))
+    full = {
+        "selector": {"app": "rating"},
+        "ports": [{"name": "http", "port": 80, "targetPort": "web"}],
+        **spec,
+    }
+    return ok(
+        server.call("POST", f"{NAMESPACE}/services", {"metadata": {"name": "rating"}, "spec": full})
+    )
 
 
-def make_pod(server: FullKubernetes, name: str, *ips: str, web: int = 8080, node: str = "n1") -> None:
+def make_pod(
+    server: FullKubernetes, name: str, *ips: str, web: int = 8080, node: str = "n1"
+) -> None:
     container = {"name": "a", "image": "i", "ports": [{"name": "web", "containerPort": web}]}
     metadata = {"name": name, "labels": {"app": "rating"}}
     body = {"metadata": metadata, "spec": {"nodeName": node, "containers": [container]}}
     ok(server.call("POST", f"{NAMESPACE}/pods", body))
     ready = [{"type": "Ready", "status": "True"}]
-    status = {"phase": "Running", "podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips], "conditions": ready}
+    status = {
+        "phase": "Running",
+        "podIP": ips[0],
+        "podIPs": [{"ip": ip} for ip in ips],
+        "conditions": ready,
+    }
     ok(server.call("PATCH", f"{NAMESPACE}/pods/{name}/status", {"status": status}))
 
 
@@ -123,7 +138,11 @@ def test_a_validator_can_be_given() -> None:
 
     server = start(validate=validate)
     status, body = make_syncer(server, mode="none")
-    cause = {"field": "spec.mode", "reason": "FieldValueNotSupported", "message": "Unsupported value"}
+    cause = {
+        "field": "spec.mode",
+        "reason": "FieldValueNotSupported",
+        "message": "Unsupported value",
+    }
     assert (status, body["details"]["causes"]) == (422, [cause])
     ok(make_syncer(server))
     assert server.call("PATCH", f"{SYNCERS}/rating", {"spec": {"mode": "none"}})[0] == 422
@@ -147,7 +166,10 @@ def test_pods_with_other_named_ports_are_in_another_slice() -> None:
     make_service(server)
     make_pod(server, "p1", "10.0.0.1", web=8080)
     make_pod(server, "p2", "10.0.0.2", web=9090)
-    found = {each["ports"][0]["port"]: [e["addresses"][0] for e in each["endpoints"]] for each in slices(server)}
+    found = {
+        each["ports"][0]["port"]: [e["addresses"][0] for e in each["endpoints"]]
+        for each in slices(server)
+    }
     assert found == {8080: ["10.0.0.1"], 9090: ["10.0.0.2"]}
 
 
@@ -214,7 +236,9 @@ def test_many_threads_at_once() -> None:
 
     def work(number: int) -> None:
         for index in range(20):
-            made.append(ok(make_syncer(server, f"s-{number}-{index}"))["metadata"]["resourceVersion"])
+            made.append(
+                ok(make_syncer(server, f"s-{number}-{index}"))["metadata"]["resourceVersion"]
+            )
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -224,7 +248,9 @@ def test_many_threads_at_once() -> None:
     assert len(set(made)) == 160
 
 
-@pytest.mark.parametrize("path", ["/", "/apis/eurekube.io/v2/eurekasyncers", "/api/v2", "/metrics", "/apis/none"])
+@pytest.mark.parametrize(
+    "path", ["/", "/apis/eurekube.io/v2/eurekasyncers", "/api/v2", "/metrics", "/apis/none"]
+)
 def test_a_path_that_nobody_serves_is_page_not_found(path: str) -> None:
     """The answer is plain text."""
     response = start().handle(Request(method="GET", path=path))

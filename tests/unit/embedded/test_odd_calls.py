@@ -1,4 +1,5 @@
-"""Odd calls to the demo's own servers, which any `curl` can make. They are refused, and later calls still work."""
+"""Odd calls to the demo's own servers, which any `curl` can make. They are refused, and later calls
+still work."""
 
 from __future__ import annotations
 
@@ -15,18 +16,30 @@ from eurekube_sync.manifests.crd import load_crd
 NOW = 1_800_000_000.0
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
-SYNCER = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "spec": {"selector": {"app": "a"}}}
+SYNCER = {
+    "apiVersion": "eurekube.io/v1",
+    "kind": "EurekaSyncer",
+    "spec": {"selector": {"app": "a"}},
+}
 
 
 @pytest.mark.parametrize(
-    "odd", [{"status": {}}, {"lastDirtyTimestamp": "abc"}, {"leaseInfo": {"durationInSecs": "soon"}}, {"leaseInfo": 3}]
+    "odd",
+    [
+        {"status": {}},
+        {"lastDirtyTimestamp": "abc"},
+        {"leaseInfo": {"durationInSecs": "soon"}},
+        {"leaseInfo": 3},
+    ],
 )
 def test_an_instance_that_no_list_could_show_is_refused(odd: dict[str, Any]) -> None:
     """The next list is answered as before."""
     eureka = EmbeddedEureka(lambda: NOW)
 
     def post(**more: Any) -> int:
-        body = json.dumps({"instance": {"instanceId": "a", "hostName": "a", "app": "A", **more}}).encode()
+        body = json.dumps(
+            {"instance": {"instanceId": "a", "hostName": "a", "app": "A", **more}}
+        ).encode()
         return eureka.handle(Request(method="POST", path="/eureka/apps/A", body=body)).status
 
     assert post(**odd) == 500

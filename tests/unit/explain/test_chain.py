@@ -23,7 +23,10 @@ DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
 
 
 def _registered(*numbers: int, **spec: Any) -> Asked:
-    asked = Asked(*(endpoint(number) for number in numbers), one=syncer(created=FakeWorld().clock.now(), **spec))
+    asked = Asked(
+        *(endpoint(number) for number in numbers),
+        one=syncer(created=FakeWorld().clock.now(), **spec),
+    )
     asked.fake.run()
     return asked
 
@@ -83,7 +86,9 @@ def test_a_port_that_is_not_there_is_named() -> None:
         ({"app": "rating"}, {"name": "rating"}, "Service rating has name=rating"),
     ],
 )
-def test_a_service_that_nearly_matches_is_shown(selector: dict[str, str], labels: dict[str, str], near: str) -> None:
+def test_a_service_that_nearly_matches_is_shown(
+    selector: dict[str, str], labels: dict[str, str], near: str
+) -> None:
     """The label differs by one letter, or is under another key."""
     one = syncer(selector={"matchLabels": selector})
     found = Asked(endpoint(1), one=one, services=[service(labels=labels)]).why()
@@ -94,8 +99,12 @@ def test_a_service_that_nearly_matches_is_shown(selector: dict[str, str], labels
 def test_a_label_on_the_pods_alone_is_shown() -> None:
     """The answer has the command that labels their Service."""
     asked = Asked(endpoint(1), services=[service(labels={"team": "a"})])
-    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.pods = Complete(
+        data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),)
+    )
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     found = asked.why()
     assert "1 pod has app=rating, but no Service does" in text(found)
     assert found.fix == f"kubectl label service rating -n {NS} app=rating"
@@ -105,10 +114,15 @@ def test_a_pod_that_is_not_ready_says_why_and_since_when() -> None:
     """Only the explanation reads the conditions of the pod."""
     asked = Asked(endpoint(1, ready=False))
     since = asked.fake.clock.now() - 41 * 60
-    ready = PodCondition(type="Ready", true=False, message="containers with unready status: [app]", since=since)
+    ready = PodCondition(
+        type="Ready", true=False, message="containers with unready status: [app]", since=since
+    )
     asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", conditions=(ready,)),))
     found = asked.why()
-    assert broken(found).text == "pod rating-1 is not ready: containers with unready status: [app] (41 min)"
+    assert (
+        broken(found).text
+        == "pod rating-1 is not ready: containers with unready status: [app] (41 min)"
+    )
     assert found.sentence == "Not registered: its pod is not ready"
     assert found.fix == f"kubectl describe pod rating-1 -n {NS}"
 
@@ -134,10 +148,14 @@ def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
     """The answer counts the pods with that label."""
     asked = Asked()
     asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     found = asked.why()
     assert broken(found).reason == "NoEndpoints"
-    assert "Service rating selects app=rating: no pod has it; similar: app=ratings (1 pod)" in text(found)
+    assert "Service rating selects app=rating: no pod has it; similar: app=ratings (1 pod)" in text(
+        found
+    )
 
 
 def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
@@ -145,9 +163,15 @@ def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
     asked = Asked()
     waits = PodCondition(type="PodScheduled", true=False, message="0/1 nodes are available")
     asked.details.pods = Complete(
-        data=(PodDetail(name="a", uid="u", labels={"app": "rating"}, phase="Pending", conditions=(waits,)),)
+        data=(
+            PodDetail(
+                name="a", uid="u", labels={"app": "rating"}, phase="Pending", conditions=(waits,)
+            ),
+        )
     )
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     assert "pod a: not scheduled: 0/1 nodes are available" in text(asked.why())
     assert broken(asked.why(f"pod/{NS}/a")).reason == "NoEndpoints"
 
@@ -198,7 +222,9 @@ def test_a_deletion_is_reported() -> None:
 def test_a_held_removal_is_reported_before_its_cause() -> None:
     """The answer has the command to paste."""
     asked = _registered(1)
-    asked.fake.cluster.slices = [replace(asked.fake.cluster.slices[0], endpoints=(endpoint(1, ready=False),))]
+    asked.fake.cluster.slices = [
+        replace(asked.fake.cluster.slices[0], endpoints=(endpoint(1, ready=False),))
+    ]
     found = asked.why()
     assert broken(found).part is Part.BRAKE
     assert found.sentence.startswith("Still registered: 1 of 1 UP")
@@ -231,7 +257,8 @@ def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
 
 
 def test_a_syncer_that_left_every_scope_is_not_served_once_its_leases_have_ended() -> None:
-    """Its status still says that it is UP. While an instance is registered, another installation may serve it."""
+    """Its status still says that it is UP. While an instance is registered, another installation
+    may serve it."""
     asked = _registered(1)
     asked.add(replace(asked.syncer, labels={"team": "nobody"}))
     asked.in_scope(selector=parse_selector("team=one"))
@@ -254,7 +281,9 @@ def test_a_persons_status_is_reported_with_the_call_that_ends_it() -> None:
     asked = _registered(1)
     held = asked.fake.registry.held[key(1)]
     out = InstanceStatus.OUT_OF_SERVICE
-    asked.fake.registry.held[key(1)] = replace(held, instance=replace(held.instance, status=out, override=out))
+    asked.fake.registry.held[key(1)] = replace(
+        held, instance=replace(held.instance, status=out, override=out)
+    )
     found = asked.why()
     assert broken(found).reason == "OutOfService"
     assert found.sentence == "Registered, but not UP: a person set it OUT_OF_SERVICE"
@@ -359,7 +388,9 @@ def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
     """It can be applied as it is."""
     asked = Asked(endpoint(1))
     asked.remove()
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     found = asked.why(f"svc/{NS}/rating")
     assert broken(found).reason == "NoSyncer"
     assert found.manifest["spec"] == {"selector": {"service": "rating"}}
@@ -368,17 +399,23 @@ def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
 def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
     """The answer does not propose a second syncer."""
     asked = Asked(endpoint(1), services=[service(labels={"app": "ratings"})])
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "ratings"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", labels={"app": "ratings"}),)
+    )
     found = asked.why(f"svc/{NS}/rating")
     assert not found.manifest
-    assert f"EurekaSyncer {NS}/rating selects app=rating, and the Service has app=ratings" in text(found)
+    assert f"EurekaSyncer {NS}/rating selects app=rating, and the Service has app=ratings" in text(
+        found
+    )
 
 
 def test_a_pod_that_no_service_selects_is_reported() -> None:
     """The answer names the Service that nearly selects it."""
     asked = Asked(endpoint(1))
     asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     found = asked.why(f"pod/{NS}/a")
     assert broken(found).reason == "NotSelected"
     assert "Service rating selects app=rating, and the pod has app=ratings" in text(found)
@@ -404,7 +441,8 @@ def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
 
 @pytest.mark.parametrize("numbers", [(1,), (1, 2)])
 def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple[int, ...]) -> None:
-    """The list of Pods fails, and the mark says that a pod was drained. It is unknown which annotation to remove."""
+    """The list of Pods fails, and the mark says that a pod was drained. It is unknown which
+    annotation to remove."""
     asked = _registered(*numbers)
     asked.fake.drains = frozenset({Kind.POD})
     for one, held in list(asked.fake.registry.held.items()):
@@ -414,5 +452,7 @@ def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple
     asked.fake.cluster.unknown["pods", NS] = DENIED
     found = next(link for link in asked.why().links if link.part is Part.DRAIN)
     assert (found.reason, found.fix) == ("Drained", "see that eurekube-sync can list Pods")
-    assert found.text.startswith("a person drained an instance, and it is unknown whether it is still drained")
+    assert found.text.startswith(
+        "a person drained an instance, and it is unknown whether it is still drained"
+    )
     assert ("(and 1 more)" in found.text) is (len(numbers) > 1)

@@ -24,7 +24,12 @@ from eurekube_sync.explain.check import (
     workload,
 )
 from eurekube_sync.explain.links import Check, Finding, Grade
-from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.errors import (
+    RegistryDenied,
+    RegistryError,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -53,7 +58,9 @@ class Cluster(Details):
         return self.crd
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
-        return self.unknown or Complete(data=(right.verb, right.resource, namespace) not in self.denied)
+        return self.unknown or Complete(
+            data=(right.verb, right.resource, namespace) not in self.denied
+        )
 
     def ahead(self) -> Source[float]:
         return Complete(data=0.0)
@@ -127,8 +134,14 @@ def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
 @pytest.mark.parametrize(
     ("error", "fix"),
     [
-        (RegistryUnusable("POST was answered 404 although reads work."), "give the address of Eureka itself"),
-        (RegistryDenied("POST was answered 403 by a proxy."), "let Spring Security, and each proxy before it"),
+        (
+            RegistryUnusable("POST was answered 404 although reads work."),
+            "give the address of Eureka itself",
+        ),
+        (
+            RegistryDenied("POST was answered 403 by a proxy."),
+            "let Spring Security, and each proxy before it",
+        ),
         (RegistryUnavailable("POST failed."), "see that it runs"),
     ],
     ids=str,
@@ -162,25 +175,35 @@ def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:
 
 
 def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
-    """The right is missing in the served namespaces, in the whole cluster, or in the namespace of the lock."""
+    """The right is missing in the served namespaces, in the whole cluster, or in the namespace of
+    the lock."""
     cluster = Cluster()
     needed = of_a_pass(lock="ops", gates=True, nodes=True, source="slices")
     assert not wrong(rights(needed, ["shop"], cluster))
-    cluster.denied = {("patch", "pods/status", "shop"), ("list", "nodes", ""), ("create", "leases", "ops")}
+    cluster.denied = {
+        ("patch", "pods/status", "shop"),
+        ("list", "nodes", ""),
+        ("create", "leases", "ops"),
+    }
     found = wrong(rights(needed, ["shop"], cluster))
     assert [one.text for one in found] == [
-        "the right to patch pods/status is not granted in shop: where it is missing, pods with the readiness gate are "
+        "the right to patch pods/status is not granted in shop: where it is missing, pods with "
+        "the readiness gate are "
         "never ready",
-        "the right to list nodes is not granted for the whole cluster: where it is missing, node ports and drained "
+        "the right to list nodes is not granted for the whole cluster: where it is missing, node "
+        "ports and drained "
         "nodes are not found",
-        "the right to create leases.coordination.k8s.io is not granted in ops: where it is missing, no copy gets the "
+        "the right to create leases.coordination.k8s.io is not granted in ops: where it is "
+        "missing, no copy gets the "
         "lock",
     ]
     assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]
     assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
 
 
-@pytest.mark.parametrize(("grants", "names", "where"), [("list", (), ""), ("get", ("shop",), "shop")])
+@pytest.mark.parametrize(
+    ("grants", "names", "where"), [("list", (), ""), ("get", ("shop",), "shop")]
+)
 def test_grants_need_a_right_of_their_own(grants: str, names: tuple[str, ...], where: str) -> None:
     """The chart asks for grants. If Namespaces cannot be read, every syncer is unknown."""
     cluster = Cluster()
@@ -212,7 +235,12 @@ def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
             False,
             Grade.FAILED,
         ),
-        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=CrdAge(1.0, 1.0)), True, Grade.OK),
+        (
+            Unknown(cause=Cause.CRD_MISSING, message="there is none"),
+            Complete(data=CrdAge(1.0, 1.0)),
+            True,
+            Grade.OK,
+        ),
         (
             Complete(data={"type": "object"}),
             Unknown(cause=Cause.CRD_TERMINATING, message="it is being deleted"),
@@ -240,7 +268,8 @@ def test_a_cluster_has_to_answer_and_to_say_who_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "grade"), [(0, Grade.OK), (9, Grade.OK), (-11, Grade.WARNING), (61, Grade.FAILED), (-90, Grade.FAILED)]
+    ("seconds", "grade"),
+    [(0, Grade.OK), (9, Grade.OK), (-11, Grade.WARNING), (61, Grade.FAILED), (-90, Grade.FAILED)],
 )
 def test_a_clock_that_differs_is_a_warning_and_then_fails(seconds: float, grade: Grade) -> None:
     """It may be ahead or behind."""
@@ -260,9 +289,16 @@ def test_how_far_a_clock_is_ahead_is_no_more_than_the_call_leaves_open(
     assert ahead("1 Jan 99999999999 10:00:00 GMT", begun, ended) is None
 
 
-def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "ReplicaSet orders-6c9f") -> PodDetail:
+def _pod(
+    *pre_stops: float | None, grace: float = 30, controller: str = "ReplicaSet orders-6c9f"
+) -> PodDetail:
     return PodDetail(
-        name="orders-a", uid="u", containers=("app",), pre_stops=pre_stops, grace=grace, controller=controller
+        name="orders-a",
+        uid="u",
+        containers=("app",),
+        pre_stops=pre_stops,
+        grace=grace,
+        controller=controller,
     )
 
 
@@ -279,20 +315,24 @@ def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "Replica
     ],
 )
 def test_a_workload_has_to_serve_as_long_as_callers_call(pod: PodDetail, grade: Grade) -> None:
-    """A preStop that is killed before its end does not count. One that cannot be read counts with the time that it
-    has."""
+    """A preStop that is killed before its end does not count. One that cannot be read counts with
+    the time that it has."""
     assert of_workload(REF, "shop", "Deployment orders", [pod], 125).grade is grade
 
 
 def test_a_pod_without_a_pre_stop_is_said_to_have_none() -> None:
     """The time of an unreadable preStop is not given."""
-    assert "has no preStop, but callers" in of_workload(REF, "shop", "Deployment orders", [_pod()], 125).text
+    assert (
+        "has no preStop, but callers"
+        in of_workload(REF, "shop", "Deployment orders", [_pod()], 125).text
+    )
     unreadable = of_workload(REF, "shop", "Deployment orders", [_pod(None, grace=30)], 125)
     assert "has a preStop whose time cannot be read, but callers" in unreadable.text
 
 
 def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
-    """A person edits the template of a Deployment, in the namespace of its pods. The shortest time of a pod counts."""
+    """A person edits the template of a Deployment, in the namespace of its pods. The shortest time
+    of a pod counts."""
     found = of_workload(REF, "shared", workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)
     assert found.fix == "add these lines: kubectl edit deployment orders -n shared"
     assert found.manifest.splitlines() == [
@@ -315,5 +355,8 @@ def test_pods_that_were_left_out_are_no_missing_right() -> None:
     """In a large cluster only some namespaces are read."""
     asked = Asked(endpoint(1))
     (found,) = pod_ends(replace(asked.look(f"{NS}/rating"), pods={}), 30.0)
-    assert (found.grade, found.text) == (Grade.WARNING, "the pods of 1 more namespace were not looked at")
+    assert (found.grade, found.text) == (
+        Grade.WARNING,
+        "the pods of 1 more namespace were not looked at",
+    )
     assert found.fix.endswith(f"eurekube-sync check -n {NS}")

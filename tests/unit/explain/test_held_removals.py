@@ -1,4 +1,5 @@
-"""What `explain` says of held removals: those of the syncer in question, for their own reason, with the command."""
+"""What `explain` says of held removals: those of the syncer in question, for their own reason, with
+the command."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def _two_apps(pods: int = 3) -> Asked:
     labels = {"app": "pay"}
     asked.add(syncer("pay", created=asked.fake.clock.now(), selector=labels))
     asked.fake.cluster.services.append(service("pay", labels=labels))
-    asked.fake.cluster.slices.append(piece(*(endpoint(10 + number) for number in range(1, pods + 1)), service="pay"))
+    asked.fake.cluster.slices.append(
+        piece(*(endpoint(10 + number) for number in range(1, pods + 1)), service="pay")
+    )
     asked.fake.run()
     return asked
 
@@ -40,7 +43,10 @@ def _unready(asked: Asked, *numbers: int) -> None:
     """Let these pods be not ready."""
     slices = []
     for one in asked.fake.cluster.slices:
-        ends = (replace(end, ready=int(end.address.rsplit(".", 1)[1]) not in numbers) for end in one.endpoints)
+        ends = (
+            replace(end, ready=int(end.address.rsplit(".", 1)[1]) not in numbers)
+            for end in one.endpoints
+        )
         slices.append(replace(one, endpoints=tuple(ends)))
     asked.fake.cluster.slices = slices
 
@@ -52,7 +58,10 @@ def test_only_the_removals_of_the_syncer_are_counted_and_shown() -> None:
     found = asked.why()
     assert _brake(found).text.startswith("2 of its removals are held: ")
     assert _brake(found).cause == "2 removals are held by the brake"
-    assert [detail.split(": ")[0] for detail in _brake(found).details] == ["10.0.0.1:8080", "10.0.0.2:8080"]
+    assert [detail.split(": ")[0] for detail in _brake(found).details] == [
+        "10.0.0.1:8080",
+        "10.0.0.2:8080",
+    ]
     others = asked.why(f"{NS}/pay")
     assert _brake(others).text.startswith("1 of its removals is held: ")
     assert [detail.split(": ")[0] for detail in _brake(others).details] == ["10.0.0.11:8080"]
@@ -69,7 +78,8 @@ def test_a_question_about_one_pod_shows_its_removal_alone() -> None:
 
 
 def test_each_syncer_has_the_reason_of_its_own_hold() -> None:
-    """One loses the last instance of its app, and the other too much. Together they do not lose too much."""
+    """One loses the last instance of its app, and the other too much. Together they do not lose too
+    much."""
     asked = _two_apps()
     asked.fake.brake = BrakeLimits(loss_floor=100)
     asked.fake.cluster.slices = [piece(endpoint(1)), *asked.fake.cluster.slices[1:]]
@@ -89,7 +99,10 @@ def test_the_command_that_releases_them_has_the_options_of_this_scope() -> None:
     found = asked.why()
     held = asked.look(f"{NS}/rating").report.held
     assert held is not None
-    assert found.fix == f"if all held removals are right, eurekube-sync run -n {NS} --approve {held.plan_id}"
+    assert (
+        found.fix
+        == f"if all held removals are right, eurekube-sync run -n {NS} --approve {held.plan_id}"
+    )
 
 
 def test_five_removals_are_shown() -> None:
@@ -112,7 +125,9 @@ def test_where_eureka_cannot_be_read_the_last_pass_has_the_word(status: Conditio
         observed_generation=1,
         last_transition=0,
     )
-    asked.add(replace(asked.syncer, status=SyncerStatus(observed_generation=1, conditions=(before,))))
+    asked.add(
+        replace(asked.syncer, status=SyncerStatus(observed_generation=1, conditions=(before,)))
+    )
     _unready(asked, 1)
     asked.fake.registry.unreadable = Unknown(cause=Cause.DENIED, message="403: you may not")
     shown = [link for link in asked.why().links if link.part is Part.BRAKE]

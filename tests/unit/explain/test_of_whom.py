@@ -1,4 +1,5 @@
-"""Whose instances count: ours alone, by owner and cluster. And which of ours Eureka lost, and which it never had."""
+"""Whose instances count: ours alone, by owner and cluster. And which of ours Eureka lost, and which
+it never had."""
 
 from __future__ import annotations
 
@@ -26,14 +27,17 @@ QUESTIONS = [f"{NS}/rating", f"svc/{NS}/rating", "RATING"]
 
 
 def _beside(marks: Mapping[str, str], number: int = 3) -> Asked:
-    """Two instances of ours, and this many of a syncer of the same name with other marks, which nobody renews."""
+    """Two instances of ours, and this many of a syncer of the same name with other marks, which
+    nobody renews."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.fake.run()
     ours = asked.fake.registry.held[key(1)]
     for place in range(1, number + 1):
         theirs = InstanceKey("RATING", f"other:{NS}:rating:10.9.0.{place}:8080")
         metadata = {**ours.metadata, **marks}
-        other = changed(ours, key=theirs, ip_addr=f"10.9.0.{place}", metadata=metadata, last_renewal=1000)
+        other = changed(
+            ours, key=theirs, ip_addr=f"10.9.0.{place}", metadata=metadata, last_renewal=1000
+        )
         asked.fake.registry.put(other)
     return asked
 
@@ -44,7 +48,8 @@ ANOTHERS = [{OWNER: "east", CLUSTER: ANOTHER_CLUSTER}, {OWNER: "east"}]
 @pytest.mark.parametrize("marks", ANOTHERS)
 @pytest.mark.parametrize("what", QUESTIONS)
 def test_instances_of_another_owner_are_not_counted(marks: dict[str, str], what: str) -> None:
-    """Two clusters with two owners may have a syncer of the same name. Their instances say nothing of ours."""
+    """Two clusters with two owners may have a syncer of the same name. Their instances say nothing
+    of ours."""
     asked = _beside(marks)
     found = asked.why(what)
     assert (found.outcome, found.up, found.of) == (Outcome.REGISTERED, 2, 2)
@@ -91,14 +96,18 @@ def test_an_instance_under_our_id_may_be_anothers() -> None:
 
 
 @pytest.mark.parametrize("marks", [ANOTHERS[0], {}])
-def test_a_syncer_that_is_missing_is_not_registered_by_another_cluster(marks: dict[str, str]) -> None:
+def test_a_syncer_that_is_missing_is_not_registered_by_another_cluster(
+    marks: dict[str, str],
+) -> None:
     """Only our own instances of it are reported beside."""
     asked = _beside(marks, 1)
     asked.remove()
     for number in (1, 2):
         del asked.fake.registry.held[key(number)]
     found = asked.why()
-    assert found.sentence.startswith("Not registered" if marks else "Registered, but by no syncer in scope")
+    assert found.sentence.startswith(
+        "Not registered" if marks else "Registered, but by no syncer in scope"
+    )
     assert ("Eureka holds" in text(found)) is not bool(marks)
 
 
@@ -110,7 +119,8 @@ def test_without_a_known_cluster_the_owner_decides() -> None:
 
 
 def test_without_a_known_owner_the_cluster_decides() -> None:
-    """Two owners have instances here, so no one of them is taken for ours. Another cluster's do not count."""
+    """Two owners have instances here, so no one of them is taken for ours. Another cluster's do not
+    count."""
     asked = _beside({OWNER: "east"}, 1)
     ours = asked.fake.registry.held[key(1)]
     for place in (1, 2, 3):
@@ -122,7 +132,7 @@ def test_without_a_known_owner_the_cluster_decides() -> None:
     assert asked.why().up == 3
 
 
-# --- Lost, or not yet registered --------------------------------------------------------------------------------------
+# --- Lost, or not yet registered ------------------------------------------------------------------
 
 
 def _replaced(*numbers: int) -> Asked:
@@ -164,7 +174,9 @@ def test_a_persons_status_is_no_lost_instance() -> None:
     """Fewer are UP than the status says, because a person set one OUT_OF_SERVICE. All are there."""
     asked = _replaced(1, 2, 3)
     held = asked.fake.registry.held
-    held[key(2)] = changed(held[key(2)], status=InstanceStatus.OUT_OF_SERVICE, override=InstanceStatus.OUT_OF_SERVICE)
+    held[key(2)] = changed(
+        held[key(2)], status=InstanceStatus.OUT_OF_SERVICE, override=InstanceStatus.OUT_OF_SERVICE
+    )
     assert broken(asked.why(f"pod/{NS}/rating-3")).reason == "NotYetRegistered"
 
 
@@ -191,13 +203,21 @@ def _ready(*numbers: int, since: float | None) -> Complete[tuple[PodDetail, ...]
     """These pods, ready since then in Unix seconds."""
     ready = PodCondition(type="Ready", true=True, since=since)
     return Complete(
-        data=tuple(PodDetail(name=f"rating-{n}", uid=f"uid-of-rating-{n}", conditions=(ready,)) for n in numbers)
+        data=tuple(
+            PodDetail(name=f"rating-{n}", uid=f"uid-of-rating-{n}", conditions=(ready,))
+            for n in numbers
+        )
     )
 
 
-@pytest.mark.parametrize(("since", "reason"), [(10.0, "NotYetRegistered"), (-10.0, "Expired"), (None, "Expired")])
-def test_a_pod_that_is_younger_than_the_last_pass_cannot_have_expired(since: float | None, reason: str) -> None:
-    """A pass is at work: it has cancelled pod 2, and has not registered pod 3 yet. Or Eureka lost an instance."""
+@pytest.mark.parametrize(
+    ("since", "reason"), [(10.0, "NotYetRegistered"), (-10.0, "Expired"), (None, "Expired")]
+)
+def test_a_pod_that_is_younger_than_the_last_pass_cannot_have_expired(
+    since: float | None, reason: str
+) -> None:
+    """A pass is at work: it has cancelled pod 2, and has not registered pod 3 yet. Or Eureka lost
+    an instance."""
     asked = _replaced(1, 3)
     del asked.fake.registry.held[key(2)]
     at = asked.fake.clock.now()
@@ -217,4 +237,7 @@ def test_only_the_lost_ones_are_said_to_be_lost() -> None:
     at = asked.fake.clock.now()
     asked.locks.append((LockName(namespace="ops", name="prod"), cast(LockStore, _Lock(at))))
     asked.details.pods = _ready(3, since=at + 10)
-    assert broken(asked.why()).text == "Eureka does not hold 10.0.0.2:8080, but the syncer's status says 2 UP"
+    assert (
+        broken(asked.why()).text
+        == "Eureka does not hold 10.0.0.2:8080, but the syncer's status says 2 UP"
+    )

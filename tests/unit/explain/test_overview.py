@@ -1,4 +1,5 @@
-"""The state of all syncers: broken ones first, each with its reason, and nothing that was not read."""
+"""The state of all syncers: broken ones first, each with its reason, and nothing that was not
+read."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def test_all_in_order_is_zero() -> None:
     asked = Asked(endpoint(1))
     asked.fake.run()
     found = of(asked)
-    assert [(row.found.up, row.found.of, row.found.outcome) for row in found.rows] == [(1, 1, Outcome.REGISTERED)]
+    assert [(row.found.up, row.found.of, row.found.outcome) for row in found.rows] == [
+        (1, 1, Outcome.REGISTERED)
+    ]
     assert code_of_overview(found) == ExitCode.OK
     assert in_need(asked.look(f"{NS}/rating")) == frozenset()
 
@@ -69,7 +72,9 @@ def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> No
     asked.fake.run()
     asked.fake.later(200)
     found = of(asked)
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [("NotRenewed", Outcome.PARTLY)]
+    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+        ("NotRenewed", Outcome.PARTLY)
+    ]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
 
@@ -107,7 +112,8 @@ def test_one_denied_namespace_among_several_is_no_empty_one() -> None:
 
 
 def test_the_status_of_a_syncer_in_no_scope_is_not_believed_against_eureka() -> None:
-    """Its installation ended: the instances have expired. While Eureka cannot be read, the status is all there is."""
+    """Its installation ended: the instances have expired. While Eureka cannot be read, the status
+    is all there is."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     asked.in_scope(syncer_class="internal")
@@ -132,7 +138,12 @@ def test_rows_are_chosen_by_app_and_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [{"port": "nope"}, {"selector": {"service": "rating"}, "mode": "pods"}, {"appName": "Rating", "limit": "x"}]
+    "spec",
+    [
+        {"port": "nope"},
+        {"selector": {"service": "rating"}, "mode": "pods"},
+        {"appName": "Rating", "limit": "x"},
+    ],
 )
 def test_a_broken_syncer_is_shown_for_its_app(spec: dict[str, Any]) -> None:
     """It has no instances, so only its spec names its app. The exit code is not 0."""
@@ -140,14 +151,20 @@ def test_a_broken_syncer_is_shown_for_its_app(spec: dict[str, Any]) -> None:
     found = chosen(of(asked), app="rating")
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
     assert [row.syncer.name for row in found.rows] == ["rating"]
-    assert summary(chosen(of(asked), app="typo")).startswith("no EurekaSyncer has that app or condition;")
+    assert summary(chosen(of(asked), app="typo")).startswith(
+        "no EurekaSyncer has that app or condition;"
+    )
 
 
 def test_services_that_no_syncer_selects_are_listed() -> None:
-    """The selectors of all syncers count, served or not. The namespace is the one that was given."""
+    """The selectors of all syncers count, served or not. The namespace is the one that was
+    given."""
     asked = Asked(endpoint(1))
     asked.details.selectors = Complete(
-        data=(ServiceSelector(name="rating", labels={"app": "rating"}), ServiceSelector(name="other"))
+        data=(
+            ServiceSelector(name="rating", labels={"app": "rating"}),
+            ServiceSelector(name="other"),
+        )
     )
     assert of(asked).unselected == ()
     asked.in_scope(namespaces=frozenset({NS}))

@@ -1,4 +1,5 @@
-"""What is said of ports and slices: the warning of a served syncer, and the object that has to be corrected."""
+"""What is said of ports and slices: the warning of a served syncer, and the object that has to be
+corrected."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.explain.world import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 
-STRAY = replace(piece(endpoint(7, pod=None), name="stray", port=9000, port_name=""), managed_by="mesh")
+STRAY = replace(
+    piece(endpoint(7, pod=None), name="stray", port=9000, port_name=""), managed_by="mesh"
+)
 
 
 def test_a_slice_that_is_ignored_is_told_and_breaks_nothing() -> None:
@@ -21,11 +24,14 @@ def test_a_slice_that_is_ignored_is_told_and_breaks_nothing() -> None:
     found = asked.why()
     assert found.outcome is Outcome.REGISTERED
     (note,) = [link for link in found.links if link.part is Part.PORT and link.mark is Mark.NOTE]
-    assert note.text.startswith("EndpointSlice stray (managed by mesh) is ignored, as kube-proxy ignores it")
+    assert note.text.startswith(
+        "EndpointSlice stray (managed by mesh) is ignored, as kube-proxy ignores it"
+    )
 
 
 def test_without_eureka_a_port_that_stays_is_not_called_wrong() -> None:
-    """A developer has no rights in Eureka. The status of the last pass shows that the syncer is served."""
+    """A developer has no rights in Eureka. The status of the last pass shows that the syncer is
+    served."""
     asked = Asked(endpoint(1), one=syncer(port="http"))
     asked.fake.run()
     asked.fake.cluster.apply(service("rating", ServicePort(name="web", port=80, target=8080)))
@@ -64,7 +70,10 @@ def test_a_pod_without_the_port_beside_others_is_told() -> None:
     asked.fake.run()
     found = asked.why(f"pod/{NS}/rating-2")
     assert (found.reason, found.fix) == ("NoSuchPort", f"kubectl edit service rating -n {NS}")
-    assert "pod rating-2 has no container port with a name that Service rating has as targetPort" in found.sentence
+    assert (
+        "pod rating-2 has no container port with a name that Service rating has as targetPort"
+        in found.sentence
+    )
 
 
 def test_a_slice_of_host_names_beside_another_service_is_told() -> None:
@@ -72,7 +81,9 @@ def test_a_slice_of_host_names_beside_another_service_is_told() -> None:
     one = syncer(selector={"matchLabels": {"app": "rating"}})
     hosts = replace(service("hosts"), selects=False)
     asked = Asked(endpoint(1), one=one, services=[service(), hosts])
-    named = piece(endpoint(2, pod=None, address="rating.example.com"), service="hosts", family="FQDN")
+    named = piece(
+        endpoint(2, pod=None, address="rating.example.com"), service="hosts", family="FQDN"
+    )
     asked.fake.cluster.apply(named)
     found = asked.why(f"svc/{NS}/hosts")
     assert "addressType FQDN" in text(found)
@@ -82,14 +93,17 @@ def test_a_slice_of_host_names_beside_another_service_is_told() -> None:
 def test_a_slice_of_host_names_beside_the_controllers_empty_one_is_told() -> None:
     """The Service selects no pod, and somebody wrote a slice of host names for it."""
     asked = Asked()
-    asked.fake.cluster.apply(piece(endpoint(2, pod=None, address="rating.example.com"), name="hosts", family="FQDN"))
+    asked.fake.cluster.apply(
+        piece(endpoint(2, pod=None, address="rating.example.com"), name="hosts", family="FQDN")
+    )
     found = asked.why()
     assert (found.reason, found.fix) == ("NoSuchPort", f"kubectl edit endpointslice hosts -n {NS}")
     assert "EndpointSlice hosts is of addressType FQDN" in found.sentence
 
 
 def test_a_pod_at_an_address_with_two_ports_is_asked_about_alone() -> None:
-    """Two pods on the network of one node have one address. The answer counts the pod in question."""
+    """Two pods on the network of one node have one address. The answer counts the pod in
+    question."""
     asked = Asked(endpoint(1))
     other = piece(endpoint(2, address="10.0.0.1"), name="other", port=8081)
     asked.fake.cluster.apply(other)
@@ -117,12 +131,15 @@ def test_a_service_without_ports_has_its_pods_all_the_same() -> None:
     asked.fake.run()
     found = asked.why(f"pod/{NS}/rating-1")
     assert (found.up, found.of) == (1, 1)
-    asked.fake.cluster.slices = [replace(piece(endpoint(1)), ports=(EndpointPort(name="x", port=1),))]
+    asked.fake.cluster.slices = [
+        replace(piece(endpoint(1)), ports=(EndpointPort(name="x", port=1),))
+    ]
     assert asked.why(f"pod/{NS}/rating-1").outcome is not Outcome.REGISTERED
 
 
 def test_one_pod_with_two_numbers_is_two_endpoints() -> None:
-    """A second controller has another number for the Service's port. Two Services of one pod are one."""
+    """A second controller has another number for the Service's port. Two Services of one pod are
+    one."""
     headless = service("rating-headless", cluster_ips=("None",))
     asked = Asked(endpoint(1), services=[service(), headless])
     asked.fake.cluster.apply(piece(endpoint(1), service="rating-headless"))
@@ -137,7 +154,8 @@ def test_one_pod_with_two_numbers_is_two_endpoints() -> None:
 
 
 def test_a_pod_whose_slices_are_being_renumbered_is_told() -> None:
-    """The controller will write the other slice in a moment. Until then nothing new is registered."""
+    """The controller will write the other slice in a moment. Until then nothing new is
+    registered."""
     asked = Asked(endpoint(1))
     asked.fake.cluster.slices = [
         replace(piece(endpoint(1), name=f"rating-{port}", port=port), managed_by=SLICE_CONTROLLER)
@@ -155,7 +173,9 @@ def test_an_app_that_keeps_its_name_is_told() -> None:
     one = syncer(selector={"matchLabels": {"app": "rating"}})
     asked = Asked(endpoint(1), one=one)
     asked.fake.run()
-    asked.fake.cluster.apply(service("rating-metrics"), piece(endpoint(1), endpoint(2), service="rating-metrics"))
+    asked.fake.cluster.apply(
+        service("rating-metrics"), piece(endpoint(1), endpoint(2), service="rating-metrics")
+    )
     asked.fake.run()
     found = asked.why()
     assert (found.outcome, found.apps, found.of) == (Outcome.REGISTERED, ("RATING",), 1)

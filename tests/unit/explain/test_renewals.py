@@ -1,4 +1,5 @@
-"""Whether somebody renews the leases: `status` and `explain` say it by uncached reads, because a list may be old."""
+"""Whether somebody renews the leases: `status` and `explain` say it by uncached reads, because a
+list may be old."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_an_old_list_does_not_say_that_nobody_renews() -> None:
     """The list shows renewals from minutes ago. An uncached read shows one from a moment ago."""
     asked = _quiet(1, 2)
     found = asked.overview()
-    assert [(row.reason, row.found.outcome, row.found.up) for row in found.rows] == [("InSync", Outcome.REGISTERED, 2)]
+    assert [(row.reason, row.found.outcome, row.found.up) for row in found.rows] == [
+        ("InSync", Outcome.REGISTERED, 2)
+    ]
     assert (found.renewals.oldest, found.renewals.read, found.renewals.unread) == (6, 1, 0)
     assert code_of_overview(found) == ExitCode.OK
     assert overview_data(found, ())["eureka"]["oldestRenewalSeconds"] == 6
@@ -46,13 +49,18 @@ def test_behind_an_old_list_a_silence_is_seen_all_the_same() -> None:
     asked = _quiet(seconds=30)
     asked.fake.later(170)
     found = asked.overview()
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [("NotRenewed", Outcome.PARTLY)]
-    assert found.rows[0].why == "nobody renewed 10.0.0.1:8080 for 2 min; the first lease ends in 7 min"
+    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+        ("NotRenewed", Outcome.PARTLY)
+    ]
+    assert (
+        found.rows[0].why == "nobody renewed 10.0.0.1:8080 for 2 min; the first lease ends in 7 min"
+    )
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
 
 
 def test_one_silent_instance_is_seen_beside_others_that_are_renewed() -> None:
-    """The program renews one instance of the syncer, and cannot renew the other. The one in question is read."""
+    """The program renews one instance of the syncer, and cannot renew the other. The one in
+    question is read."""
     asked = Asked(endpoint(1), endpoint(2))
     asked.fake.run()
     asked.fake.later(200)
@@ -67,8 +75,13 @@ def test_a_renewal_that_cannot_be_read_is_unknown() -> None:
     asked = _quiet()
     asked.fake.registry.refuse_read[key(1)] = RegistryUnavailable("the proxy answered 502")
     found = asked.overview()
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [("NotLookedAt", Outcome.UNKNOWN)]
-    assert "whether its leases are renewed could not be looked at: the proxy answered 502" in found.rows[0].why
+    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+        ("NotLookedAt", Outcome.UNKNOWN)
+    ]
+    assert (
+        "whether its leases are renewed could not be looked at: the proxy answered 502"
+        in found.rows[0].why
+    )
     assert (found.renewals.oldest, found.renewals.read) == (None, 0)
     assert code_of_overview(found) == ExitCode.INCOMPLETE
     assert "lease ends" not in text(asked.why())
@@ -120,7 +133,8 @@ def test_a_clock_that_differs_from_eurekas_says_nothing_of_renewals(ahead: float
 
 
 def _many(number: int) -> Asked:
-    """This many syncers with an instance each, which a daemon renews, and a list that is three minutes old."""
+    """This many syncers with an instance each, which a daemon renews, and a list that is three
+    minutes old."""
     asked = Asked()
     asked.remove()
     cluster = asked.fake.cluster
@@ -163,7 +177,8 @@ def test_where_nothing_looks_old_one_instance_is_read() -> None:
 
 
 def test_the_sample_shows_a_silence() -> None:
-    """Nobody renews anything any more. What was not read is not said to be silent, but the exit code is not 0."""
+    """Nobody renews anything any more. What was not read is not said to be silent, but the exit
+    code is not 0."""
     asked = _many(33)
     asked.fake.later(170)
     found = asked.overview()
@@ -179,12 +194,18 @@ def _shown(found: Overview) -> str:
 
 
 def test_right_after_a_run_an_old_list_does_not_lack_what_was_registered() -> None:
-    """One pod is not ready, so the row comes from an explanation. It counts what the pass has read again."""
+    """One pod is not ready, so the row comes from an explanation. It counts what the pass has read
+    again."""
     asked = Asked(endpoint(1), endpoint(2, ready=False))
     asked.fake.registry.cached_for(30)
     asked.fake.run()
     (row,) = asked.overview().rows
-    assert (row.reason, row.found.outcome, row.found.up, row.found.of) == ("NotReady", Outcome.PARTLY, 1, 2)
+    assert (row.reason, row.found.outcome, row.found.up, row.found.of) == (
+        "NotReady",
+        Outcome.PARTLY,
+        1,
+        2,
+    )
 
 
 def test_an_instance_that_eureka_cannot_renew_is_in_no_sample() -> None:
@@ -202,4 +223,7 @@ def test_a_lease_is_shown_only_as_it_was_read() -> None:
     """`explain` reads each instance."""
     asked = _quiet()
     (link,) = (link for link in asked.why().links if link.part is Part.EUREKA)
-    assert (link.mark, link.details) == (Mark.OK, ("RATING 10.0.0.1:8080: UP, lease ends in 9 min",))
+    assert (link.mark, link.details) == (
+        Mark.OK,
+        ("RATING 10.0.0.1:8080: UP, lease ends in 9 min",),
+    )

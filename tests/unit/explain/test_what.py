@@ -22,7 +22,10 @@ from eurekube_sync.explain.what import Kind, What, near_labels, parse_what
         ("10.0.0.1", What(Kind.ADDRESS, "10.0.0.1")),
         ("[fd00::7]:8080", What(Kind.ADDRESS, "fd00::7", port=8080)),
         ("fd00::7", What(Kind.ADDRESS, "fd00::7")),
-        ("demo:shop:orders:10.0.0.1:8080", What(Kind.INSTANCE, "demo:shop:orders:10.0.0.1:8080", "shop")),
+        (
+            "demo:shop:orders:10.0.0.1:8080",
+            What(Kind.INSTANCE, "demo:shop:orders:10.0.0.1:8080", "shop"),
+        ),
         ("orders-a:orders:8080", What(Kind.INSTANCE, "orders-a:orders:8080")),
     ],
 )
@@ -44,15 +47,19 @@ def test_a_missing_namespace_is_named() -> None:
         parse_what("svc/orders")
 
 
-@pytest.mark.parametrize("text", ["svc/shop/orders", "pod/shop/a", "shop/orders", "ORDERS", "[fd00::7]:1", "fd00::7"])
+@pytest.mark.parametrize(
+    "text", ["svc/shop/orders", "pod/shop/a", "shop/orders", "ORDERS", "[fd00::7]:1", "fd00::7"]
+)
 def test_it_is_written_as_it_was_read(text: str) -> None:
     """The answer repeats the question."""
     assert str(parse_what(text)) == text
 
 
-def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison with all labels of some thousand pods would take seconds, and `status` makes one for each
-    Service."""
+def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A comparison with all labels of some thousand pods would take seconds, and `status` makes one
+    for each Service."""
     compared: list[str] = []
 
     class Counting(SequenceMatcher[str]):
@@ -61,6 +68,13 @@ def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(mo
             super().__init__(isjunk, a, b)
 
     monkeypatch.setattr("eurekube_sync.explain.what.SequenceMatcher", Counting)
-    labels = {"app": "orderss", "name": "orders", **{f"label-{number}": "ordersx" for number in range(20)}}
+    labels = {
+        "app": "orderss",
+        "name": "orders",
+        **{f"label-{number}": "ordersx" for number in range(20)},
+    }
     found = near_labels({"app": "orders"}, [("a", labels)])
-    assert (found, compared) == ([("name=orders", ("a",), True), ("app=orderss", ("a",), False)], ["orderss"])
+    assert (found, compared) == (
+        [("name=orders", ("a",), True), ("app=orderss", ("a",), False)],
+        ["orderss"],
+    )

@@ -47,14 +47,21 @@ def _two_services(*, empty: bool = True) -> Asked:
 def test_a_service_without_endpoints_is_not_registered_because_another_is(what: str) -> None:
     """Another Service of the same syncer has an instance, and this one has none."""
     found = _two_services().why(what)
-    assert (found.outcome, found.up, broken(found).reason) == (Outcome.NOT_REGISTERED, 0, "NoEndpoints")
+    assert (found.outcome, found.up, broken(found).reason) == (
+        Outcome.NOT_REGISTERED,
+        0,
+        "NoEndpoints",
+    )
     assert "Service bills has no endpoints" in text(found)
 
 
 def test_of_two_services_each_has_its_own_instances() -> None:
     """The syncer has both."""
     asked = _two_services(empty=False)
-    assert [asked.why(what).up for what in (f"svc/{NS}/bills", "BILLS", f"svc/{NS}/rating", f"{NS}/rating")] == [
+    assert [
+        asked.why(what).up
+        for what in (f"svc/{NS}/bills", "BILLS", f"svc/{NS}/rating", f"{NS}/rating")
+    ] == [
         1,
         1,
         1,
@@ -66,15 +73,21 @@ def test_of_two_services_each_has_its_own_instances() -> None:
 @pytest.mark.parametrize("mode", ["pod", "service"])
 def test_an_app_may_have_another_name_than_its_service(names: tuple[str, ...], mode: str) -> None:
     """The name is the label `app` of the selector, whatever the Services are called."""
-    services = [service(name, cluster_ips=(f"10.96.0.{number}",)) for number, name in enumerate(names, 1)]
+    services = [
+        service(name, cluster_ips=(f"10.96.0.{number}",)) for number, name in enumerate(names, 1)
+    ]
     asked = Asked(services=services, one=syncer(mode=mode))
-    asked.fake.cluster.slices = [piece(endpoint(number), service=name) for number, name in enumerate(names, 1)]
+    asked.fake.cluster.slices = [
+        piece(endpoint(number), service=name) for number, name in enumerate(names, 1)
+    ]
     asked.fake.run()
     assert asked.why("RATING").sentence == f"Registered: {len(names)} of {len(names)} UP as RATING"
     assert asked.why(f"svc/{NS}/web").outcome is Outcome.REGISTERED
 
 
-@pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "x"}, "InvalidSpec")])
+@pytest.mark.parametrize(
+    ("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "x"}, "InvalidSpec")]
+)
 def test_an_app_is_wanted_by_a_syncer_that_is_not_served(spec: dict[str, Any], reason: str) -> None:
     """The answer names the syncer's own fault, and does not say that no syncer exists."""
     asked = Asked(endpoint(1), one=syncer(**spec))
@@ -84,13 +97,18 @@ def test_an_app_is_wanted_by_a_syncer_that_is_not_served(spec: dict[str, Any], r
 
 def test_a_service_of_mode_service_has_its_own_instance() -> None:
     """Its app is the Service's name."""
-    one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service")
+    one = syncer(
+        created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service"
+    )
     services = [
         service(labels={"team": "a"}),
         service("bills", labels={"team": "a"}, cluster_ips=("10.96.0.2",)),
     ]
     asked = Asked(one=one, services=services)
-    asked.fake.cluster.slices = [piece(endpoint(1)), piece(endpoint(2, ready=False), service="bills")]
+    asked.fake.cluster.slices = [
+        piece(endpoint(1)),
+        piece(endpoint(2, ready=False), service="bills"),
+    ]
     asked.fake.run()
     assert asked.why(f"svc/{NS}/rating").up == 1
     assert asked.why(f"svc/{NS}/bills").outcome is Outcome.NOT_REGISTERED
@@ -98,25 +116,40 @@ def test_a_service_of_mode_service_has_its_own_instance() -> None:
 
 def test_a_service_without_the_port_has_endpoints_all_the_same() -> None:
     """Only the port is missing."""
-    one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, port="http")
+    one = syncer(
+        created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, port="http"
+    )
     web = service("web", ServicePort(name="web", port=90, target=9090), labels={"team": "a"})
     asked = Asked(one=one, services=[service(labels={"team": "a"}), web])
-    asked.fake.cluster.slices = [piece(endpoint(1)), piece(endpoint(2), service="web", port=9090, port_name="web")]
+    asked.fake.cluster.slices = [
+        piece(endpoint(1)),
+        piece(endpoint(2), service="web", port=9090, port_name="web"),
+    ]
     asked.fake.run()
     found = asked.why(f"svc/{NS}/web")
     assert (broken(found).reason, broken(found).part) == ("NoSuchPort", Part.PORT)
     assert "no endpoints" not in text(found)
 
 
-@pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "pods"}, "InvalidSpec")])
+@pytest.mark.parametrize(
+    ("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "pods"}, "InvalidSpec")]
+)
 @pytest.mark.parametrize("what", [f"svc/{NS}/rating", f"pod/{NS}/rating-1"])
-def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spec: dict[str, Any], reason: str) -> None:
+def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(
+    what: str, spec: dict[str, Any], reason: str
+) -> None:
     """The answer names the syncer's own fault, and does not say that no syncer exists."""
     asked = Asked(endpoint(1), one=syncer(**spec))
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
-    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
+    asked.details.pods = Complete(
+        data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),)
+    )
     found = asked.why(what)
-    assert "selected by no EurekaSyncer" not in text(found) or "but its spec is invalid" in text(found)
+    assert "selected by no EurekaSyncer" not in text(found) or "but its spec is invalid" in text(
+        found
+    )
     assert found.syncer == f"{NS}/rating" or f"explain {NS}/rating" in found.fix
     assert broken(found).reason == reason or f"explain {NS}/rating" in found.fix
 
@@ -124,7 +157,9 @@ def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spe
 def test_a_service_that_a_syncer_of_another_scope_selects_is_not_served_by_this_one() -> None:
     """The scope of this installation leaves out its syncer."""
     asked = Asked(endpoint(1), one=syncer(port="grpc", syncerClass="internal"))
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", labels={"app": "rating"}),)
+    )
     found = asked.why(f"svc/{NS}/rating")
     assert found.syncer == f"{NS}/rating"
     assert "selected by no EurekaSyncer" not in text(found)
@@ -150,7 +185,10 @@ def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -
     asked.in_scope(namespaces=frozenset({"elsewhere"}))
     found = asked.why(what)
     assert "another's instance" not in text(found)
-    assert (found.outcome, found.fix) == (Outcome.UNKNOWN, f"eurekube-sync explain {NS}/rating -n {NS}")
+    assert (found.outcome, found.fix) == (
+        Outcome.UNKNOWN,
+        f"eurekube-sync explain {NS}/rating -n {NS}",
+    )
     assert code_of([found], asked.look(what)) == ExitCode.INCOMPLETE
 
 
@@ -167,7 +205,9 @@ def test_a_command_to_paste_runs_nothing_that_others_wrote() -> None:
     marks = {CLUSTER: ours.metadata[CLUSTER], SYNCER: f"{NS}/rating"}
     odd = changed(ours, key=InstanceKey("RATING", "a; reboot"), ip_addr="10.0.0.9", metadata=marks)
     asked.fake.registry.held = {odd.key: changed(odd, status=InstanceStatus.OUT_OF_SERVICE)}
-    assert asked.why().fix == "curl -X DELETE http://eureka-1/eureka/apps/RATING/a%3B%20reboot/status"
+    assert (
+        asked.why().fix == "curl -X DELETE http://eureka-1/eureka/apps/RATING/a%3B%20reboot/status"
+    )
 
 
 def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:
@@ -182,14 +222,17 @@ def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:
 
 @pytest.mark.parametrize("what", ["RATING", "10.0.0.1", "10.0.0.1:8080"])
 def test_an_instance_of_another_class_is_no_orphan(what: str) -> None:
-    """An app or an address names no namespace with other classes. The instance's syncer is listed all the same."""
+    """An app or an address names no namespace with other classes. The instance's syncer is listed
+    all the same."""
     asked = Asked(endpoint(1), one=syncer(syncerClass="internal"))
     asked.in_scope(syncer_class="internal")
     asked.fake.run()
     asked.in_scope()
     found = asked.why(what)
     assert found.outcome is Outcome.UNKNOWN
-    assert f"EurekaSyncer {NS}/rating registers it, but is outside of the given scope" in text(found)
+    assert f"EurekaSyncer {NS}/rating registers it, but is outside of the given scope" in text(
+        found
+    )
     assert found.fix == f"eurekube-sync explain {NS}/rating -n {NS}"
 
 
@@ -222,7 +265,10 @@ def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_reported_too(
     asked.owner = "typo"
     found = asked.why()
     assert broken(found).reason == "OwnerClash"
-    assert found.fix == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is right"
+    assert (
+        found.fix
+        == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is right"
+    )
 
 
 def test_pods_that_a_limit_leaves_out_are_not_missing() -> None:
@@ -255,7 +301,9 @@ def test_a_pod_that_is_in_no_slice_is_reported() -> None:
         PodDetail(name="b", uid="u", labels={"app": "rating"}, conditions=(waits,)),
     )
     asked.details.pods = Complete(data=pods)
-    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", selector={"app": "rating"}),)
+    )
     asked.fake.run()
     found = asked.why(f"pod/{NS}/b")
     assert "Service rating has no endpoints" not in text(found)
@@ -280,7 +328,8 @@ def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> Non
 
 
 def test_another_cluster_of_the_same_owner_is_reported_beside_the_chain() -> None:
-    """A pass would refuse to work. The answer goes on, and does not say that a syncer is missing."""
+    """A pass would refuse to work. The answer goes on, and does not say that a syncer is
+    missing."""
     asked = Asked(endpoint(1))
     asked.fake.run()
     one = asked.fake.registry.held[key(1)]
@@ -293,7 +342,8 @@ def test_another_cluster_of_the_same_owner_is_reported_beside_the_chain() -> Non
 
 
 def _not_granted() -> Asked:
-    """An installation with `--require-app-grant` lost its grant. The question comes without that option."""
+    """An installation with `--require-app-grant` lost its grant. The question comes without that
+    option."""
     asked = Asked(endpoint(1))
     asked.in_scope(granted_only=True)
     asked.fake.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
@@ -390,7 +440,9 @@ def test_a_refusal_without_a_message_is_a_refusal() -> None:
         observed_generation=1,
         last_transition=0,
     )
-    asked.add(replace(asked.syncer, status=SyncerStatus(observed_generation=1, conditions=(refused,))))
+    asked.add(
+        replace(asked.syncer, status=SyncerStatus(observed_generation=1, conditions=(refused,)))
+    )
     assert broken(asked.why()).reason == "NotGranted"
 
 
@@ -404,4 +456,7 @@ def test_the_longest_time_without_a_renewal_is_reported() -> None:
         instance = replace(held[one].instance, lease=LeaseTimes(renewal=30, duration=lease))
         stamp = asked.fake.clock.now() + lease - seconds
         held[one] = replace(held[one], instance=instance, last_renewal=int(stamp * 1000))
-    assert "nobody renewed 10.0.0.1:8080 (and 1 more) for 33 min; the first lease ends in 4 min" in text(asked.why())
+    assert (
+        "nobody renewed 10.0.0.1:8080 (and 1 more) for 33 min; the first lease ends in 4 min"
+        in text(asked.why())
+    )

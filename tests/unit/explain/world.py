@@ -49,9 +49,13 @@ class Asked:
     """A world and the questions about it."""
 
     def __init__(
-        self, *endpoints: Endpoint, one: SyncerObject | None = None, services: Sequence[Service] | None = None
+        self,
+        *endpoints: Endpoint,
+        one: SyncerObject | None = None,
+        services: Sequence[Service] | None = None,
     ) -> None:
-        """It has one new syncer, one Service and these endpoints, unless the arguments say otherwise."""
+        """It has one new syncer, one Service and these endpoints, unless the arguments say
+        otherwise."""
         self.fake = FakeWorld()
         self.details = Details()
         self.servers: dict[str, Registry] = {"http://eureka-1/eureka": self.fake.registry}
@@ -78,7 +82,9 @@ class Asked:
         found = look(seen, replace(self.fake.settings, owner=self.owner), named)
         found = with_details(seen, found, [namespace or NS])
         about = subjects(parse_what(what), found)
-        return with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+        return with_readings(
+            seen, found, frozenset().union(*(keys_to_read(one, found) for one in about))
+        )
 
     def overview(self) -> Overview:
         """The result of `status`."""

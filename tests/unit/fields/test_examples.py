@@ -18,7 +18,9 @@ from tests.unit.fields.test_fields import NOW, Clock, Half
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SYNCERS = [
-    (file.stem, syncer) for file in sorted(EXAMPLES.glob("*.yaml")) for syncer in yaml.safe_load_all(file.read_text())
+    (file.stem, syncer)
+    for file in sorted(EXAMPLES.glob("*.yaml"))
+    for syncer in yaml.safe_load_all(file.read_text())
 ]
 PORTS = [
     {"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30080},
@@ -31,28 +33,50 @@ def world_for(syncer: Any) -> FullKubernetes:
     server = FullKubernetes(lambda: NOW, definitions=[load_crd()])
     spec, namespace = syncer["spec"], syncer["metadata"]["namespace"]
     selector = spec["selector"]
-    labels = {**selector.get("matchLabels", {}), **({"app": selector["app"]} if "app" in selector else {})}
+    labels = {
+        **selector.get("matchLabels", {}),
+        **({"app": selector["app"]} if "app" in selector else {}),
+    }
     kind = spec.get("service", {}).get("address", "ClusterIP")
     core = f"/api/v1/namespaces/{namespace}"
     addresses = [{"type": "InternalIP", "address": "192.168.7.1"}]
     conditions = [{"type": name, "status": "True"} for name in ("Ready", "ContainersReady")]
     pod = {"nodeName": "node-a", "containers": [{"name": "app", "image": "app"}]}
-    running = {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}], "podIP": "10.0.0.1", "conditions": conditions}
+    running = {
+        "phase": "Running",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "podIP": "10.0.0.1",
+        "conditions": conditions,
+    }
     name = selector.get("service", syncer["metadata"]["name"])
     service = {"type": kind, "selector": {"pod": "yes"}, "ports": PORTS}
     if kind not in ("NodePort", "LoadBalancer"):
-        service["ports"] = [{key: value for key, value in port.items() if key != "nodePort"} for port in PORTS]
+        service["ports"] = [
+            {key: value for key, value in port.items() if key != "nodePort"} for port in PORTS
+        ]
     for method, path, body in (
         ("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}),
         ("POST", "/api/v1/nodes", {"metadata": {"name": "node-a"}}),
-        ("PATCH", "/api/v1/nodes/node-a/status", {"status": {"addresses": addresses, "conditions": conditions}}),
-        ("POST", f"{core}/services", {"metadata": {"name": name, "labels": labels}, "spec": service}),
+        (
+            "PATCH",
+            "/api/v1/nodes/node-a/status",
+            {"status": {"addresses": addresses, "conditions": conditions}},
+        ),
+        (
+            "POST",
+            f"{core}/services",
+            {"metadata": {"name": name, "labels": labels}, "spec": service},
+        ),
         (
             "PATCH",
             f"{core}/services/{name}/status",
             {"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}},
         ),
-        ("POST", f"{core}/pods", {"metadata": {"name": "pod-1", "labels": {"pod": "yes"}}, "spec": pod}),
+        (
+            "POST",
+            f"{core}/pods",
+            {"metadata": {"name": "pod-1", "labels": {"pod": "yes"}}, "spec": pod},
+        ),
         ("PATCH", f"{core}/pods/pod-1/status", {"status": running}),
         ("POST", f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers", syncer),
     ):
@@ -61,7 +85,9 @@ def world_for(syncer: Any) -> FullKubernetes:
     return server
 
 
-@pytest.mark.parametrize(("file", "syncer"), SYNCERS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("file", "syncer"), SYNCERS, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_an_example_registers_something(file: str, syncer: Any) -> None:
     """It needs one ready pod, or the Service's own address."""
     server = world_for(syncer)

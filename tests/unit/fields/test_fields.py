@@ -47,8 +47,11 @@ class Half:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_a_field_does_what_its_row_says(row: Row) -> None:
-    """The row has objects and the resulting instances. Eureka returns each instance as it was sent."""
-    server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
+    """The row has objects and the resulting instances. Eureka returns each instance as it was
+    sent."""
+    server = FullKubernetes(
+        lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True
+    )
 
     def send(method: str, path: str, body: Any) -> Any:
         status, answer = server.call(method, path, body)
@@ -58,13 +61,18 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
     send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     create(row, send, NAMESPACE)
     cluster = KubernetesCluster(
-        InProcessConnection(server.handle), clock=Clock(), random=Half(), endpoints_source=row.source
+        InProcessConnection(server.handle),
+        clock=Clock(),
+        random=Half(),
+        endpoints_source=row.source,
     )
     desired = look(cluster, NAMESPACE, row)
     assert differences_from(row, desired, NAMESPACE) == []
     eureka = FullEureka(lambda: NOW)
     options = ConnectionOptions(address=EurekaAddress(url="http://eureka.test/eureka"))
-    with EurekaClient(options, clock=Clock(), random=Half(), adapter=InProcessAdapter(eureka.handle)) as registry:
+    with EurekaClient(
+        options, clock=Clock(), random=Half(), adapter=InProcessAdapter(eureka.handle)
+    ) as registry:
         for instance in instances_of(desired):
             registry.register(instance, dirty_timestamp=int(NOW * 1000))
             stored = registry.read_instance(instance.key)
@@ -74,9 +82,15 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
 
 def test_the_table_has_rows_for_every_field() -> None:
     """Another suite tests syncerClass. A secure VIP is tested beside its plain one."""
-    spec = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
+        "properties"
+    ]
     beside = {"syncerClass", "secureVipAddress"}
-    assert set(spec) - beside == {row.field.split(".")[0] for row in ROWS} - {"sources", "two syncers", "drain"}
+    assert set(spec) - beside == {row.field.split(".")[0] for row in ROWS} - {
+        "sources",
+        "two syncers",
+        "drain",
+    }
     for name in ("selector", "service"):
         parts = {row.field.partition(".")[2] for row in ROWS if row.field.startswith(f"{name}.")}
         assert parts == set(spec[name]["properties"])

@@ -16,8 +16,17 @@ from eurekube_sync.model.errors import ConfigurationError
 
 NOTHING = io.BytesIO(b"")
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "shop"}}
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "creationTimestamp": "2026-11-23T03:12:04Z"}}
-LIST = {"apiVersion": "v1", "kind": "List", "items": [SERVICE, POD], "metadata": {"resourceVersion": ""}}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "b", "creationTimestamp": "2026-11-23T03:12:04Z"},
+}
+LIST = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [SERVICE, POD],
+    "metadata": {"resourceVersion": ""},
+}
 
 
 @pytest.mark.parametrize(
@@ -42,17 +51,25 @@ def test_each_form_gives_the_same_objects(tmp_path: Path, text: str) -> None:
 def test_the_items_of_a_typed_list_have_its_kind(tmp_path: Path) -> None:
     """`kubectl get --raw` writes such a list."""
     file = tmp_path / "dump"
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "ServiceList", "items": [{"metadata": {"name": "a"}}]}))
+    file.write_text(
+        json.dumps(
+            {"apiVersion": "v1", "kind": "ServiceList", "items": [{"metadata": {"name": "a"}}]}
+        )
+    )
     (found,) = read_dumps([str(file)], stdin=NOTHING)
     assert found == {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
+    for old, new in zip("abcdefg", "bcdefgh", strict=True)
 )
 REFUSED = {
     "empty": ("", "has no object: has kubectl get failed?"),
-    "an empty list": (json.dumps({"kind": "List", "items": []}), "has no object: has kubectl get failed?"),
+    "an empty list": (
+        json.dumps({"kind": "List", "items": []}),
+        "has no object: has kubectl get failed?",
+    ),
     "a table": (
         "NAME   READY\nrating 2/2\n",
         "is not the whole output of kubectl get -o json or -o yaml: it has no kind",
@@ -64,16 +81,28 @@ REFUSED = {
         "is not the whole output of kubectl get -o json or -o yaml: it has no kind",
     ),
     "a page": (json.dumps(LIST | {"metadata": {"continue": "abc"}}), "is only a part of a list"),
-    "a counted page": (json.dumps(LIST | {"metadata": {"remainingItemCount": 3}}), "is only a part of a list"),
-    "no object": ('{"kind": "List", "items": [7]}', "has an item without apiVersion, kind or metadata.name"),
-    "no name": ('{"kind": "Pod", "metadata": {}}', "has an item without apiVersion, kind or metadata.name"),
+    "a counted page": (
+        json.dumps(LIST | {"metadata": {"remainingItemCount": 3}}),
+        "is only a part of a list",
+    ),
+    "no object": (
+        '{"kind": "List", "items": [7]}',
+        "has an item without apiVersion, kind or metadata.name",
+    ),
+    "no name": (
+        '{"kind": "Pod", "metadata": {}}',
+        "has an item without apiVersion, kind or metadata.name",
+    ),
     "no kind": (
         '{"kind": "List", "items": [{"metadata": {"name": "a"}}]}',
         "has an item without apiVersion, kind or metadata.name",
     ),
     "a bomb": (BOMB, "aliases make this more than 200000 values"),
     "deep": ("[" * 900, "nested deeper than 100 levels"),
-    "deeper": ("[" * 5000, "nest"),  # the libyaml in PyYAML 6.0.4 refuses 1000 levels in its own words
+    "deeper": (
+        "[" * 5000,
+        "nest",
+    ),  # the libyaml in PyYAML 6.0.4 refuses 1000 levels in its own words
     "deep json": ('{"a":' * 100_000 + "1" + "}" * 100_000, "nest"),
 }
 
@@ -99,7 +128,9 @@ def test_a_file_descriptor_of_the_shell_is_read(tmp_path: Path) -> None:
     os.close(writer)
     (tmp_path / "file").write_bytes(content)
     try:
-        assert read_dumps([f"/dev/fd/{reader}"], stdin=NOTHING) == read_dumps([str(tmp_path / "file")], stdin=NOTHING)
+        assert read_dumps([f"/dev/fd/{reader}"], stdin=NOTHING) == read_dumps(
+            [str(tmp_path / "file")], stdin=NOTHING
+        )
     finally:
         os.close(reader)
 
@@ -121,7 +152,9 @@ def test_a_path_that_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
             read_dumps([str(tmp_path / name)], stdin=NOTHING)
 
 
-@pytest.mark.parametrize(("text", "more"), [("{" + " " * 200, ""), ("a: " + "b" * 200, "JSON may be larger")])
+@pytest.mark.parametrize(
+    ("text", "more"), [("{" + " " * 200, ""), ("a: " + "b" * 200, "JSON may be larger")]
+)
 def test_a_dump_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, more: str
 ) -> None:

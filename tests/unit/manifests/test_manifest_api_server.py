@@ -21,12 +21,18 @@ APP = {"app": "x"}
 def test_a_refusal_names_the_field_and_says_in_the_words_of_validate_what_to_write() -> None:
     """`kubectl apply` prints both."""
     server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
-    status, body = server.call("POST", SYNCERS, manifest_of({"selector": APP, "mode": "pods", "port": 99999}))
+    status, body = server.call(
+        "POST", SYNCERS, manifest_of({"selector": APP, "mode": "pods", "port": 99999})
+    )
     mode = 'spec.mode: must be pod or service, not "pods"; did you mean "pod"?'
     why = f"[{mode}, spec.port: 99999 is not allowed: maximum is 65535]"
     assert (status, body["message"]) == (422, f'EurekaSyncer.eurekube.io "case" is invalid: {why}')
     twice = manifest_of({"selector": APP, "port": "http", "securePort": "http"})
-    fault = ("spec.securePort", "FieldValueInvalid", "securePort must differ from port (both are http)")
+    fault = (
+        "spec.securePort",
+        "FieldValueInvalid",
+        "securePort must differ from port (both are http)",
+    )
     assert refusal(twice) == (fault,)
 
 

@@ -12,14 +12,19 @@ from eurekube_sync.manifests import files as manifest_files
 from eurekube_sync.manifests.documents import Report, Severity
 from eurekube_sync.manifests.files import validate_paths
 
-GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec: {selector: {app: rating}}\n"
+GOOD = (
+    "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec: "
+    "{selector: {app: rating}}\n"
+)
 OTHER = "apiVersion: v1\nkind: ConfigMap\n"
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 
 def check(*paths: Path | str, stdin: bytes = b"", allow_empty: bool = False) -> Report:
     """The result of `validate` for some paths."""
-    return validate_paths([str(path) for path in paths], stdin=io.BytesIO(stdin), allow_empty=allow_empty)
+    return validate_paths(
+        [str(path) for path in paths], stdin=io.BytesIO(stdin), allow_empty=allow_empty
+    )
 
 
 def said(report: Report) -> list[str]:
@@ -41,8 +46,8 @@ def test_folders_are_searched(tmp_path: Path) -> None:
 
 
 def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
-    """A pipe without a writer, and a link to a device or a folder, are findings in the place of a manifest. A link to a
-    file is read, as in a ConfigMap."""
+    """A pipe without a writer, and a link to a device or a folder, are findings in the place of a
+    manifest. A link to a file is read, as in a ConfigMap."""
     os.mkfifo(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").symlink_to("/dev/zero")
     (tmp_path / "good").write_text(GOOD)
@@ -50,7 +55,10 @@ def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "d.yaml").symlink_to(tmp_path)
     report = check(tmp_path)
     odd = "None error cannot be read: it is a folder, a pipe or a device"
-    assert (said(report), report.syncers) == ([f"a.yaml {odd}", f"b.yaml {odd}", f"d.yaml {odd}"], 1)
+    assert (said(report), report.syncers) == (
+        [f"a.yaml {odd}", f"b.yaml {odd}", f"d.yaml {odd}"],
+        1,
+    )
 
 
 def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
@@ -89,7 +97,8 @@ def test_a_place_without_a_syncer(tmp_path: Path) -> None:
     ],
 )
 def test_no_syncer_anywhere_is_an_error(tmp_path: Path, content: str | None, there: str) -> None:
-    """An empty folder, an empty file and one of other kinds fail with one sentence, unless that is allowed."""
+    """An empty folder, an empty file and one of other kinds fail with one sentence, unless that is
+    allowed."""
     if content is not None:
         (tmp_path / "a.yaml").write_text(content)
     name = tmp_path if content is None else tmp_path / "a.yaml"

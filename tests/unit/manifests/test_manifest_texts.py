@@ -1,4 +1,5 @@
-"""Reading YAML and JSON: the same values as kubectl, with lines, and protected from harmful input."""
+"""Reading YAML and JSON: the same values as kubectl, with lines, and protected from harmful
+input."""
 
 from __future__ import annotations
 
@@ -13,17 +14,55 @@ from eurekube_sync.manifests.yaml_text import resolve
 def only(text: str) -> tuple[Any, list[str]]:
     """Value and findings of a text with one document."""
     (document,) = read_documents(text, file="f.yaml")
-    return document.value, [f"{finding.line} {finding.path} {finding.reason}" for finding in document.findings]
+    return document.value, [
+        f"{finding.line} {finding.path} {finding.reason}" for finding in document.findings
+    ]
 
 
 # The values of sigs.k8s.io/yaml v1.6.0, which kubectl uses.
 SCALARS: list[tuple[str, Any]] = [
-    *((word, True) for word in ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")),
-    *((word, False) for word in ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")),
+    *(
+        (word, True)
+        for word in ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")
+    ),
+    *(
+        (word, False)
+        for word in ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")
+    ),
     *((word, None) for word in ("", "~", "null", "Null", "NULL")),
-    *((word, word) for word in ("oN", "tRue", "inf", ".inf", "=", "10%", "2026-01-01", "12:30:45", "0b12", "0x", "1e")),
+    *(
+        (word, word)
+        for word in (
+            "oN",
+            "tRue",
+            "inf",
+            ".inf",
+            "=",
+            "10%",
+            "2026-01-01",
+            "12:30:45",
+            "0b12",
+            "0x",
+            "1e",
+        )
+    ),
     *((word, word) for word in ("_1", "0o8", "1e999", "._5", ".", "-", "0x1p3")),
-    *((word, 15) for word in ("15", "+15", "017", "0o17", "0O17", "0xF", "0b1111", "1_5", "15.0", "15.", "1.5e1")),
+    *(
+        (word, 15)
+        for word in (
+            "15",
+            "+15",
+            "017",
+            "0o17",
+            "0O17",
+            "0xF",
+            "0b1111",
+            "1_5",
+            "15.0",
+            "15.",
+            "1.5e1",
+        )
+    ),
     *((word, -15) for word in ("-15", "-017", "-0xf", "-0b1111")),
     ("08", 8),
     (".5", 0.5),
@@ -64,7 +103,10 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"a": [1, 2.0, true, null, "\\u00e9"], "b": {}}', {"a": [1, 2, True, None, "é"], "b": {}}),
     ('{\n\t"a": 1}', {"a": 1}),
     ('{"a": "\\ud83d\\ude00 \\/ \\\\ud83d\\\\ude00"}', {"a": "\U0001f600 / \\ud83d\\ude00"}),
-    ('{"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}', {"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}),
+    (
+        '{"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"}',
+        {"a": "\U0001f600 \x7f \x85 \u2028 \ufeff \uffff"},
+    ),
     ("", None),
     ("null", None),
     ("- 1", [1]),
@@ -90,7 +132,11 @@ BROKEN = [
     ("a: \ud800", "surrogate", 1),
     (BOMB, "aliases make this more than", 1),
     ("a: &x [*x]", "aliases make this deeper", 1),
-    ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)), "aliases make this deeper", 1),
+    (
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)),
+        "aliases make this deeper",
+        1,
+    ),
     ("a: &x {<<: *x, b: *x}", "aliases make this deeper", 1),
     ("a: *x", "found undefined alias 'x'", 1),
     ("[" * 900, "nested deeper", 1),
@@ -114,7 +160,9 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("text", "reason", "line"), BROKEN, ids=[text[:25].replace("\x00", "0") for text, *_ in BROKEN]
 )
-def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(text: str, reason: str, line: int) -> None:
+def test_a_text_that_cannot_be_read_is_one_finding_with_its_line(
+    text: str, reason: str, line: int
+) -> None:
     (document,) = read_documents(text, file="f.yaml")
     assert document.value is None
     (finding,) = document.findings
@@ -132,7 +180,10 @@ def test_duplicate_keys() -> None:
         {"l": [{"true": 1}]},
         ['2 $.l[0].true duplicate key "true", first on line 2'],
     )
-    assert only('{"a": {"b": 1,\n"b": 2}}') == ({"a": {"b": 1}}, ['2 $.a.b duplicate key "b", first on line 1'])
+    assert only('{"a": {"b": 1,\n"b": 2}}') == (
+        {"a": {"b": 1}},
+        ['2 $.a.b duplicate key "b", first on line 1'],
+    )
 
 
 def test_a_broken_document_does_not_hide_the_others() -> None:
@@ -160,4 +211,7 @@ def test_a_finding_prints_as_one_line() -> None:
     """It has file, line, severity, path and reason."""
     finding = Finding(file="a.yaml", document=1, line=3, path="$.spec", reason="is odd")
     assert str(finding) == "a.yaml:3: error: document 1: $.spec: is odd"
-    assert str(Finding(file="", document=1, line=None, path="$", reason="is odd")) == "error: document 1: $: is odd"
+    assert (
+        str(Finding(file="", document=1, line=None, path="$", reason="is odd"))
+        == "error: document 1: $: is odd"
+    )

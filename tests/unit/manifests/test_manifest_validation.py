@@ -35,9 +35,11 @@ def test_lines_and_paths() -> None:
     ]
     text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n    class: x\n"
     assert said(validate_text(text, "f")) == [
-        "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
+        "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then "
+        "letters, digits, dots "
         "and hyphens, at most 128 characters",
-        "8 error $.spec.metadata.class a metadata key must not be @class, class or instanceId, which mean something "
+        "8 error $.spec.metadata.class a metadata key must not be @class, class or instanceId, "
+        "which mean something "
         "else in Eureka",
     ]
 
@@ -45,16 +47,21 @@ def test_lines_and_paths() -> None:
 def test_other_kinds_are_passed_over_and_counted() -> None:
     """They are counted and not judged. Empty documents are not counted."""
     other = "apiVersion: apps/v1\nkind: Deployment\nspec: {selector: 7}\n"
-    checked = validate_text(f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f")
+    checked = validate_text(
+        f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f"
+    )
     assert (checked.findings, checked.documents, checked.syncers, checked.others) == ((), 3, 1, 2)
 
 
 def test_lists_are_opened() -> None:
     """Items are checked at any depth, with their whole path."""
     syncer = manifest_of({"selector": {}})
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [syncer]}, 7]})
+    text = json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [syncer]}, 7]}
+    )
     assert said(validate_text(text, "f")) == [
-        "1 error $.items[0].items[0].spec.selector at least one of app, matchLabels, matchExpressions and service is "
+        "1 error $.items[0].items[0].spec.selector at least one of app, matchLabels, "
+        "matchExpressions and service is "
         "needed",
         "1 error $.items[1] no Kubernetes object: apiVersion and kind are needed",
     ]
@@ -63,10 +70,15 @@ def test_lists_are_opened() -> None:
 @pytest.mark.parametrize("text", ["word", "[]", "a: 1", "kind: Pod", "apiVersion: v1\nkind: 7"])
 def test_a_document_that_is_no_object_is_refused(text: str) -> None:
     """kubectl also refuses a document without apiVersion and kind."""
-    assert said(validate_text(text, "f")) == ["1 error $ no Kubernetes object: apiVersion and kind are needed"]
+    assert said(validate_text(text, "f")) == [
+        "1 error $ no Kubernetes object: apiVersion and kind are needed"
+    ]
 
 
-TEMPLATE = "error $ this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+TEMPLATE = (
+    "error $ this is a Helm template: render it first, `helm template ... | eurekube-sync "
+    "validate -`"
+)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +98,17 @@ def test_a_helm_template_is_named_as_one(text: str, line: int) -> None:
 
 def test_braces_in_what_is_rendered_are_no_template() -> None:
     """Rendered alert rules keep their own braces, and do not hide other errors."""
-    rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nspec: {summary: '{{ $labels.pod }}'}\n---\n"
-    assert said(validate_text(rule + HEAD + "  selector: {ap: x}\n", "f"))[-1].startswith("9 error $.spec.selector.ap")
-    assert validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f").findings == ()
+    rule = (
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nspec: {summary: '{{ "
+        "$labels.pod }}'}\n---\n"
+    )
+    assert said(validate_text(rule + HEAD + "  selector: {ap: x}\n", "f"))[-1].startswith(
+        "9 error $.spec.selector.ap"
+    )
+    assert (
+        validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f").findings
+        == ()
+    )
 
 
 def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
@@ -106,11 +126,13 @@ def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
 
 
 def test_yaml_booleans_are_explained() -> None:
-    """kubectl's YAML turns some words into booleans. Where a string is required, the finding says so."""
+    """kubectl's YAML turns some words into booleans. Where a string is required, the finding says
+    so."""
     (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f").findings
     assert (
         finding.reason
-        == "must be a string, not true (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
+        == "must be a string, not true (YAML reads on, off, yes, no, y and n as true or false): "
+        "put it in quotes"
     )
 
 
@@ -146,7 +168,8 @@ def test_a_number_in_quotes_is_told_with_the_words_of_a_run() -> None:
 
 
 def test_objects_from_the_cluster() -> None:
-    """An object from the API server is valid with all its additions, and validation does not change it."""
+    """An object from the API server is valid with all its additions, and validation does not change
+    it."""
     obj = manifest_of({"mode": "pod", "selector": {"app": "x"}, "limit": None})
     obj["metadata"] |= {
         "uid": "u",
@@ -154,7 +177,10 @@ def test_objects_from_the_cluster() -> None:
         "generation": 1,
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
-    obj["metadata"] |= {"namespace": "rating", "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]}
+    obj["metadata"] |= {
+        "namespace": "rating",
+        "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
+    }
     obj["status"] = {"ready": "1/1", "conditions": [{"type": "Ready", "status": "True"}]}
     before = json.dumps(obj)
     assert validate_object(obj) == ()
@@ -165,7 +191,10 @@ def test_objects_from_the_cluster() -> None:
     ("spec", "reason"),
     [
         ({"metadata": {f"k{n}": "" for n in range(65)}}, "has 65 entries, at most 64 are allowed"),
-        ({"metadataFrom": [{"key": f"k{n}", "podLabel": "x"} for n in range(33)]}, "has 33 entries, at most 32"),
+        (
+            {"metadataFrom": [{"key": f"k{n}", "podLabel": "x"} for n in range(33)]},
+            "has 33 entries, at most 32",
+        ),
         ({"metadata": {"k": "x" * 1025}}, "is longer than 1024"),
         ({"metadata": {"k" * 129: ""}}, "at most 128 characters"),
         ({"vipAddress": ",".join(["rating"] * 100)}, "at most 512 long"),
@@ -178,7 +207,9 @@ def test_a_value_beyond_its_bound_is_refused(spec: dict[str, Any], reason: str) 
     assert reason in finding.reason
 
 
-@pytest.mark.parametrize(("last", "refused"), [("x" * 91, False), ("x" * 92, True), ("\u00e9" * 46, True)])
+@pytest.mark.parametrize(
+    ("last", "refused"), [("x" * 91, False), ("x" * 92, True), ("\u00e9" * 46, True)]
+)
 def test_too_much_metadata_is_refused_as_the_program_does(last: str, refused: bool) -> None:
     """The limit is 4096 bytes of keys and values. A rule of the API server would cost too much."""
     spec = {"selector": {"app": "x"}, "metadata": {**dict.fromkeys("abcd", "x" * 1000), "e": last}}
@@ -194,8 +225,12 @@ def test_json_text_and_object_agree(spec: Any) -> None:
     manifest = manifest_of(spec)
     text = json.dumps(manifest, indent=1)
     from_text = validate_text(text, "f").findings
-    read = json.loads(text, parse_float=resolve, parse_int=resolve)  # Kubernetes also reads 0.0 as 0
-    assert {(f.path, f.reason) for f in from_text} == {(f.path, f.reason) for f in validate_object(read)}
+    read = json.loads(
+        text, parse_float=resolve, parse_int=resolve
+    )  # Kubernetes also reads 0.0 as 0
+    assert {(f.path, f.reason) for f in from_text} == {
+        (f.path, f.reason) for f in validate_object(read)
+    }
     assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
 
 

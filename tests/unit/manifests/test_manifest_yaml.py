@@ -24,7 +24,13 @@ def texts(value: Any) -> Iterator[str]:
     """Each string of a value, including keys."""
     if isinstance(value, str):
         yield value
-    for part in value.items() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+    for part in (
+        value.items()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list | tuple)
+        else ()
+    ):
         yield from texts(part)
 
 
@@ -39,9 +45,14 @@ def test_shipped_files_can_be_written_as_yaml_again(path: Path) -> None:
 
 
 def test_a_metadata_value_may_hold_each_character_but_those_that_break_the_registry() -> None:
-    """The pattern refuses the control characters, U+FFFE and U+FFFF, and takes each other code point."""
+    """The pattern refuses the control characters, U+FFFE and U+FFFF, and takes each other code
+    point."""
     schema = object_schema()["properties"]["spec"]["properties"]["metadata"]["additionalProperties"]
     pattern = go_pattern(schema["pattern"])
     refused = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
     characters = map(chr, range(0x110000))
-    assert [one for one in characters if (pattern.search(one) is None) is not (refused.match(one) is not None)] == []
+    assert [
+        one
+        for one in characters
+        if (pattern.search(one) is None) is not (refused.match(one) is not None)
+    ] == []

@@ -35,16 +35,26 @@ UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def test_no_character_that_a_terminal_obeys_is_left() -> None:
-    """Invisible characters and those that change the direction of a text are removed too. No other character is
-    changed."""
+    """Invisible characters and those that change the direction of a text are removed too. No other
+    character is changed."""
     every = [chr(code) for code in range(sys.maxunicode + 1)]
-    known = [one for one in every if category(one) != "Cn"]  # an older Python does not know all of them
-    assert [one for one in known if printable(one) != one] == [one for one in known if category(one) in UNSAFE]
+    known = [
+        one for one in every if category(one) != "Cn"
+    ]  # an older Python does not know all of them
+    assert [one for one in known if printable(one) != one] == [
+        one for one in known if category(one) in UNSAFE
+    ]
 
 
 @pytest.mark.parametrize(
     ("character", "shown"),
-    [("\x1b", r"\x1b"), ("\xad", r"\xad"), ("\u200b", r"\u200b"), ("\ufeff", r"\ufeff"), ("\U000e0041", r"\U000e0041")],
+    [
+        ("\x1b", r"\x1b"),
+        ("\xad", r"\xad"),
+        ("\u200b", r"\u200b"),
+        ("\ufeff", r"\ufeff"),
+        ("\U000e0041", r"\U000e0041"),
+    ],
 )
 def test_such_a_character_is_written_out(character: str, shown: str) -> None:
     """Python and other tools write it like this."""
@@ -123,7 +133,12 @@ def test_no_credential_is_shown(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Basic authentication is required", "a Bearer token is missing", "the author izes", "see http://eureka/a@b"],
+    [
+        "Basic authentication is required",
+        "a Bearer token is missing",
+        "the author izes",
+        "see http://eureka/a@b",
+    ],
 )
 def test_prose_about_credentials_stays(text: str) -> None:
     """Only text that looks like a credential is hidden."""
@@ -139,7 +154,9 @@ def test_a_short_password_is_hidden_where_it_is_a_whole_word() -> None:
 @pytest.mark.parametrize("most", [1, 5, 12])
 def test_no_half_of_a_credential_is_shown(secret: str, most: int) -> None:
     """A page may have much white space, and a login just beyond the part that is read."""
-    shown = excerpt(f"no login:{' ' * (4096 - 9 - most)}{secret} is wrong", most=160, secrets=SECRETS)
+    shown = excerpt(
+        f"no login:{' ' * (4096 - 9 - most)}{secret} is wrong", most=160, secrets=SECRETS
+    )
     assert shown == "no login:"
 
 
@@ -148,7 +165,8 @@ def test_a_long_text_is_cut() -> None:
 
 
 def test_the_secrets_of_a_header_are_its_token_and_what_that_holds() -> None:
-    """They are a bearer's token, and the password of basic authentication. Without a login there are none."""
+    """They are a bearer's token, and the password of basic authentication. Without a login there
+    are none."""
     assert header_secrets(f"Bearer {TOKEN}") == (TOKEN,)
     assert set(header_secrets(f"Basic {BASIC}")) == {BASIC, PASSWORD}
     assert header_secrets("Basic ~") == ("~",)
@@ -168,10 +186,13 @@ def test_the_name_of_an_instance_is_printable() -> None:
 
 @pytest.mark.parametrize("width", [200, 60, 20], ids=["columns", "groups", "stacked"])
 def test_a_table_shows_no_escape_of_anybody(width: int) -> None:
-    """This covers names, reasons, sentences and the last line, which may have somebody's owner mark, in any layout."""
+    """This covers names, reasons, sentences and the last line, which may have somebody's owner
+    mark, in any layout."""
     row = Row(app=ODD, sign="+", id=ODD, status=ODD, why=ODD, syncer=ODD)
     stream = StringIO()
-    console_for(stream, width=width).print(rows_table([row], [f"see to {ODD}"], f"the owner is: {ODD}"))
+    console_for(stream, width=width).print(
+        rows_table([row], [f"see to {ODD}"], f"the owner is: {ODD}")
+    )
     assert printable(stream.getvalue().replace("\n", "")) == stream.getvalue().replace("\n", "")
     assert "evil" in stream.getvalue()
 

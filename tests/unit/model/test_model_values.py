@@ -33,7 +33,8 @@ def test_only_a_complete_source_proves_anything() -> None:
 
 
 def test_a_namespace_without_an_entry_holds_what_the_whole_list_says() -> None:
-    """After a complete list of the cluster a namespace without objects is empty. After a failed list it is Unknown."""
+    """After a complete list of the cluster a namespace without objects is empty. After a failed
+    list it is Unknown."""
     whole: Listed[int] = Listed(by_namespace={}, elsewhere=Complete(data=()))
     failed: Listed[int] = Listed(by_namespace={NS: Complete(data=(1,))}, elsewhere=DENIED)
     assert whole.of(NS) == Complete(data=())
@@ -83,7 +84,9 @@ def test_a_condition_is_found_by_its_type() -> None:
         (InvalidSyncer("InvalidSpec", ""), None),
     ],
 )
-def test_an_error_has_a_cause_or_is_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
+def test_an_error_has_a_cause_or_is_one_refusal(
+    error: EurekubeError, expected: Cause | None
+) -> None:
     """An error of the whole server has a cause. A refusal of one thing has none."""
     assert error.cause is expected
 
@@ -91,7 +94,10 @@ def test_an_error_has_a_cause_or_is_one_refusal(error: EurekubeError, expected: 
 def test_registering_again_replaces_the_outcome_of_its_renewal() -> None:
     """Each key has one outcome, the last."""
     outcomes = Outcomes.of(
-        [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.REGISTERED_AGAIN)],
+        [
+            Outcome(action=renew(), result=Result.GONE),
+            Outcome(action=renew(), result=Result.REGISTERED_AGAIN),
+        ],
     )
     assert outcomes.by_key[key()].result is Result.REGISTERED_AGAIN
     assert (outcomes.count(Result.GONE), outcomes.succeeded) == (0, 1)
@@ -101,6 +107,13 @@ def test_the_outcomes_list_actions_that_the_next_pass_has_to_repeat() -> None:
     """Failed, held back and not tried are failures. Done, gone and conflict are not."""
     results = list(Result)
     outcomes = Outcomes.of(
-        [Outcome(action=renew(number), result=result) for number, result in reversed(list(enumerate(results)))]
+        [
+            Outcome(action=renew(number), result=result)
+            for number, result in reversed(list(enumerate(results)))
+        ]
     )
-    assert [outcome.result for outcome in outcomes.failures] == [Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED]
+    assert [outcome.result for outcome in outcomes.failures] == [
+        Result.FAILED,
+        Result.HELD_BACK,
+        Result.NOT_TRIED,
+    ]

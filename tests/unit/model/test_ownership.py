@@ -45,9 +45,11 @@ def marked(**metadata: str) -> ObservedInstance:
         ({}, False, False),
     ],
 )
-def test_an_instance_is_ours_when_owner_and_cluster_match(marks: dict[str, str], ours: bool, clash: bool) -> None:
-    """The same owner in another cluster is a clash. Any other instance belongs to others. One that a person registered
-    by hand, without the mark of a cluster, must not stop the installation."""
+def test_an_instance_is_ours_when_owner_and_cluster_match(
+    marks: dict[str, str], ours: bool, clash: bool
+) -> None:
+    """The same owner in another cluster is a clash. Any other instance belongs to others. One that
+    a person registered by hand, without the mark of a cluster, must not stop the installation."""
     assert (US.holds(marked(**marks)), US.clashes(marked(**marks))) == (ours, clash)
 
 
@@ -72,20 +74,32 @@ def test_without_pod_or_metadata_those_marks_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("mark", "expected"),
-    [("ns/name", SyncerRef("ns", "name")), ("ns", None), ("/name", None), ("ns/", None), ("", None)],
+    [
+        ("ns/name", SyncerRef("ns", "name")),
+        ("ns", None),
+        ("/name", None),
+        ("ns/", None),
+        ("", None),
+    ],
 )
-def test_a_syncer_is_read_back_from_a_whole_mark_only(mark: str, expected: SyncerRef | None) -> None:
+def test_a_syncer_is_read_back_from_a_whole_mark_only(
+    mark: str, expected: SyncerRef | None
+) -> None:
     """Half a mark names no syncer."""
     assert syncer_of(marked(syncer=mark)) == expected
 
 
-@pytest.mark.parametrize(("mark", "expected"), [("pod/uid", "uid"), ("pod", None), ("pod/", None), ("", None)])
+@pytest.mark.parametrize(
+    ("mark", "expected"), [("pod/uid", "uid"), ("pod", None), ("pod/", None), ("", None)]
+)
 def test_a_pods_uid_is_read_back_from_a_whole_mark_only(mark: str, expected: str | None) -> None:
     """Without a UID nothing can be proven about the pod."""
     assert pod_uid_of(marked(pod=mark)) == expected
 
 
-@pytest.mark.parametrize(("keys", "expected"), [("a,b", {"a", "b"}), ("", set()), ("a,,b", {"a", "b"})])
+@pytest.mark.parametrize(
+    ("keys", "expected"), [("a,b", {"a", "b"}), ("", set()), ("a,,b", {"a", "b"})]
+)
 def test_the_users_keys_that_we_wrote_are_read_back(keys: str, expected: set[str]) -> None:
     """A key that is removed from the spec is then removed from Eureka."""
     assert our_keys({KEYS: keys}) == expected
@@ -94,7 +108,15 @@ def test_the_users_keys_that_we_wrote_are_read_back(keys: str, expected: set[str
 
 @pytest.mark.parametrize(
     ("owner", "legal"),
-    [("a", True), ("prod-1", True), ("a" * 32, True), ("a" * 33, False), ("Prod", False), ("-a", False), ("", False)],
+    [
+        ("a", True),
+        ("prod-1", True),
+        ("a" * 32, True),
+        ("a" * 33, False),
+        ("Prod", False),
+        ("-a", False),
+        ("", False),
+    ],
 )
 def test_an_owner_is_a_short_dns_label(owner: str, legal: bool) -> None:
     """It has at most 32 characters, so that ids stay short."""

@@ -81,7 +81,9 @@ def test_a_field_that_is_made_of_others_follows_them() -> None:
             derive(self, "whole", f"{self.first} Smith")
 
     assert dataclasses.replace(Named(first="Ann"), first="Bob").whole == "Bob Smith"
-    with pytest.raises((TypeError, ValueError), match="init=False"):  # a TypeError from Python 3.13 on
+    with pytest.raises(
+        (TypeError, ValueError), match="init=False"
+    ):  # a TypeError from Python 3.13 on
         dataclasses.replace(Named(first="Ann"), whole="Bob")
 
 

@@ -9,7 +9,13 @@ from eurekube_sync.model.wording import counted, duration, listed, one_or_more
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(0, "0 instances"), (1, "1 instance"), (2, "2 instances"), (1.0, "1 instance"), (1.5, "1.5 instances")],
+    [
+        (0, "0 instances"),
+        (1, "1 instance"),
+        (2, "2 instances"),
+        (1.0, "1 instance"),
+        (1.5, "1.5 instances"),
+    ],
 )
 def test_one_is_one_and_everything_else_is_many(number: float, words: str) -> None:
     """Zero is plural too."""
@@ -18,7 +24,10 @@ def test_one_is_one_and_everything_else_is_many(number: float, words: str) -> No
 
 def test_a_noun_may_have_a_plural_of_its_own() -> None:
     """The verb agrees with the number."""
-    assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
+    assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == (
+        "1 entry",
+        "2 entries",
+    )
     assert (one_or_more(1, "is", "are"), one_or_more(3, "is", "are")) == ("is", "are")
 
 

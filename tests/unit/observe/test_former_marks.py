@@ -1,4 +1,5 @@
-"""An installation gets another owner name, or its cluster is rebuilt: what bears the old mark is moved by `run`.
+"""An installation gets another owner name, or its cluster is rebuilt: what bears the old mark is
+moved by `run`.
 
 These are whole passes. The instances under the old mark are as the old installation left them.
 """
@@ -29,7 +30,8 @@ MOVED = Former(owners=frozenset({OLD}))
 
 @pytest.fixture
 def world() -> FakeWorld:
-    """Two pods that the old owner registered. It ended 100 s ago, and the new one is about to begin."""
+    """Two pods that the old owner registered. It ended 100 s ago, and the new one is about to
+    begin."""
     world = article()
     later(world, 1)
     world.run()
@@ -54,7 +56,9 @@ def by_owner(world: FakeWorld) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for stored in world.registry.held.values():
         if OWNER in stored.metadata:
-            found.setdefault(stored.metadata[OWNER], {})[stored.instance.ip_addr] = stored.status.value
+            found.setdefault(stored.metadata[OWNER], {})[stored.instance.ip_addr] = (
+                stored.status.value
+            )
     return found
 
 
@@ -66,10 +70,17 @@ def code(report: PassReport) -> ExitCode:
 BOTH = {"10.0.0.1": "UP", "10.0.0.2": "UP"}
 
 
-def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_the_old(world: FakeWorld) -> None:
+def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_the_old(
+    world: FakeWorld,
+) -> None:
     """Nothing is held, and a pass without the option finds nothing more to do."""
     report = world.run()
-    assert [call.split()[0] for call in world.wire.writes()] == ["register", "register", "cancel", "cancel"]
+    assert [call.split()[0] for call in world.wire.writes()] == [
+        "register",
+        "register",
+        "cancel",
+        "cancel",
+    ]
     assert (code(report), report.held) == (ExitCode.OK, None)
     assert by_owner(world) == {NEW: BOTH}
     assert {action.why for action in report.plan.actions if "now" in action.why} == {
@@ -82,11 +93,13 @@ def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_t
 
 
 def test_no_renewal_reads_an_instance_that_waits_to_be_moved(world: FakeWorld) -> None:
-    """It looks as if the old installation were at work. So it is read singly, also if this process renewed it at the
-    end of the pass before."""
+    """It looks as if the old installation were at work. So it is read singly, also if this process
+    renewed it at the end of the pass before."""
     world.registry.batch_size, world.renewals = 1, RenewalLedger(period=30, slack=5)
     new = [InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.{number}:8080") for number in (1, 2)]
-    world.registry.refuse_register.update(dict.fromkeys(new, RegistryUnavailable("it is restarted")))
+    world.registry.refuse_register.update(
+        dict.fromkeys(new, RegistryUnavailable("it is restarted"))
+    )
     for _ in range(2):
         world.run()
         later(world, 100)
@@ -119,10 +132,13 @@ def test_the_move_is_refused_while_the_old_installation_renews(world: FakeWorld)
         later(world, 30)
         report = world.run()
         assert code(report) is ExitCode.OWNER_CLASH
-        assert [call for call in world.wire.calls if call.startswith(("renew", "register", "cancel"))] == []
+        assert [
+            call for call in world.wire.calls if call.startswith(("renew", "register", "cancel"))
+        ] == []
         assert by_owner(world) == {OLD: BOTH}
     assert sentences(report) == [
-        f"owner clash: owner {OLD} is still at work: it renewed 2 instances in the last 90 s. Stop it, and run again "
+        f"owner clash: owner {OLD} is still at work: it renewed 2 instances in the last 90 s. "
+        "Stop it, and run again "
         "90 s later. This pass is refused: our instances were renewed, and nothing else was done."
     ]
     later(world, 40)
@@ -167,11 +183,14 @@ def test_an_old_instance_stays_until_its_new_one_is_registered(world: FakeWorld)
 
 @pytest.mark.parametrize("passes", [1, 30])
 def test_a_persons_out_of_service_stays_under_its_old_id(world: FakeWorld, passes: int) -> None:
-    """A new id would forget it. The instance is renewed, the condition says so, and the others move."""
+    """A new id would forget it. The instance is renewed, the condition says so, and the others
+    move."""
     out = InstanceStatus.OUT_OF_SERVICE
     (put_out,) = (key for key in world.registry.held if key.id.endswith("10.0.0.1:8080"))
     stored = world.registry.held[put_out]
-    world.registry.held[put_out] = replace(stored, instance=replace(stored.instance, status=out, override=out))
+    world.registry.held[put_out] = replace(
+        stored, instance=replace(stored.instance, status=out, override=out)
+    )
     for _ in range(passes):
         world.run()
         later(world, 30)
@@ -181,7 +200,10 @@ def test_a_persons_out_of_service_stays_under_its_old_id(world: FakeWorld, passe
     assert status is not None
     synced = status.condition("Synced")
     assert synced is not None
-    assert f"a person set {put_out.id} OUT_OF_SERVICE, and a new id would forget that" in synced.message
+    assert (
+        f"a person set {put_out.id} OUT_OF_SERVICE, and a new id would forget that"
+        in synced.message
+    )
 
 
 def refused(world: FakeWorld, *numbers: int) -> None:
@@ -312,7 +334,8 @@ def test_what_a_person_put_out_goes_with_its_pod(world: FakeWorld) -> None:
 
 
 def test_while_kubernetes_cannot_be_read_the_old_instances_are_renewed(world: FakeWorld) -> None:
-    """The old installation has ended, so nobody else renews them. It is unknown which cluster this is."""
+    """The old installation has ended, so nobody else renews them. It is unknown which cluster this
+    is."""
     world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
     world.run()
     assert by_owner(world) == {OLD: BOTH}
@@ -327,7 +350,8 @@ def test_a_pod_that_is_gone_by_now_is_not_moved(world: FakeWorld) -> None:
 
 
 def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(world: FakeWorld) -> None:
-    """The ids name no cluster, so each instance gets the new mark in its place, and none is ever missing."""
+    """The ids name no cluster, so each instance gets the new mark in its place, and none is ever
+    missing."""
     world.owner, world.former = OLD, NO_FORMER
     for key, stored in list(world.registry.held.items()):
         if stored.metadata.get(OWNER) == OLD:
@@ -339,7 +363,11 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(world: FakeWorld) ->
     report = world.run()
     assert code(report) is ExitCode.OK
     assert [call.split()[0] for call in world.wire.writes()] == ["register", "register"]
-    clusters = {stored.metadata[CLUSTER] for stored in world.registry.held.values() if OWNER in stored.metadata}
+    clusters = {
+        stored.metadata[CLUSTER]
+        for stored in world.registry.held.values()
+        if OWNER in stored.metadata
+    }
     assert clusters == {report.cluster}
     assert by_owner(world) == {OLD: BOTH}
 
@@ -354,4 +382,6 @@ def test_an_old_cluster_that_lives_is_not_replaced(world: FakeWorld) -> None:
     world.former = Former(clusters=frozenset({"old"}))
     report = world.run()
     assert code(report) is ExitCode.OWNER_CLASH
-    assert sentences(report)[0].startswith(f"owner clash: owner {OLD} of cluster old is still at work")
+    assert sentences(report)[0].startswith(
+        f"owner clash: owner {OLD} of cluster old is still at work"
+    )

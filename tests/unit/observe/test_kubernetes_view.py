@@ -34,14 +34,19 @@ CLUSTER_IS = Complete(data=CLUSTER)
 
 def read(cluster: Cluster, *namespaces: str) -> ClusterView:
     """Read the cluster once."""
-    return read_cluster(cluster, cluster.identity(), Scope(namespaces=frozenset(namespaces) or None))
+    return read_cluster(
+        cluster, cluster.identity(), Scope(namespaces=frozenset(namespaces) or None)
+    )
 
 
 def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Cluster) -> None:
     """Without syncers no other list is read. A list that was not read is Unknown, not empty."""
     found = read(cluster)
     assert cluster.wire.verbs() == ["identity", "list_syncers"]
-    assert (found.services.of(NS), found.slices.of(NS)) == (found.services.elsewhere, found.slices.elsewhere)
+    assert (found.services.of(NS), found.slices.of(NS)) == (
+        found.services.elsewhere,
+        found.slices.elsewhere,
+    )
     assert isinstance(found.slices.elsewhere, Unknown)
     assert list(unknown_sources(found)) == []
 
@@ -57,15 +62,17 @@ def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Clust
 
 
 def test_a_deletion_older_than_the_crd_is_not_followed(cluster: Cluster) -> None:
-    """A list from the time of the old CRD may be read beside the new CRD. A deletion in the same second counts as a
-    person's."""
+    """A list from the time of the old CRD may be read beside the new CRD. A deletion in the same
+    second counts as a person's."""
     cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
     cluster.crd = Complete(data=CrdAge(101.0, 0.0))
     live = read(cluster).crd_live
     assert isinstance(live, Unknown)
     assert live.cause is Cause.CRD_TERMINATING
     assert f"the deletion of syncer {NS}/gone began before" in live.message
-    cluster.crd = Complete(data=CrdAge(100.0, 3700.0))  # our clock is an hour ahead, and deletions have the server's
+    cluster.crd = Complete(
+        data=CrdAge(100.0, 3700.0)
+    )  # our clock is an hour ahead, and deletions have the server's
     assert read(cluster).crd_live == Complete(data=True)
 
 
@@ -78,25 +85,28 @@ def test_a_syncer_missing_from_a_list_older_than_the_crd_leaves_no_orphan(cluste
 
 
 def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster: Cluster) -> None:
-    """If a person removes the finalizers, the syncers may vanish before their CRD. A namespace that cannot be read is
-    no reason to ask."""
+    """If a person removes the finalizers, the syncers may vanish before their CRD. A namespace that
+    cannot be read is no reason to ask."""
     cluster.apply(syncer())
     cluster.crd = TERMINATING
     gone = SyncerRef(NS, "gone")
     scope = Scope(namespaces=frozenset({NS}))
-    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({REF, SyncerRef("elsewhere", "x")})).crd_live == Complete(
-        data=True
-    )
+    assert read_cluster(
+        cluster, CLUSTER_IS, scope, frozenset({REF, SyncerRef("elsewhere", "x")})
+    ).crd_live == Complete(data=True)
     assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == TERMINATING
     cluster.unknown["syncers", NS] = DENIED
-    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == Complete(data=True)
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == Complete(
+        data=True
+    )
 
 
 @pytest.mark.parametrize(("namespaces", "expected"), [(20, True), (21, False)])
 def test_few_namespaces_are_listed_one_by_one_and_many_in_one_walk(
     cluster: Cluster, namespaces: int, expected: bool
 ) -> None:
-    """Up to 20 namespaces with syncers are listed one by one. For more, one list of all is cheaper."""
+    """Up to 20 namespaces with syncers are listed one by one. For more, one list of all is
+    cheaper."""
     cluster.apply(*(syncer(namespace=f"ns-{number}") for number in range(namespaces)))
     assert isinstance(read(cluster).services.elsewhere, Unknown) is expected
 
@@ -123,7 +133,9 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
     """The list has what a person has to fix, with the namespace if only one failed."""
     broken = ClusterView(
         identity=DENIED,
-        syncers=Listed(by_namespace={"a": DENIED, "b": Complete(data=())}, elsewhere=Complete(data=())),
+        syncers=Listed(
+            by_namespace={"a": DENIED, "b": Complete(data=())}, elsewhere=Complete(data=())
+        ),
         services=nowhere(DENIED),
         slices=nowhere(Unknown(cause=Cause.NOT_READ, message="")),
         crd_live=TERMINATING,

@@ -15,7 +15,19 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pod
 from eurekube_sync.observe.eureka import LastSeen
 from tests.unit.plan.test_held_back_by_policy import lose_all, standing
-from tests.unit.worlds.build import DENIED, DOWN, NS, UP, changed, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    NS,
+    UP,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 PODS = 4
@@ -23,13 +35,18 @@ LIMITS: tuple[Any, ...] = (3, "75%", {"share": "75%"})
 
 
 def daemon(**spec: Any) -> FakeWorld:
-    """An app of four ready pods, in sync with a process that remembers. The brake does not hold its last instance."""
+    """An app of four ready pods, in sync with a process that remembers. The brake does not hold its
+    last instance."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.renewals = RenewalLedger(period=30, slack=15)
     world.last_seen = LastSeen()
-    world.cluster.apply(service(), syncer(**spec), piece(*(endpoint(n) for n in range(1, PODS + 1))))
-    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(
+        service(), syncer(**spec), piece(*(endpoint(n) for n in range(1, PODS + 1)))
+    )
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     world.cluster.apply(piece(endpoint(98), service="other"))
     world.registry.put(changed(foreign(app="dc"), vip_address="rating"))
     passes(world)
@@ -44,7 +61,8 @@ def passes(world: FakeWorld) -> None:
 
 
 def warms_up(world: FakeWorld, *, away: int = 0) -> None:
-    """Eureka is away for this many seconds and comes back empty. It refuses lists, and takes writes."""
+    """Eureka is away for this many seconds and comes back empty. It refuses lists, and takes
+    writes."""
     world.registry.unreadable = DENIED
     keys = [*world.registry.held]
     world.registry.held.clear()
@@ -101,7 +119,8 @@ def test_an_instance_whose_lease_must_have_expired_is_forgotten() -> None:
 
 
 def test_a_suspended_app_is_registered_again_as_it_was() -> None:
-    """An instance that was DOWN stays away, even if its pod is ready now. So does one that was never registered."""
+    """An instance that was DOWN stays away, even if its pod is ready now. So does one that was
+    never registered."""
     world = daemon(notReady="Down")
     world.cluster.apply(piece(*(endpoint(n, ready=n != 4) for n in range(1, PODS + 1))))
     passes(world)
@@ -212,7 +231,9 @@ def test_a_process_that_starts_then_registers_nothing_again() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"appName": "fresh"}])
-def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_again(spec: dict[str, Any]) -> None:
+def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_again(
+    spec: dict[str, Any],
+) -> None:
     """A pod that is drained, or may be, does not come back under any name."""
     world = daemon()
     world.drains = frozenset({Kind.POD})
@@ -230,7 +251,9 @@ def test_while_drains_cannot_be_read_only_former_up_instances_are_registered_aga
     world.cluster.unknown.clear()
     passes(world)
     app = spec.get("appName", "rating")
-    assert standing_of(world, app) == {f"10.0.0.{n}": "DOWN" if n == 1 else "UP" for n in range(2, PODS + 2)}
+    assert standing_of(world, app) == {
+        f"10.0.0.{n}": "DOWN" if n == 1 else "UP" for n in range(2, PODS + 2)
+    }
 
 
 def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_read() -> None:
@@ -245,5 +268,7 @@ def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_
 def standing_of(world: FakeWorld, app: str) -> dict[str, str]:
     """The statuses by address."""
     return {
-        one.instance.ip_addr: one.status.value for one in world.registry.held.values() if one.key.app == app.upper()
+        one.instance.ip_addr: one.status.value
+        for one in world.registry.held.values()
+        if one.key.app == app.upper()
     }

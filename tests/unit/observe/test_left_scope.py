@@ -79,7 +79,8 @@ def test_while_both_run_neither_renews_for_the_other(world: Two) -> None:
 
 
 def test_the_instances_of_a_syncer_in_no_scope_are_not_touched_and_expire(world: Two) -> None:
-    """No installation knows the scopes of the others, so none of them removes the instances or writes to the syncer."""
+    """No installation knows the scopes of the others, so none of them removes the instances or
+    writes to the syncer."""
     world.label(PAY, team="nobody")
     world.passes(4, ONE, TWO)
     assert world.stands("pay")
@@ -100,7 +101,8 @@ def test_a_syncer_that_comes_back_into_a_scope_in_time_loses_nothing(world: Two)
 
 
 def test_of_a_changed_class_the_old_installation_goes_on_renewing() -> None:
-    """Its class is in the instances, and only the installation of the new class writes that one there."""
+    """Its class is in the instances, and only the installation of the new class writes that one
+    there."""
     world = Two()
     for ref in (PAY, CART):
         world.label(ref)
@@ -139,6 +141,10 @@ def test_another_owners_installation_takes_it_over(world: Two, working: bool) ->
     for _ in range(40):
         world.passes(0.5, ONE, three, owners=("prod", "next"))
         assert world.stands("pay")
-    owners = {stored.metadata.get(OF_OWNER) for stored in world.registry.held.values() if stored.key.app == "PAY"}
+    owners = {
+        stored.metadata.get(OF_OWNER)
+        for stored in world.registry.held.values()
+        if stored.key.app == "PAY"
+    }
     assert owners == {"next"}
     assert world.said(three, "next") == []

@@ -50,7 +50,11 @@ def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) ->
     [
         ({"mode": "service"}, "ClusterIP", False),
         ({"mode": "service"}, "NodePort", True),
-        ({"mode": "service", "deleted": 1.0}, "NodePort", True),  # its keys have the nodes' addresses
+        (
+            {"mode": "service", "deleted": 1.0},
+            "NodePort",
+            True,
+        ),  # its keys have the nodes' addresses
         ({"mode": "service", "service": {"address": "NodePort"}}, "LoadBalancer", True),
         ({"mode": "service", "service": {"address": "ClusterIP"}}, "NodePort", False),
         ({"mode": "service", "service": {"hostname": "a.b"}}, "NodePort", False),
@@ -77,24 +81,30 @@ def test_where_services_are_unknown_nothing_more_is_read() -> None:
 
 def test_a_syncer_that_is_not_served_needs_nothing() -> None:
     """It is out of scope, or may not select in that namespace."""
-    assert needs_of(view([syncer(**LABEL)], [service()], []), Scope(syncer_class="other")) == Needs()
+    assert (
+        needs_of(view([syncer(**LABEL)], [service()], []), Scope(syncer_class="other")) == Needs()
+    )
     away = {**LABEL, "selector": {"app": "rating", "namespace": "shared"}}
     assert needs(**away) == Needs()
     shared = view([syncer(**away)], [service(namespace="shared")], [])
-    assert needs_of(shared, Scope(allowed=frozenset({(NS, "shared")}))) == Needs(pods=frozenset({"shared"}))
+    assert needs_of(shared, Scope(allowed=frozenset({(NS, "shared")}))) == Needs(
+        pods=frozenset({"shared"})
+    )
 
 
 BOTH = frozenset({Kind.POD, Kind.NODE})
 
 
-def drain_needs(one: SyncerObject, wanted: frozenset[Kind] = BOTH, scope: Scope | None = None) -> Needs:
+def drain_needs(
+    one: SyncerObject, wanted: frozenset[Kind] = BOTH, scope: Scope | None = None
+) -> Needs:
     """The lists for drains that one syncer needs."""
     return drain_needs_of(view([one]), scope or Scope(), wanted)
 
 
 def test_where_drains_are_looked_for() -> None:
-    """Mode pod needs the Pods of its namespace, and the Nodes. A syncer that is being deleted, or is not ours, needs
-    neither."""
+    """Mode pod needs the Pods of its namespace, and the Nodes. A syncer that is being deleted, or
+    is not ours, needs neither."""
     assert drain_needs(syncer()) == Needs(pods=frozenset({NS}), nodes=True)
     assert drain_needs(syncer(suspend=True)) == Needs(pods=frozenset({NS}), nodes=True)
     assert drain_needs(syncer(), frozenset({Kind.POD})) == Needs(pods=frozenset({NS}))

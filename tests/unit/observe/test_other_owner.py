@@ -1,5 +1,5 @@
-"""Another owner serves the same syncers in the same cluster. A typo in `--owner` doubles no instance and stops no
-installation.
+"""Another owner serves the same syncers in the same cluster. A typo in `--owner` doubles no
+instance and stops no installation.
 
 These are whole passes.
 """
@@ -38,7 +38,9 @@ def world(request: pytest.FixtureRequest) -> FakeWorld:
     return world
 
 
-def turn(world: FakeWorld, owner: str, passes: int = 1, *, every: float = 30, scope: Scope | None = None) -> PassReport:
+def turn(
+    world: FakeWorld, owner: str, passes: int = 1, *, every: float = 30, scope: Scope | None = None
+) -> PassReport:
     """This many passes of an owner, this many seconds apart; returns the last report."""
     world.owner, world.scope = owner, scope or Scope()
     for _ in range(passes):
@@ -84,15 +86,18 @@ def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_
     assert world.cluster.syncers[SyncerRef(NS, "rating")].status == status
     assert (code(report), report.desired, report.plan.changes) == (ExitCode.OWNER_CLASH, None, ())
     assert sentences(report) == [
-        "owner clash: 2 instances of this cluster are registered under owner prod, at addresses that this installation "
-        "would register under owner typo. Is --owner typo right? To change the name: eurekube-sync run --owner typo "
+        "owner clash: 2 instances of this cluster are registered under owner prod, at addresses "
+        "that this installation "
+        "would register under owner typo. Is --owner typo right? To change the name: "
+        "eurekube-sync run --owner typo "
         "--former-owner prod. This pass is refused: nothing was done."
     ]
 
 
 @pytest.mark.parametrize("duration", [90, 300])
 def test_an_old_list_does_not_hide_that_the_right_owner_is_at_work(duration: int) -> None:
-    """Nothing changes, so the list lacks the renewals of the last minutes, however short a lease is."""
+    """Nothing changes, so the list lacks the renewals of the last minutes, however short a lease
+    is."""
     world = article()
     turn(world, RIGHT, 2)
     for one in world.registry.held.values():
@@ -138,13 +143,19 @@ def test_one_registered_address_is_enough(ports: dict[str, Any]) -> None:
     assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
 
 
-# --- No clash --------------------------------------------------------------------------------------------------------
+# --- No clash -------------------------------------------------------------------------------------
 
 
 def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None:
-    """Their scopes differ by namespace, label or class. Neither is refused, and each serves its own syncers."""
+    """Their scopes differ by namespace, label or class. Neither is refused, and each serves its own
+    syncers."""
     for number, (name, spec, labels) in enumerate(
-        (("plain", {}, {"team": "a"}), ("edge", {"syncerClass": "edge"}, {"team": "a"}), ("b", {}, {"team": "b"})), 5
+        (
+            ("plain", {}, {"team": "a"}),
+            ("edge", {"syncerClass": "edge"}, {"team": "a"}),
+            ("b", {}, {"team": "b"}),
+        ),
+        5,
     ):
         add_app(world, name, number)
         ref = SyncerRef(NS, name)
@@ -168,7 +179,9 @@ def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None
     }
 
 
-def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(world: FakeWorld) -> None:
+def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(
+    world: FakeWorld,
+) -> None:
     """The mark of the old class shows that the instance was another installation's."""
     ref = SyncerRef(NS, "rating")
     there = world.cluster.syncers[ref]
@@ -178,10 +191,12 @@ def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(wor
     assert {one.metadata.get(CLASS) for one in world.registry.held.values()} == {None, "edge"}
 
 
-@pytest.mark.parametrize("strangers", [True, False], ids=["beside the data centre", "alone in Eureka"])
+@pytest.mark.parametrize(
+    "strangers", [True, False], ids=["beside the data centre", "alone in Eureka"]
+)
 def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers: bool) -> None:
-    """A new name is used without `--former-owner`. Callers find both instances until the old leases end, and never
-    none."""
+    """A new name is used without `--former-owner`. Callers find both instances until the old leases
+    end, and never none."""
     world = article()
     turn(world, RIGHT, 2)
     if not strangers:
@@ -194,13 +209,16 @@ def test_instances_of_an_ended_owner_block_a_new_one_only_for_a_while(strangers:
             world.registry.renew(foreign().key)
         refused += code(world.run()) is ExitCode.OWNER_CLASH
         world.registry.evict()
-        assert {"10.0.0.1", "10.0.0.2"} <= {one.instance.ip_addr for one in world.registry.held.values()}
+        assert {"10.0.0.1", "10.0.0.2"} <= {
+            one.instance.ip_addr for one in world.registry.held.values()
+        }
     assert refused == (3 if strangers else 10)
     assert (of(world, RIGHT), set(of(world, "next"))) == ({}, {"10.0.0.1", "10.0.0.2"})
 
 
 def test_a_rename_that_was_interrupted_stops_neither_name(world: FakeWorld) -> None:
-    """One instance has the new name. The other has the old one, and the rename saw that nobody renews it."""
+    """One instance has the new name. The other has the old one, and the rename saw that nobody
+    renews it."""
     world.later(70)
     moved = world.registry.held.pop(key(1))
     target = InstanceKey("RATING", key(1).id.replace("prod:", "next:"))
@@ -218,12 +236,12 @@ def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -
     assert (code(report), report.other_owners) == (ExitCode.EUREKA_UNREAD, ())
 
 
-# --- Both owners have instances --------------------------------------------------------------------------------------
+# --- Both owners have instances -------------------------------------------------------------------
 
 
 def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:
-    """The typo began while Eureka could not be listed, so each address is registered twice. `more` names further apps
-    of one pod."""
+    """The typo began while Eureka could not be listed, so each address is registered twice. `more`
+    names further apps of one pod."""
     world = article(cache=cache)
     for number, name in enumerate(more, start=7):
         add_app(world, name, number)
@@ -244,10 +262,15 @@ def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache:
     reports = both(world, 4, first=first)
     assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
     assert sentences(reports[RIGHT]) == [
-        "owner clash: 2 instances of this cluster are registered under owner typo, at addresses that owner prod "
-        "serves. Stop one of the two installations, then cancel its instances with eurekube-sync purge"
+        "owner clash: 2 instances of this cluster are registered under owner typo, at addresses "
+        "that owner prod "
+        "serves. Stop one of the two installations, then cancel its instances with eurekube-sync "
+        "purge"
     ]
-    end = "2 of the instances are registered twice. This pass is refused: our instances were renewed, and nothing else"
+    end = (
+        "2 of the instances are registered twice. This pass is refused: our instances were "
+        "renewed, and nothing else"
+    )
     assert sentences(reports[TYPO])[0].endswith(f"{end} was done.")
     pods(world, endpoint(2), endpoint(3))
     both(world, 30, first=first)
@@ -256,18 +279,23 @@ def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache:
 
 
 @pytest.mark.parametrize("owner", [RIGHT, TYPO])
-def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_name(owner: str) -> None:
+def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_name(
+    owner: str,
+) -> None:
     """Such a pass does not ask the cluster, so it could not find out later what to renew."""
     world = doubled()
     ours = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
-    world.registry.put(changed(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"}))
+    world.registry.put(
+        changed(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"})
+    )
     report = turn(world, owner)
     assert (report.clashes, code(report)) == (("elsewhere",), ExitCode.OWNER_CLASH)
     assert {f"renew {key}" for key in ours} <= set(world.wire.calls)
 
 
 def test_the_refused_one_renews_what_the_brake_holds() -> None:
-    """Three apps lose their last endpoint at once, and a fourth one continues. None of the held instances expires."""
+    """Three apps lose their last endpoint at once, and a fourth one continues. None of the held
+    instances expires."""
     names = ("cart", "pay", "list")
     world = doubled(more=names)
     for name in names:
@@ -280,7 +308,8 @@ def test_the_refused_one_renews_what_the_brake_holds() -> None:
 
 
 def test_the_refused_owner_keeps_its_instances_when_the_other_is_purged() -> None:
-    """Callers lose nothing, even if the judgement was wrong. The owner that is left continues by itself."""
+    """Callers lose nothing, even if the judgement was wrong. The owner that is left continues by
+    itself."""
     world = doubled()
     both(world, 3)
     for one in list(world.registry.held.values()):
@@ -297,7 +326,9 @@ def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsew
     report = turn(world, RIGHT)
     for one in list(world.registry.held.values()):  # the times suggest the opposite order
         if one.metadata.get(OWNER) == RIGHT:
-            world.registry.held[one.key] = replace(one, last_dirty_timestamp=one.last_dirty_timestamp + 10**9)
+            world.registry.held[one.key] = replace(
+                one, last_dirty_timestamp=one.last_dirty_timestamp + 10**9
+            )
     report = turn(world, RIGHT)
     assert (code(report), [one.stops_us for one in report.other_owners]) == (ExitCode.OK, [False])
     report = turn(world, TYPO)
@@ -311,15 +342,17 @@ def test_two_owners_are_never_both_stopped(stamps: tuple[int, int]) -> None:
     times = dict(zip((RIGHT, TYPO), stamps, strict=True))
     for one in list(world.registry.held.values()):
         if OWNER in one.metadata:
-            world.registry.held[one.key] = replace(one, last_dirty_timestamp=times[one.metadata[OWNER]])
+            world.registry.held[one.key] = replace(
+                one, last_dirty_timestamp=times[one.metadata[OWNER]]
+            )
     reports = both(world, 1)
     stopped = [owner for owner, report in reports.items() if code(report) is ExitCode.OWNER_CLASH]
     assert stopped == ([RIGHT] if stamps == (6, 5) else [TYPO])
 
 
 def test_an_instance_that_was_changed_by_hand_is_no_bug() -> None:
-    """Its port is off, so no address is registered twice. A pass that ends with an unexpected error would never repair
-    it."""
+    """Its port is off, so no address is registered twice. A pass that ends with an unexpected error
+    would never repair it."""
     world = doubled()
     for one in list(world.registry.held.values()):
         if one.metadata.get(OWNER) == RIGHT:
@@ -327,7 +360,9 @@ def test_an_instance_that_was_changed_by_hand_is_no_bug() -> None:
             world.registry.held[one.key] = replace(one, instance=off)
     assert [other.stops_us for other in turn(world, RIGHT).other_owners] == [False]
     reports = both(world, 2)
-    assert sorted(map(code, reports.values())) == [ExitCode.OK, ExitCode.OWNER_CLASH], "it is registered anew"
+    assert sorted(map(code, reports.values())) == [ExitCode.OK, ExitCode.OWNER_CLASH], (
+        "it is registered anew"
+    )
 
 
 def test_one_instance_is_reported_in_the_singular() -> None:

@@ -7,17 +7,38 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel, Grounds, Outcome, Outcomes, Register, Renew, Result, Update
+from eurekube_sync.model.actions import (
+    Cancel,
+    Grounds,
+    Outcome,
+    Outcomes,
+    Register,
+    Renew,
+    Result,
+    Update,
+)
 from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.observe.eureka import Observed, OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
-from tests.unit.worlds.build import DOWN, OUT, OWNERSHIP, PROOF, REF, UP, endpoint, instance, key, stored
+from tests.unit.worlds.build import (
+    DOWN,
+    OUT,
+    OWNERSHIP,
+    PROOF,
+    REF,
+    UP,
+    endpoint,
+    instance,
+    key,
+    stored,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 
 @pytest.fixture
 def daemon() -> FakeWorld:
-    """The article's world with lists up to 30 s old, after the first pass of a process that continues."""
+    """The article's world with lists up to 30 s old, after the first pass of a process that
+    continues."""
     world = article(cache=30)
     world.own_writes = OwnWrites(seconds=45)
     world.run()
@@ -32,14 +53,18 @@ def test_a_stale_list_that_hides_our_registrations_costs_nothing(daemon: FakeWor
     assert daemon.wire.verbs().count("renew") == 2
 
 
-def test_an_instance_that_the_list_does_not_show_yet_is_cancelled_with_its_pod(daemon: FakeWorld) -> None:
+def test_an_instance_that_the_list_does_not_show_yet_is_cancelled_with_its_pod(
+    daemon: FakeWorld,
+) -> None:
     """Without the memory it would stay until the list shows it."""
     pods(daemon, endpoint(1))
     daemon.run()
     assert ours(daemon) == {A: "UP"}
 
 
-def test_a_stale_list_that_shows_a_cancelled_instance_makes_no_second_delete(daemon: FakeWorld) -> None:
+def test_a_stale_list_that_shows_a_cancelled_instance_makes_no_second_delete(
+    daemon: FakeWorld,
+) -> None:
     """It is not renewed. It is read again, because a late renewal may have brought it back."""
     daemon.later(30)
     daemon.run()
@@ -89,7 +114,9 @@ def test_an_instance_that_was_registered_again_is_remembered(status: InstanceSta
     """This is a registration like any other, and a person's override survives the lease."""
     writes = OwnWrites(seconds=45)
     if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))
-    writes.note(Outcomes.of([Outcome(action=if_gone, result=Result.REGISTERED_AGAIN, status=status)]), 0)
+    writes.note(
+        Outcomes.of([Outcome(action=if_gone, result=Result.REGISTERED_AGAIN, status=status)]), 0
+    )
     found = writes.recent(1)[key(1)]
     assert found is not None
     assert (found.status, found.metadata) == (status, instance(1).metadata)
@@ -111,7 +138,11 @@ def test_the_remembered_instance_equals_the_one_in_eureka(heals: bool, secure: b
         lease=LeaseTimes(30, 77),
         status=DOWN,
     )
-    action = Renew(key=key(1), syncer=REF, why="", if_gone=wanted) if heals else replace(REGISTER, instance=wanted)
+    action = (
+        Renew(key=key(1), syncer=REF, why="", if_gone=wanted)
+        if heals
+        else replace(REGISTER, instance=wanted)
+    )
     writes = OwnWrites(seconds=45)
     result = Result.REGISTERED_AGAIN if heals else Result.DONE
     writes.note(Outcomes.of([Outcome(action=action, result=result, status=DOWN)]), 0)
@@ -137,7 +168,9 @@ def test_the_status_is_the_one_that_eureka_gave_it() -> None:
         (Result.NOT_TRIED, False),
     ],
 )
-def test_a_renewal_shows_whether_a_written_instance_is_still_registered(result: Result, remembered: bool) -> None:
+def test_a_renewal_shows_whether_a_written_instance_is_still_registered(
+    result: Result, remembered: bool
+) -> None:
     """A 404, an instance of others or a failure ends the memory. A renewal does not extend it."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 100)
@@ -148,7 +181,8 @@ def test_a_renewal_shows_whether_a_written_instance_is_still_registered(result: 
 
 
 def test_a_second_write_counts_from_its_own_time() -> None:
-    """The list hides it as long as any other write. A cancel replaces the memory of the registration."""
+    """The list hides it as long as any other write. A cancel replaces the memory of the
+    registration."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 100)
     writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=DOWN)]), 130)
@@ -161,8 +195,8 @@ def test_a_second_write_counts_from_its_own_time() -> None:
 
 @pytest.mark.parametrize(("age", "doubted"), [(44, False), (45, True)])
 def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, doubted: bool) -> None:
-    """A slow list is as old as its request. It should show what was written 45 s before that. If it does not, the
-    instance is read again."""
+    """A slow list is as old as its request. It should show what was written 45 s before that. If it
+    does not, the instance is read again."""
     world = article()
     world.own_writes = OwnWrites(seconds=45)
     world.registry.cached_for(10**6)
@@ -174,12 +208,16 @@ def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, doubte
 
 
 def test_a_registration_is_remembered_until_a_list_shows_it() -> None:
-    """A list shows it with the timestamp that it was registered with, or with a newer one. A cancel is forgotten, and
-    so is what an uncached read did not find."""
+    """A list shows it with the timestamp that it was registered with, or with a newer one. A cancel
+    is forgotten, and so is what an uncached read did not find."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1), registered(2), registered(3)]), 100, since=1000)
     writes.note(Outcomes.of([registered(4)]), 110, since=1010)
-    writes.note(Outcomes.of([Outcome(action=replace(CANCEL, key=key(5)), result=Result.DONE)]), 110, since=1010)
+    writes.note(
+        Outcomes.of([Outcome(action=replace(CANCEL, key=key(5)), result=Result.DONE)]),
+        110,
+        since=1010,
+    )
     old, new = stored(instance(1), timestamp=999_999), stored(instance(2), timestamp=1_000_000)
     assert list(writes.unshown(144, listed(old, new))) == []
     assert list(writes.unshown(160, listed(old, new))) == [key(4), key(1), key(3)]
@@ -190,7 +228,9 @@ def test_a_registration_is_remembered_until_a_list_shows_it() -> None:
 
 CANCEL = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
 REGISTER = Register(instance=instance(1), syncer=REF, why="")
-UPDATE = Update(instance=instance(1), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+UPDATE = Update(
+    instance=instance(1), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+)
 
 
 def registered(number: int) -> Outcome:

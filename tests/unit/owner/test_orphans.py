@@ -81,7 +81,11 @@ def told(orphans: Orphans) -> list[tuple[str, Fate]]:
 def test_no_orphans_is_said_where_all_was_read() -> None:
     """The exit code is 0, with --detailed-exitcode too."""
     found = look(settled())
-    assert (found.found, found.summary, found.code(detailed=True)) == ((), "no orphans", ExitCode.OK)
+    assert (found.found, found.summary, found.code(detailed=True)) == (
+        (),
+        "no orphans",
+        ExitCode.OK,
+    )
 
 
 def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
@@ -98,7 +102,10 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
         "there is no syncer rating/gone; the next `run` cancels it",
     ]
     assert found.summary == "2 orphans: 2 to be cancelled"
-    assert (found.code(detailed=False), found.code(detailed=True)) == (ExitCode.OK, ExitCode.CHANGES_PENDING)
+    assert (found.code(detailed=False), found.code(detailed=True)) == (
+        ExitCode.OK,
+        ExitCode.CHANGES_PENDING,
+    )
     world.run()
     assert {call for call in world.wire.calls if call.startswith("cancel")} == {
         f"cancel {one.instance.key}" for one in found.found
@@ -107,7 +114,8 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
 
 @pytest.mark.parametrize("pods", [0, 2])
 def test_an_instance_that_a_deletion_will_cancel_is_no_orphan(pods: int) -> None:
-    """Its syncer exists until every peer was asked, even after Eureka's list no longer shows the instance."""
+    """Its syncer exists until every peer was asked, even after Eureka's list no longer shows the
+    instance."""
     world = settled(pods)
     world.cluster.syncers[REF] = syncer(finalizers=(CLEANUP_FINALIZER,))
     world.run()
@@ -126,7 +134,9 @@ def test_a_held_orphan_is_reported_with_its_plan_id() -> None:
     assert told(found) == [("10.0.0.8", Fate.HOLD)]
     held = world.run().held
     assert held is not None
-    release = f"To release the held removals of all syncers: eurekube-sync run --approve {held.plan_id}"
+    release = (
+        f"To release the held removals of all syncers: eurekube-sync run --approve {held.plan_id}"
+    )
     assert f"held by the brake: {held.reason}. {release}" in found.found[0].why
     assert found.summary == "1 orphan: 1 held"
 
@@ -147,7 +157,10 @@ def test_an_orphan_whose_policy_never_cancels_is_left_to_expire() -> None:
     world.registry.put(changed(left, metadata={**left.instance.metadata, POLICY: "UpsertOnly"}))
     found = look(world)
     assert told(found) == [("10.0.0.8", Fate.UPDATE)]
-    assert found.found[0].why == "there is no syncer rating/gone; the next `run` turns it DOWN and leaves it to expire"
+    assert (
+        found.found[0].why
+        == "there is no syncer rating/gone; the next `run` turns it DOWN and leaves it to expire"
+    )
     assert found.summary == "1 orphan: 1 to be changed"
 
 
@@ -189,7 +202,9 @@ def test_a_look_whose_time_is_over_says_so() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
     found = look(world)
-    assert found.unknown == ("no time was left to read every instance again: what `run` does is partly unknown",)
+    assert found.unknown == (
+        "no time was left to read every instance again: what `run` does is partly unknown",
+    )
     assert found.code(detailed=True) is ExitCode.INCOMPLETE
 
 
@@ -207,7 +222,9 @@ def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
     world = settled()
     world.cluster.apply(syncer("web", namespace="web"))
     world.cluster.unknown[("syncers", "web")] = DENIED
-    world.registry.put(stored(instance(9, app="web", ref=SyncerRef("web", "gone"))), stored(instance(8, ref=GONE)))
+    world.registry.put(
+        stored(instance(9, app="web", ref=SyncerRef("web", "gone"))), stored(instance(8, ref=GONE))
+    )
     found = look(world)
     assert told(found) == [("10.0.0.8", Fate.CANCEL)]
     assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
@@ -232,14 +249,19 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
 
 
 def test_an_unreachable_peer_is_reported_and_the_list_is_called_incomplete() -> None:
-    """Instances that only this peer has were not seen. The command never says "no orphans", and exits with 30."""
+    """Instances that only this peer has were not seen. The command never says "no orphans", and
+    exits with 30."""
     world = settled()
     world.registry.away = ("http://two/eureka", "http://three/eureka")
     found = look(world)
     assert found.unknown == (
-        "http://two/eureka, http://three/eureka could not be reached: orphans that are only there are not in this list",
+        "http://two/eureka, http://three/eureka could not be reached: orphans that are only there "
+        "are not in this list",
     )
-    assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.INCOMPLETE)
+    assert (found.summary, found.code(detailed=True)) == (
+        "no orphan in what could be read",
+        ExitCode.INCOMPLETE,
+    )
     world.registry.put(stored(instance(8, ref=GONE)))
     assert look(world).summary == "1 orphan (1 to be cancelled) in what could be read"
 
@@ -248,7 +270,9 @@ def test_beside_another_clusters_instances_nothing_is_said_of_orphans() -> None:
     """`run` would be refused, and would remove none. The message names the fix."""
     world = settled()
     old = stored(instance(7))
-    world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
+    world.registry.put(
+        changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE))
+    )
     with pytest.raises(OwnerClash, match="eurekube-sync run --former-cluster old"):
         look(world)
     assert world.run().clashes == ("old",)
@@ -297,10 +321,12 @@ OTHER = SyncerRef(NS, "other")
 def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
     scope: Scope, deleted: float | None, partial: bool
 ) -> None:
-    """This holds for every form of a scope. It also holds while another namespace cannot be listed, and until its
-    finalizer is removed."""
+    """This holds for every form of a scope. It also holds while another namespace cannot be listed,
+    and until its finalizer is removed."""
     world = settled()
-    there = replace(syncer("other"), labels={"team": "b"}, deleted=deleted, finalizers=("somebody/else",))
+    there = replace(
+        syncer("other"), labels={"team": "b"}, deleted=deleted, finalizers=("somebody/else",)
+    )
     world.cluster.apply(replace(there, spec={**there.spec, "syncerClass": "second"}))
     world.registry.put(stored(instance(8, ref=OTHER)))
     if partial:
@@ -314,7 +340,8 @@ def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
 
 
 def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into() -> None:
-    """Its labels and class are gone with it, so no installation remains whose instance it could be."""
+    """Its labels and class are gone with it, so no installation remains whose instance it could
+    be."""
     for scope, falls in (
         (Scope(selector=parse_selector("team=a")), True),
         (Scope(syncer_class="first"), True),
@@ -332,7 +359,10 @@ def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.cluster.remembered = Complete(data=OF_OURS)
     world.cluster.uid = Complete(data="another")
-    with pytest.raises(SourceUnknown, match=r"now serves another cluster.*; no change can be planned from its lists"):
+    with pytest.raises(
+        SourceUnknown,
+        match=r"now serves another cluster.*; no change can be planned from its lists",
+    ):
         look(world)
 
 
@@ -374,8 +404,8 @@ def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
 
 
 def test_an_owner_that_has_nothing_has_no_verdict() -> None:
-    """The owner may be a typo, so the command never says "no orphans". A peer that is away, or an unreadable cluster,
-    is reported."""
+    """The owner may be a typo, so the command never says "no orphans". A peer that is away, or an
+    unreadable cluster, is reported."""
     world = settled(0)
     there, asked = "no instance of owner prod in this cluster", r"\. Is --owner right\?$"
     with pytest.raises(Refused, match=f"^{there}{asked}") as told:
@@ -383,7 +413,10 @@ def test_an_owner_that_has_nothing_has_no_verdict() -> None:
     assert of_error(told.value) is ExitCode.REFUSED
     one = stored(instance(9, ref=NOWHERE))
     world.registry.put(changed(one, metadata={**one.metadata, OF_OWNER: "demo"}))
-    with pytest.raises(Refused, match=rf"^{there}; the instances of this cluster belong to demo \(1 instance\){asked}"):
+    with pytest.raises(
+        Refused,
+        match=rf"^{there}; the instances of this cluster belong to demo \(1 instance\){asked}",
+    ):
         look(world)
     world.registry.away = ("http://two/eureka",)
     assert look(world).code(detailed=False) is ExitCode.INCOMPLETE

@@ -1,4 +1,5 @@
-"""`purge` on a registry and a cluster in memory: what it cancels and refuses, also after an interruption."""
+"""`purge` on a registry and a cluster in memory: what it cancels and refuses, also after an
+interruption."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from eurekube_sync.model.errors import (
     SourceUnknown,
     Stopped,
 )
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
@@ -51,7 +58,8 @@ APP = "RATING"
 
 
 def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> ObservedInstance:
-    """The instance that the pod `rating-<number>` registered itself, when its image still had a Eureka client."""
+    """The instance that the pod `rating-<number>` registered itself, when its image still had a
+    Eureka client."""
     return seen(
         InstanceKey(APP, f"rating-{number}:rating:8080"),
         host_name=f"rating-{number}.example.com",
@@ -97,20 +105,26 @@ def two_of_ours() -> FakeWorld:
     return world
 
 
-# --- purge ------------------------------------------------------------------------------------------------------
+# --- purge ----------------------------------------------------------------------------------------
 
 
-def purged(world: FakeWorld, *, alone: bool = False, dry_run: bool = False, scope: Scope | None = None) -> PurgeReport:
+def purged(
+    world: FakeWorld, *, alone: bool = False, dry_run: bool = False, scope: Scope | None = None
+) -> PurgeReport:
     """The result of `purge --yes`."""
     where = purge_world(world, alone=alone)
-    found = look_before_purge(where, owner=OWNER, cluster=CLUSTER if alone else None, scope=scope or Scope())
+    found = look_before_purge(
+        where, owner=OWNER, cluster=CLUSTER if alone else None, scope=scope or Scope()
+    )
     return purge(where, found, dry_run=dry_run)
 
 
 def of_others(*owners: str) -> FakeWorld:
     """The owner has no instance, and others have this many. Healthy syncers have our finalizer."""
     world = base()
-    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,))
+    world.cluster.syncers[REF] = replace(
+        world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,)
+    )
     for number, owner in enumerate(owners, 1):
         one = of_cluster(CLUSTER, number, owner)
         world.registry.put(changed(one, key=InstanceKey(APP, f"{owner}:{number}")))
@@ -122,24 +136,37 @@ def of_others(*owners: str) -> FakeWorld:
     [
         ((), ""),
         (("demo", "demo"), "; the instances of this cluster belong to demo (2 instances)"),
-        (("demo", "other", "demo"), "; the instances of this cluster belong to demo (2 instances), other (1 instance)"),
+        (
+            ("demo", "other", "demo"),
+            "; the instances of this cluster belong to demo (2 instances), other (1 instance)",
+        ),
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named: str, dry_run: bool) -> None:
+def test_an_owner_that_has_nothing_is_asked_about(
+    owners: tuple[str, ...], named: str, dry_run: bool
+) -> None:
     """No command gives advice if its owner may be a typo."""
     world = of_others(*owners)
     sentence = f"no instance of owner prod in this cluster{named}. Is --owner right?"
     report = purged(world, dry_run=dry_run)
-    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, f"nothing to purge: {sentence}", ())
+    assert (report.code, report.summary, report.sentences) == (
+        ExitCode.OK,
+        f"nothing to purge: {sentence}",
+        (),
+    )
     assert world.wire.writes() == []
 
 
 def test_a_recent_deletion_keeps_its_finalizer_when_the_purged_owner_has_nothing() -> None:
-    """The other owner's `run` is about to remove the finalizer. After the cache time of Eureka's list, no owner has an
-    instance there."""
+    """The other owner's `run` is about to remove the finalizer. After the cache time of Eureka's
+    list, no owner has an instance there."""
     world = of_others()
-    world.registry.put(changed(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
+    world.registry.put(
+        changed(
+            of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}
+        )
+    )
     world.cluster.delete(REF)
     assert "our finalizer is left on 1 syncer being deleted" in purged(world).sentences[0]
     world.later(46)
@@ -161,7 +188,10 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     report = purged(world, alone=True)
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "2 cancelled", ())
     assert set(world.registry.held) == {foreign().key, elsewhere.key}
-    left = f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 instance of cluster elsewhere. "
+    left = (
+        f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 instance of cluster "
+        "elsewhere. "
+    )
     left += "Is --owner right?"
     assert purged(world, alone=True).summary == f"nothing to purge: {left}"
 
@@ -181,14 +211,16 @@ def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
 
 
 def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
-    """One owner has two namespaces with an installation each. Instances that name no syncer belong to the whole
-    owner."""
+    """One owner has two namespaces with an installation each. Instances that name no syncer belong
+    to the whole owner."""
     world = two_of_ours()
     ref = SyncerRef("shop", "cart")
     odd = stored(instance(8))
     cart = stored(instance(9, ref=ref))
     world.registry.put(cart, changed(odd, metadata={**odd.metadata, SYNCER: "cart"}))
-    world.cluster.apply(replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0))
+    world.cluster.apply(
+        replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0)
+    )
     world.later(600)
     purged(world, scope=Scope(namespaces=frozenset({NS})))
     assert set(world.registry.held) == {foreign().key, key(8), cart.key}
@@ -200,13 +232,16 @@ def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> 
 
 
 def test_a_peer_that_is_away_is_no_success() -> None:
-    """It may still have instances. The report says so with exit code 30, and a dry run only says it."""
+    """It may still have instances. The report says so with exit code 30, and a dry run only says
+    it."""
     world = two_of_ours()
     world.registry.away = ("http://two/eureka",)
     for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.INCOMPLETE)):
         report = replace(purged(world, dry_run=dry_run), unreached=world.registry.unreached())
         assert report.code is code
-        assert report.sentences[-1].startswith("http://two/eureka could not be reached: the instances there stay")
+        assert report.sentences[-1].startswith(
+            "http://two/eureka could not be reached: the instances there stay"
+        )
     world.registry.away = ()
     assert replace(purged(world), unreached=world.registry.unreached()).code is ExitCode.OK
 
@@ -221,8 +256,8 @@ def deleted_with_two() -> FakeWorld:
 
 @pytest.mark.parametrize("trouble", ["kill", "fail"])
 def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(trouble: str) -> None:
-    """It is interrupted before and after every call. No finalizer is removed while an instance is registered, and
-    instances of others are not touched."""
+    """It is interrupted before and after every call. No finalizer is removed while an instance is
+    registered, and instances of others are not touched."""
     untouched = deleted_with_two()
     untouched.wire.calls.clear()
     assert purged(untouched).code is ExitCode.OK
@@ -245,7 +280,10 @@ def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(troubl
             setattr(world.wire, trouble, None)
             world.later(46)
             assert purged(world).code is ExitCode.OK, (number, when)
-            assert (set(world.registry.held), world.cluster.syncers) == ({foreign().key}, {}), (number, when)
+            assert (set(world.registry.held), world.cluster.syncers) == ({foreign().key}, {}), (
+                number,
+                when,
+            )
             assert not broken, (number, when)
 
 
@@ -267,7 +305,9 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     planned = purged(world, alone=True, dry_run=True)
     assert planned.sentences == (said,)
     plain = "a purge cancels all that is ours"
-    despite = [f"{plain}, despite policy {policy}" for policy in ("UpsertOnly", "UpsertOnly", "CreateOnly")]
+    despite = [
+        f"{plain}, despite policy {policy}" for policy in ("UpsertOnly", "UpsertOnly", "CreateOnly")
+    ]
     assert [one.why for one in planned.purged] == [plain, *despite]
     found = look_before_purge(purge_world(world), owner=OWNER, cluster=None, scope=Scope())
     assert found.cautions == (said,)
@@ -275,7 +315,9 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "4 cancelled", (said,))
     assert set(world.registry.held) == {foreign().key}
     one = purged(policied(Policy.CREATE_ONLY), alone=True).sentences
-    assert one == ("1 of them has policy UpsertOnly or CreateOnly: a purge cancels it, `run` never does",)
+    assert one == (
+        "1 of them has policy UpsertOnly or CreateOnly: a purge cancels it, `run` never does",
+    )
 
 
 def test_a_purge_says_that_a_run_would_register_them_again() -> None:
@@ -283,12 +325,14 @@ def test_a_purge_says_that_a_run_would_register_them_again() -> None:
     world = two_of_ours()
     report = purged(world, alone=True)
     assert report.sentences == (
-        "they were renewed 10 s ago: a `run` that still runs would register them again; stop it first",
+        "they were renewed 10 s ago: a `run` that still runs would register them again; stop it "
+        "first",
     )
 
 
 def test_a_purge_cancels_by_uncached_reads() -> None:
-    """An instance that belongs to others by now stays, a failure is reported, and a signal ends the command."""
+    """An instance that belongs to others by now stays, a failure is reported, and a signal ends the
+    command."""
     world = two_of_ours()
     found = look_before_purge(purge_world(world), owner=OWNER, cluster=None, scope=Scope())
     world.registry.held[key(1)] = changed(theirs(), key=key(1))
@@ -328,16 +372,22 @@ def test_an_instance_that_an_old_list_shows_has_no_age() -> None:
 
 
 def test_an_instance_that_appears_during_the_question_is_left_with_its_finalizer() -> None:
-    """It was not shown in the question, and its syncer was deleted meanwhile. It must not outlive its finalizer."""
+    """It was not shown in the question, and its syncer was deleted meanwhile. It must not outlive
+    its finalizer."""
     world = two_of_ours()
     world.later(100)
     found = look_before_purge(purge_world(world), owner=OWNER, cluster=None, scope=Scope())
     world.registry.put(stored(instance(5)))
     world.cluster.delete(REF)
-    now = look_before_purge(purge_world(world), owner=OWNER, cluster=found.ownership.cluster, scope=Scope())
+    now = look_before_purge(
+        purge_world(world), owner=OWNER, cluster=found.ownership.cluster, scope=Scope()
+    )
     report = purge(purge_world(world), replace(now, instances=found.instances), dry_run=False)
     assert report.summary == "2 cancelled"
-    assert "1 more came meanwhile and was left: stop what registers them, and purge again" in report.sentences
+    assert (
+        "1 more came meanwhile and was left: stop what registers them, and purge again"
+        in report.sentences
+    )
     assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
     assert key(5) in world.registry.held
 
@@ -346,15 +396,17 @@ def deleted() -> FakeWorld:
     """Two syncers, one of them being deleted, and no `run`."""
     world = two_of_ours()
     world.cluster.apply(syncer("living", selector={"app": "none"}, finalizers=(CLEANUP_FINALIZER,)))
-    world.cluster.apply(syncer("of-others", selector={"app": "none"}, finalizers=("another/finalizer",)))
+    world.cluster.apply(
+        syncer("of-others", selector={"app": "none"}, finalizers=("another/finalizer",))
+    )
     world.cluster.delete(REF)
     world.later(100)
     return world
 
 
 def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
-    """They are removed from deleted syncers without instances. Living syncers are counted, and a dry run lists the
-    candidates."""
+    """They are removed from deleted syncers without instances. Living syncers are counted, and a
+    dry run lists the candidates."""
     world = deleted()
     assert purged(world, dry_run=True).sentences == (
         "1 syncer still has our finalizer: delete the syncer, and purge again",
@@ -371,11 +423,13 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
 
 
 def test_a_finalizer_stays_while_an_instance_may_be_registered() -> None:
-    """It is another owner's instance of this syncer, one that Eureka's list may still hide, or one whose cancel
-    failed."""
+    """It is another owner's instance of this syncer, one that Eureka's list may still hide, or one
+    whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
-    assert purged(world).sentences == ("1 syncer still has our finalizer: delete the syncer, and purge again",)
+    assert purged(world).sentences == (
+        "1 syncer still has our finalizer: delete the syncer, and purge again",
+    )
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry._renew(key(1))
@@ -404,11 +458,16 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_reported() -> None:
     world = deleted()
     world.cluster.refuse["remove_finalizer"] = ClusterDenied("403: grant patch")
     report = purged(world)
-    assert (report.code, report.errors[0].args) == (ExitCode.KUBERNETES_DENIED, ("403: grant patch",))
-    assert report.sentences[-1] == "our finalizer is left on 1 syncer being deleted: 403: grant patch"
+    assert (report.code, report.errors[0].args) == (
+        ExitCode.KUBERNETES_DENIED,
+        ("403: grant patch",),
+    )
+    assert (
+        report.sentences[-1] == "our finalizer is left on 1 syncer being deleted: 403: grant patch"
+    )
 
 
-# --- All commands -----------------------------------------------------------------------------------------------
+# --- All commands ---------------------------------------------------------------------------------
 
 
 def test_the_cluster_is_asked_once_who_it_is() -> None:

@@ -1,5 +1,6 @@
-"""A limit costs as much as the syncer has endpoints, whatever the limit and their state: one team with
-many endpoints must not take the time of the others. Operations on keys are counted, not seconds."""
+"""A limit costs as much as the syncer has endpoints, whatever the limit and their state: one team
+with many endpoints must not take the time of the others. Operations on keys are counted, not
+seconds."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def counting(key: InstanceKey) -> CountingKey:
 @cache
 def many(number: int) -> tuple[Desired, Observed]:
     """A syncer with this many ready pods. Of each ten, five are registered; one instance is set
-    OUT_OF_SERVICE, one is unread, one endpoint is kept, and one is at a suspended syncer's address."""
+    OUT_OF_SERVICE, one is unread, one endpoint is kept, and one is at a suspended syncer's
+    address."""
     pods = [endpoint(n, address=f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}") for n in range(number)]
     made = desired([syncer(limit=1)], [service()], [piece(*pods)])
     claim = made.claims[REF]
@@ -87,10 +89,14 @@ def many(number: int) -> tuple[Desired, Observed]:
     theirs = [foreign(f"dc-{n}") for n in range(OTHERS)]
     there = observed(*theirs)
     there = replace(there, ours={one.key: one for one in instances}, unread=unread)
-    return replace(made, claims={REF: replace(claim, verdicts=verdicts, unplaced={"a": "b"})}), there
+    return replace(
+        made, claims={REF: replace(claim, verdicts=verdicts, unplaced={"a": "b"})}
+    ), there
 
 
-def standing(key: InstanceKey, wanted: Wanted, *, mark: str, status: InstanceStatus) -> ObservedInstance:
+def standing(
+    key: InstanceKey, wanted: Wanted, *, mark: str, status: InstanceStatus
+) -> ObservedInstance:
     """The registered instance of an endpoint, with the mark of the limit under which it came."""
     metadata: Mapping[str, str] = {**wanted.instance.metadata, LIMIT: mark}
     instance: Instance = replace(wanted.instance, key=key, metadata=metadata)
@@ -115,7 +121,9 @@ def operations(number: int, limit: Limit) -> int:
 
 @pytest.mark.parametrize("value", [0, 3, 40])
 @pytest.mark.parametrize("measure", Measure)
-def test_ten_times_as_many_endpoints_cost_about_ten_times_as_much(measure: Measure, value: int) -> None:
+def test_ten_times_as_many_endpoints_cost_about_ten_times_as_much(
+    measure: Measure, value: int
+) -> None:
     """With a number, a percentage of the pods, or a share of the VIP."""
     limit = Limit(measure=measure, value=value)
     assert operations(10_000, limit) < 12 * operations(1000, limit)

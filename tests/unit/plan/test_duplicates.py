@@ -1,5 +1,5 @@
-"""Duplicates: ours beside the instance that a pod's own Eureka client registers. With `onDuplicate: Skip` ours is
-cancelled, and callers lose nothing.
+"""Duplicates: ours beside the instance that a pod's own Eureka client registers. With `onDuplicate:
+Skip` ours is cancelled, and callers lose nothing.
 
 These are whole passes.
 """
@@ -15,7 +15,13 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.plan.duplicates import lacks
@@ -68,26 +74,34 @@ def always_served(world: FakeWorld, ip: str) -> list[str]:
     bare: list[str] = []
 
     def look() -> None:
-        if not any(one.instance.ip_addr == ip and one.status is UP for one in world.registry.held.values()):
+        if not any(
+            one.instance.ip_addr == ip and one.status is UP for one in world.registry.held.values()
+        ):
             bare.append(world.wire.calls[-1])
 
     world.wire.then = look
     return bare
 
 
-# --- Our instance is cancelled ---------------------------------------------------------------------------------------
+# --- Our instance is cancelled --------------------------------------------------------------------
 
 
 def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() -> None:
-    """The condition names it, callers find the pod all the time, and later passes change nothing."""
+    """The condition names it, callers find the pod all the time, and later passes change
+    nothing."""
     world = setting()
     bare = always_served(world, "10.0.0.1")
     appears(world, 1)
     report = world.run()
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
-    assert "10.0.0.1:8080: its pod registers itself as rating-1:rating. Turn" in condition(world, "Conflict").message
-    assert [(one.key, one.was, one.grounds) for one in report.plan.of(Cancel)] == [(key(1), UP, Grounds.DUPLICATE)]
+    assert (
+        "10.0.0.1:8080: its pod registers itself as rating-1:rating. Turn"
+        in condition(world, "Conflict").message
+    )
+    assert [(one.key, one.was, one.grounds) for one in report.plan.of(Cancel)] == [
+        (key(1), UP, Grounds.DUPLICATE)
+    ]
     assert report.held is None
     half_a_minute(world, 1)
     assert world.wire.writes() == []
@@ -95,7 +109,8 @@ def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() ->
 
 
 def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance() -> None:
-    """In a rolling update it registers itself and becomes ready. Eureka's list is up to 30 s old."""
+    """In a rolling update it registers itself and becomes ready. Eureka's list is up to 30 s
+    old."""
     world = lone(1, cache=30)
     world.own_writes = OwnWrites(seconds=60)
     appears(world, 1)
@@ -127,17 +142,22 @@ def test_an_instance_registered_again_without_a_list_is_cancelled_with_the_next_
 
 
 def test_a_cancel_for_a_duplicate_hides_no_loss_from_the_brake() -> None:
-    """Of three apps, one loses its instance to a duplicate. The other two would lose all of theirs, and are held."""
+    """Of three apps, one loses its instance to a duplicate. The other two would lose all of theirs,
+    and are held."""
     world = lone(1)
     for number, name in ((8, "cart"), (9, "pay")):
-        world.cluster.apply(service(name, labels={"app": name}), syncer(name, selector={"app": name}))
+        world.cluster.apply(
+            service(name, labels={"app": name}), syncer(name, selector={"app": name})
+        )
         world.cluster.apply(piece(endpoint(number), service=name))
     world.brake = BrakeLimits(confirm_after=0)
     world.run()
     appears(world, 1)
     for name in ("cart", "pay"):
         world.cluster.apply(piece(service=name))
-    world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in (8, 9))
+    world.cluster.pods[NS] = tuple(
+        PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in (8, 9)
+    )
     report = world.run()
     assert standing(world) == {ITS_OWN: UP}
     assert report.held is not None
@@ -178,7 +198,7 @@ def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
     assert key(1) not in world.registry.held
 
 
-# --- Our instance stays ----------------------------------------------------------------------------------------------
+# --- Our instance stays ---------------------------------------------------------------------------
 
 
 def is_down(world: FakeWorld) -> None:
@@ -231,15 +251,22 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
     ),
     "the pod's name": (
         stands(lambda one: changed(one, host_name="rating-1")),
-        "callers outside may be unable to resolve rating-1, the host name of the pod's own instance",
+        "callers outside may be unable to resolve rating-1, the host name of the pod's own "
+        "instance",
     ),
     "another's address": (
         stands(lambda one: changed(one, host_name="10.0.0.9")),
-        "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own instance",
+        "callers outside may be unable to resolve 10.0.0.9, the host name of the pod's own "
+        "instance",
     ),
-    "nobody renews it": (nobody_renews_it, "nobody renews the pod's own instance, which can therefore expire"),
+    "nobody renews it": (
+        nobody_renews_it,
+        "nobody renews the pod's own instance, which can therefore expire",
+    ),
     "nobody renews it at its own period": (
-        stands(lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
+        stands(
+            lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)
+        ),
         "nobody renews the pod's own instance, which can therefore expire",
     ),
 }
@@ -256,14 +283,16 @@ def test_our_instance_stays_where_callers_cannot_use_the_pods_own(why: str) -> N
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert (
-        f"as rating-1:rating. Ours is registered as well, because {said}. Turn" in condition(world, "Conflict").message
+        f"as rating-1:rating. Ours is registered as well, because {said}. Turn"
+        in condition(world, "Conflict").message
     )
 
 
 COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
     "the pod's name": (
         lambda one: changed(one, host_name="rating-1"),
-        "callers outside may be unable to resolve rating-1, the host name of the pod's own instance",
+        "callers outside may be unable to resolve rating-1, the host name of the pod's own "
+        "instance",
     ),
     "another VIP": (
         lambda one: changed(one, vip_address="rating-old"),
@@ -278,8 +307,8 @@ COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
 
 @pytest.mark.parametrize("why", COMES)
 def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str) -> None:
-    """The pod registered itself first, and callers would not find it. Both are registered, and the condition says
-    so."""
+    """The pod registered itself first, and callers would not find it. Both are registered, and the
+    condition says so."""
     change, said = COMES[why]
     world = lone(1)
     appears(world, 1)
@@ -295,7 +324,9 @@ def test_our_instance_is_registered_beside_one_that_callers_cannot_use(why: str)
 
 
 @pytest.mark.parametrize("status", [DOWN, OUT])
-def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(status: InstanceStatus) -> None:
+def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(
+    status: InstanceStatus,
+) -> None:
     """Our instance would send callers to the pod again."""
     world = lone(1)
     appears(world, 1)
@@ -305,8 +336,8 @@ def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(status:
 
 
 def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None:
-    """In a rolling update the earlier pod's instance is cancelled in the same pass, after ours is registered. It stays
-    where ours is refused."""
+    """In a rolling update the earlier pod's instance is cancelled in the same pass, after ours is
+    registered. It stays where ours is refused."""
     for refused in (False, True):
         world = lone(1)
         world.brake = BrakeLimits(confirm_after=0)
@@ -317,7 +348,10 @@ def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None
         if refused:
             world.registry.refuse[key(2)] = RegistryUnusable("answered 400")
         world.run()
-        assert (key(1) in world.registry.held, key(2) in world.registry.held) == (refused, not refused)
+        assert (key(1) in world.registry.held, key(2) in world.registry.held) == (
+            refused,
+            not refused,
+        )
 
 
 @pytest.mark.parametrize(
@@ -347,11 +381,21 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
 @pytest.mark.parametrize("duration", [10, 90])
 @pytest.mark.parametrize("later", [0, 20, 50, 70])
 def test_a_registration_by_a_restarted_server_is_no_renewal(duration: int, later: int) -> None:
-    """A server that restarts registers what another server holds, also the instance of a client that has ended."""
+    """A server that restarts registers what another server holds, also the instance of a client
+    that has ended."""
     restart = 1_000_000_000
-    ours = changed(stored(instance()), registered=restart, last_renewal=restart + (later and 1000 * (later + 300)))
-    its = changed(itself(1), lease=LeaseTimes(30, duration), registered=restart, last_renewal=restart)
-    assert lacks(its, instance(), ours) == "nobody renews the pod's own instance, which can therefore expire"
+    ours = changed(
+        stored(instance()),
+        registered=restart,
+        last_renewal=restart + (later and 1000 * (later + 300)),
+    )
+    its = changed(
+        itself(1), lease=LeaseTimes(30, duration), registered=restart, last_renewal=restart
+    )
+    assert (
+        lacks(its, instance(), ours)
+        == "nobody renews the pod's own instance, which can therefore expire"
+    )
     again = replace(its, last_renewal=restart + 1000 * (later + duration))
     assert lacks(again, instance(), ours) is None
 
@@ -377,10 +421,19 @@ def test_a_vip_in_other_letters_is_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("host", "left"),
-    [("Rating-1.example.com", False), ("10.0.0.1", False), ("[10.0.0.1]", False), ("rating-1", True), ("", True)],
+    [
+        ("Rating-1.example.com", False),
+        ("10.0.0.1", False),
+        ("[10.0.0.1]", False),
+        ("rating-1", True),
+        ("", True),
+    ],
 )
-def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: str, left: bool) -> None:
-    """Callers call the host name. A caller that cannot resolve names loses nothing by an address."""
+def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(
+    host: str, left: bool
+) -> None:
+    """Callers call the host name. A caller that cannot resolve names loses nothing by an
+    address."""
     world = setting(hostName="podName.example.com")
     assert world.registry.held[key(1)].instance.host_name == "rating-1.example.com"
     appears(world, 1)
@@ -392,8 +445,14 @@ def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: 
 def test_a_host_name_is_compared_whole() -> None:
     """Only the brackets of an IPv6 address do not count."""
     wanted = replace(instance(), host_name="x.example.com")
-    for name, lacking in (("X.Example.com", False), ("[X.Example.com]", False), (".example.com", True)):
-        assert (lacks(changed(itself(1), host_name=name), wanted, stored(wanted)) is not None) is lacking
+    for name, lacking in (
+        ("X.Example.com", False),
+        ("[X.Example.com]", False),
+        (".example.com", True),
+    ):
+        assert (
+            lacks(changed(itself(1), host_name=name), wanted, stored(wanted)) is not None
+        ) is lacking
 
 
 @pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])
@@ -411,7 +470,10 @@ def test_a_secure_vip_counts_where_the_secure_port_is_on(vip: str, left: bool) -
     appears(world, 1)
     stands(lambda one: changed(one, secure_port=Port(8443, True), secure_vip_address=vip))(world)
     ours = world.registry.held[key(1)]
-    assert (ours.instance.secure_port, ours.instance.secure_vip_address) == (Port(8443, True), "rating")
+    assert (ours.instance.secure_port, ours.instance.secure_vip_address) == (
+        Port(8443, True),
+        "rating",
+    )
     world.run()
     assert (key(1) in world.registry.held) is left
 
@@ -424,14 +486,19 @@ def test_a_status_that_a_person_set_is_kept(status: InstanceStatus) -> None:
     appears(world, 1)
     world.run()
     assert standing(world)[key(1)] is status
-    assert f"a person set it {status.value}, and a cancel would delete that" in condition(world, "Conflict").message
+    assert (
+        f"a person set it {status.value}, and a cancel would delete that"
+        in condition(world, "Conflict").message
+    )
 
 
 def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> None:
     """Eureka still has it, and a cancel would forget it."""
     world = setting()
     world.registry.override(key(1), OUT)
-    world.cluster.apply(syncer(metadata={"version": "2"}), piece(endpoint(1, ready=False), endpoint(2)))
+    world.cluster.apply(
+        syncer(metadata={"version": "2"}), piece(endpoint(1, ready=False), endpoint(2))
+    )
     world.run()
     assert standing(world)[key(1)] is DOWN
     appears(world, 1)
@@ -441,15 +508,16 @@ def test_a_status_that_a_person_set_is_kept_although_the_pod_was_unready() -> No
 
 
 def test_an_unready_pod_with_a_duplicate_is_turned_down_like_any_other() -> None:
-    """When the pod is ready again its instance is cancelled. The two are never UP at the same time."""
+    """When the pod is ready again its instance is cancelled. The two are never UP at the same
+    time."""
     world = setting()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
     appears(world, 1)
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
     assert (
-        "Ours is registered as well, because the pod is not ready or is drained, so ours is to be DOWN. Turn"
-        in condition(world, "Conflict").message
+        "Ours is registered as well, because the pod is not ready or is drained, so ours is to be "
+        "DOWN. Turn" in condition(world, "Conflict").message
     )
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
     half_a_minute(world, 1)
@@ -462,7 +530,10 @@ def test_with_warn_both_stay_registered() -> None:
     appears(world, 1)
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, key(2): UP, ITS_OWN: UP}
-    assert "registers itself as rating-1:rating as well, and gets twice the calls" in condition(world, "Ready").message
+    assert (
+        "registers itself as rating-1:rating as well, and gets twice the calls"
+        in condition(world, "Ready").message
+    )
 
 
 @pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
@@ -486,9 +557,11 @@ def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metadata(later: bool) -> None:
-    """A change would start a new lease. When the pod's own instance is gone, ours is registered with the new
-    metadata."""
+def test_an_instance_that_is_left_to_expire_beside_a_pods_own_gets_no_new_metadata(
+    later: bool,
+) -> None:
+    """A change would start a new lease. When the pod's own instance is gone, ours is registered
+    with the new metadata."""
     world = setting(policy="UpsertOnly")
     appears(world, 1)
     if later:
@@ -525,7 +598,8 @@ def test_another_installations_instance_is_none_of_the_pods_own() -> None:
 
 
 def test_no_removal_waits_for_our_instance_beside_a_pods_own() -> None:
-    """An instance without an endpoint is removed, because nothing is to be registered in its place."""
+    """An instance without an endpoint is removed, because nothing is to be registered in its
+    place."""
     world = setting()
     world.registry.override(key(1), OUT)
     appears(world, 1)

@@ -1,4 +1,5 @@
-"""Reuse of a plan: a renewal is used again only if the instance and its desired state are the same."""
+"""Reuse of a plan: a renewal is used again only if the instance and its desired state are the
+same."""
 
 from __future__ import annotations
 
@@ -60,19 +61,32 @@ def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
     """Only the very same object needs no comparison."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
-    again = planned(earlier, CLAIMS, STANDS[0], replace(STANDS[1], instance=replace(STANDS[1].instance)))
-    assert [one is was for one, was in zip(again.renewals, first.renewals, strict=True)] == [True, False]
+    again = planned(
+        earlier, CLAIMS, STANDS[0], replace(STANDS[1], instance=replace(STANDS[1].instance))
+    )
+    assert [one is was for one, was in zip(again.renewals, first.renewals, strict=True)] == [
+        True,
+        False,
+    ]
 
 
 def test_changed_claims_are_compared() -> None:
     """One pod is no longer ready, and another syncer wants an instance."""
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
-    planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1), endpoint(2, ready=False))]), *STANDS)
+    planned(
+        earlier,
+        desired([SYNCER], [SERVICE], [piece(endpoint(1), endpoint(2, ready=False))]),
+        *STANDS,
+    )
     planned(earlier, CLAIMS, *STANDS)
     other = SyncerRef(REF.namespace, "other")
     claim = CLAIMS.claims[REF]
-    planned(earlier, replace(CLAIMS, claims={other: claim}, wanted_by=dict.fromkeys(CLAIMS.wanted_by, other)), *STANDS)
+    planned(
+        earlier,
+        replace(CLAIMS, claims={other: claim}, wanted_by=dict.fromkeys(CLAIMS.wanted_by, other)),
+        *STANDS,
+    )
 
 
 def test_a_removed_instance_is_forgotten() -> None:

@@ -46,8 +46,8 @@ NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 
 
 def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
-    """An app with this many ready pods, in sync. Another app exists, so that a removal does not concern all our
-    instances."""
+    """An app with this many ready pods, in sync. Another app exists, so that a removal does not
+    concern all our instances."""
     world = FakeWorld()
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.cluster.apply(
@@ -96,7 +96,7 @@ def lose_all(world: FakeWorld) -> None:
     world.registry.held.clear()
 
 
-# --- policy --------------------------------------------------------------------------------------------------------
+# --- policy ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
@@ -122,7 +122,8 @@ def test_the_instance_of_a_gone_endpoint_is_down_not_renewed_and_expires(policy:
 
 
 def test_the_report_shows_what_changes_where_a_cancel_becomes_down() -> None:
-    """The marks change, and the status too if it was UP. The mark of the policy is a change only if it is new."""
+    """The marks change, and the status too if it was UP. The mark of the policy is a change only if
+    it is new."""
     gone = Change(field=f"metadata.{GONE}", was="", becomes="true")
     down = Change(field="status", was="UP", becomes="DOWN")
     marked = Change(field=f"metadata.{POLICY}", was="", becomes="UpsertOnly")
@@ -161,7 +162,9 @@ def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
     ],
     ids=["terminating", "notReady: Cancel", "limit"],
 )
-def test_under_such_a_policy_no_reason_cancels_an_instance(policy: str, why: dict[str, Any]) -> None:
+def test_under_such_a_policy_no_reason_cancels_an_instance(
+    policy: str, why: dict[str, Any]
+) -> None:
     """The instance is turned DOWN instead, whatever else the spec says."""
     endpoints = why.pop("endpoints") if "endpoints" in why else ()
     world = setting(policy=policy)
@@ -190,11 +193,15 @@ def test_the_policy_holds_when_the_syncer_is_deleted(policy: str) -> None:
     assert standing(world) == {}
 
 
-def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_policy_cancels_nothing() -> None:
+def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_policy_cancels_nothing() -> (
+    None
+):
     """An instance that was never registered needs no cancel. One of others under our id stays."""
     world = FakeWorld()
     world.cluster.apply(
-        service(), piece(endpoint(1, ready=False)), syncer(policy="UpsertOnly", finalizers=(CLEANUP_FINALIZER,))
+        service(),
+        piece(endpoint(1, ready=False)),
+        syncer(policy="UpsertOnly", finalizers=(CLEANUP_FINALIZER,)),
     )
     world.cluster.delete(REF)
     world.later(46)
@@ -346,8 +353,12 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
     """Neither a new spec nor a person's change leads to an update."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     by_hand = world.registry.held[key(1)]
-    world.registry.put(changed(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
-    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}, vipAddress="another"))
+    world.registry.put(
+        changed(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"})
+    )
+    world.cluster.apply(
+        syncer(policy="CreateOnly", metadata={"version": "2"}, vipAddress="another")
+    )
     assert world.run().plan.changes == ()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2), endpoint(3)))
     world.run()
@@ -360,8 +371,8 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
 
 
 def test_differences_that_create_only_ignores_are_no_change_in_the_report() -> None:
-    """A pod becomes unready while its spec changes, and only the status changes. An instance with ignored differences
-    is renewed as it is. After a 404 an UP one is registered again."""
+    """A pod becomes unready while its spec changes, and only the status changes. An instance with
+    ignored differences is renewed as it is. After a 404 an UP one is registered again."""
     world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
     world.run()
@@ -383,7 +394,8 @@ def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresse
     """A lost lease, and a new pod at an old address, are registrations."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(
-        syncer(policy="CreateOnly", metadata={"version": "2"}), piece(endpoint(1), endpoint(2, pod="new"))
+        syncer(policy="CreateOnly", metadata={"version": "2"}),
+        piece(endpoint(1), endpoint(2, pod="new")),
     )
     world.run()
     assert mark(world, 1, "version") == "1"
@@ -394,7 +406,8 @@ def test_create_only_registers_lost_instances_again_and_new_pods_at_old_addresse
 
 
 def test_a_renewal_that_meets_no_lease_registers_the_create_only_instance_again() -> None:
-    """It is registered although it differs from the present spec, and although the list still shows it."""
+    """It is registered although it differs from the present spec, and although the list still shows
+    it."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
     lose_all(world)
@@ -413,7 +426,7 @@ def test_a_not_ready_instance_under_create_only_is_not_registered_again() -> Non
     assert standing(world)[key(2)] is DOWN
 
 
-# --- suspend -------------------------------------------------------------------------------------------------------
+# --- suspend --------------------------------------------------------------------------------------
 
 
 def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
@@ -427,8 +440,14 @@ def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
     assert report.plan.changes == ()
     assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
     assert sum(call.startswith("renew") for call in world.wire.calls) == 4
-    assert (condition(world, "Ready").reason, condition(world, "Ready").status) == ("Suspended", "True")
-    assert (condition(world, "Synced").reason, condition(world, "Synced").status) == ("Suspended", "False")
+    assert (condition(world, "Ready").reason, condition(world, "Ready").status) == (
+        "Suspended",
+        "True",
+    )
+    assert (condition(world, "Synced").reason, condition(world, "Synced").status) == (
+        "Suspended",
+        "False",
+    )
     world.cluster.apply(syncer())
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, key(4): UP}
@@ -445,8 +464,8 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
 
 
 def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> None:
-    """They are listed and have no lease any more, and their pods may be unready. Instances without an endpoint stay
-    away."""
+    """They are listed and have no lease any more, and their pods may be unready. Instances without
+    an endpoint stay away."""
     world = suspended(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
@@ -459,7 +478,8 @@ def test_a_suspended_syncer_registers_expired_instances_again_as_they_were() -> 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bool) -> None:
-    """It cannot distinguish lost instances from cancelled ones. Every registered instance is renewed."""
+    """It cannot distinguish lost instances from cancelled ones. Every registered instance is
+    renewed."""
     world = suspended()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     if listed:
@@ -477,13 +497,15 @@ def test_a_new_process_registers_nothing_again_for_a_suspended_syncer(listed: bo
 
 
 def test_a_persons_status_of_a_suspended_syncer_is_not_made_up_for() -> None:
-    """The process last saw the instance UP, and the spec would change it. If its lease is lost now, nothing registers
-    it again without the status that the person set."""
+    """The process last saw the instance UP, and the spec would change it. If its lease is lost now,
+    nothing registers it again without the status that the person set."""
     world = suspended(pods=1)
     world.registry.override(key(1), OUT)
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
     world.later(40)
-    (renewal,) = (action for action in world.run(dry_run=True).plan.of(Renew) if action.key == key(1))
+    (renewal,) = (
+        action for action in world.run(dry_run=True).plan.of(Renew) if action.key == key(1)
+    )
     assert (renewal.if_gone, renewal.status) == (None, OUT)
     world.run()
     assert standing(world) == {key(1): OUT}
@@ -497,7 +519,8 @@ def test_only_ready_instances_of_a_suspended_syncer_come_back() -> None:
 
 
 def test_only_what_is_known_to_be_gone_comes_back_for_a_suspended_syncer() -> None:
-    """Another owner has its id now, or it could not be read. Other syncers register by their plan."""
+    """Another owner has its id now, or it could not be read. Other syncers register by their
+    plan."""
     wanted = desired([syncer(suspend=True)], [service()], [piece(endpoint(1))])
     ours = stored(instance(1))
     anothers = changed(ours, metadata={**ours.metadata, OWNER: "another"})
@@ -518,7 +541,8 @@ def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
 
 
 def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
-    """Its app had another name for a moment. The list still shows the instances with the first name."""
+    """Its app had another name for a moment. The list still shows the instances with the first
+    name."""
     world = setting(pods=1)
     world.registry.cached_for(30)
     world.cluster.apply(syncer(appName="fresh"))
@@ -607,7 +631,8 @@ def no_registrations(world: FakeWorld) -> None:
 def test_a_lost_instance_is_registered_again_in_a_later_pass_despite_trouble(
     trouble: Callable[[FakeWorld], None], listed: bool
 ) -> None:
-    """An instance that was UP is not forgotten because of the failure, nor because others could be registered."""
+    """An instance that was UP is not forgotten because of the failure, nor because others could be
+    registered."""
     world = suspended()
     if listed:
         lose_all(world)
@@ -702,13 +727,15 @@ def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read(
     assert standing(world) == {}
 
 
-# --- onDuplicate ---------------------------------------------------------------------------------------------------
+# --- onDuplicate ----------------------------------------------------------------------------------
 
 
 def itself(number: int) -> ObservedInstance:
     """The instance that the pod's own Eureka client registered."""
     ip = f"10.0.0.{number}"
-    return changed(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
+    return changed(
+        foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True)
+    )
 
 
 def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:
@@ -724,7 +751,8 @@ def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> 
     ready = condition(world, "Ready")
     assert ready.status == "True"
     assert (
-        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well, and gets twice the "
+        "the pod of prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well, "
+        "and gets twice the "
         "calls; so does 1 more pod"
     ) in ready.message
 

@@ -1,4 +1,5 @@
-"""A syncer with a limit, through whole passes: which instances are registered, stay, or are removed."""
+"""A syncer with a limit, through whole passes: which instances are registered, stay, or are
+removed."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 def data_centre(count: int) -> list[ObservedInstance]:
     """This many instances of the VIP register themselves."""
-    return [changed(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
+    return [
+        changed(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}")
+        for number in range(count)
+    ]
 
 
 def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> FakeWorld:
@@ -59,7 +63,9 @@ def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> Fak
 
 def ready(world: FakeWorld, numbers: Iterable[int], not_ready: Iterable[int] = ()) -> None:
     """Set the pods behind the Service."""
-    world.cluster.apply(piece(*(endpoint(n) for n in numbers), *(endpoint(n, ready=False) for n in not_ready)))
+    world.cluster.apply(
+        piece(*(endpoint(n) for n in numbers), *(endpoint(n, ready=False) for n in not_ready))
+    )
 
 
 def limit(world: FakeWorld, value: Any) -> None:
@@ -70,7 +76,11 @@ def limit(world: FakeWorld, value: Any) -> None:
 def up(world: FakeWorld) -> set[InstanceKey]:
     """Our UP instances."""
     held = world.registry.held.values()
-    return {one.key for one in held if one.status is InstanceStatus.UP and "eurekube.owner" in one.metadata}
+    return {
+        one.key
+        for one in held
+        if one.status is InstanceStatus.UP and "eurekube.owner" in one.metadata
+    }
 
 
 def others_gone(world: FakeWorld, left: int) -> None:
@@ -138,7 +148,8 @@ def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eure
 
 
 def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
-    """Callers cannot use an unready instance, so another one is registered. It stays when the first is ready again."""
+    """Callers cannot use an unready instance, so another one is registered. It stays when the first
+    is ready again."""
     world = setting(pods=4, limit=1)
     settled(world)
     (first,) = up(world)
@@ -157,7 +168,8 @@ def test_a_substitute_stays_when_the_first_pod_is_ready_again() -> None:
 
 @pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
 def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
-    """The data centre shrinks, or half of our pods end. Our instances that are left and serve stay."""
+    """The data centre shrinks, or half of our pods end. Our instances that are left and serve
+    stay."""
     world = setting(pods=10, others=6, limit=value)
     settled(world)
     standing = up(world)
@@ -169,7 +181,8 @@ def test_a_percentage_that_falls_by_itself_removes_nothing(value: Any) -> None:
 
 
 def test_a_share_is_raised_after_the_data_centre_shrank() -> None:
-    """A raised limit is not a lowered one. Nothing is removed, although the present numbers would give fewer places."""
+    """A raised limit is not a lowered one. Nothing is removed, although the present numbers would
+    give fewer places."""
     world = setting(pods=10, others=9, limit={"share": "40%"})
     settled(world)
     standing = up(world)
@@ -205,7 +218,10 @@ def test_limit_zero_removes_all_instances_ready_or_not() -> None:
     assert status is not None
     condition = status.condition("Ready")
     assert condition is not None
-    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: registers 0 of 2 ready endpoints")
+    assert (condition.reason, condition.message) == (
+        "LimitZero",
+        "limit 0: registers 0 of 2 ready endpoints",
+    )
     limit(world, None)
     settled(world)
     assert len(up(world)) == 3
@@ -235,8 +251,11 @@ def test_a_lowered_limit_may_remove_many_instances_and_all() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("value", [1, "20%"])
-def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number: int, value: Any) -> None:
-    """Another instance stays UP, whichever of the three is out of service. The override is not forgotten."""
+def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(
+    number: int, value: Any
+) -> None:
+    """Another instance stays UP, whichever of the three is out of service. The override is not
+    forgotten."""
     world = setting(pods=3)
     settled(world)
     world.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
@@ -250,7 +269,8 @@ def test_a_lowered_limit_keeps_an_up_instance_and_the_one_out_of_service(number:
 
 
 def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_service() -> None:
-    """The instance that callers reach moves to another address. Its app must not lose its last one."""
+    """The instance that callers reach moves to another address. Its app must not lose its last
+    one."""
     world = setting(pods=2)
     settled(world)
     world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
@@ -294,7 +314,8 @@ def test_an_outdated_list_registers_no_pod_beyond_the_limit() -> None:
 
 
 def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> None:
-    """Another process registered one a moment ago. It is read uncached, although the list gives it no place."""
+    """Another process registered one a moment ago. It is read uncached, although the list gives it
+    no place."""
     every = setting(pods=6, limit=1)
     every.run()
     (comes_first,) = up(every)
@@ -321,8 +342,8 @@ def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
 
 
 def test_an_unread_instance_takes_no_place_of_one_known_to_be_up() -> None:
-    """Two that were DOWN become ready, and cannot be read. The instance that callers reach is not over the limit
-    because of them."""
+    """Two that were DOWN become ready, and cannot be read. The instance that callers reach is not
+    over the limit because of them."""
     world = setting(pods=3, limit=3)
     settled(world)
     ready(world, [1], not_ready=[2, 3])
@@ -356,8 +377,8 @@ def test_a_lowered_limit_removes_no_one_for_one_that_cannot_be_read() -> None:
 
 
 def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
-    """Every instance that may be registered is renewed, and none is added. A new process does not know which are
-    registered."""
+    """Every instance that may be registered is renewed, and none is added. A new process does not
+    know which are registered."""
     world = setting(pods=4, limit=1)
     world.run()
     world.registry.unreadable = UNREADABLE
@@ -369,15 +390,23 @@ def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
 
 
 def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -> None:
-    """A share counts what callers find. Instances that this syncer removes in the same pass do not count."""
+    """A share counts what callers find. Instances that this syncer removes in the same pass do not
+    count."""
     mine = [stored(instance(number)) for number in (7, 8, 9)]
     theirs = changed(stored(instance(5, app="else")), vip_address="a,Rating")
     theirs = changed(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
-    claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
-    down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
+    claims = desired(
+        [syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))]
+    )
+    down = (
+        changed(foreign("dc-down:rating:8080"), status=DOWN),
+        stored(instance(6, app="z", vip="rating"), status=DOWN),
+    )
     found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down))
     claim = found.claims[REF]
-    assert getattr(claim, "notes", ()) == ("share 50% of VIP rating allows 3 beside 3 other UP instances: registers 3",)
+    assert getattr(claim, "notes", ()) == (
+        "share 50% of VIP rating allows 3 beside 3 other UP instances: registers 3",
+    )
     assert len(found.wanted_by) == 3
 
 
@@ -388,11 +417,19 @@ def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:
         """The time for this many syncers with one registered instance each."""
         names = [f"app-{n}" for n in range(number)]
         wants = desired(
-            [syncer(name, selector={"app": name}, vipAddress="v,w", limit={"share": "50%"}) for name in names],
+            [
+                syncer(name, selector={"app": name}, vipAddress="v,w", limit={"share": "50%"})
+                for name in names
+            ],
             [service(name, labels={"app": name}) for name in names],
-            [piece(endpoint(1, address=f"11.0.{n // 250}.{n % 250}"), service=name) for n, name in enumerate(names)],
+            [
+                piece(endpoint(1, address=f"11.0.{n // 250}.{n % 250}"), service=name)
+                for n, name in enumerate(names)
+            ],
         )
-        stands = observed(*(stored(one.instance) for key in wants.wanted_by if (one := wants.wanted(key))))
+        stands = observed(
+            *(stored(one.instance) for key in wants.wanted_by if (one := wants.wanted(key)))
+        )
         begun = time.process_time()
         assert len(within_limits(wants, stands).wanted_by) == number
         return time.process_time() - begun
@@ -405,13 +442,16 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
     assert (
-        "syncer rating/rating: share 10% of VIP rating allows 1 beside 9 other UP instances: registers 1"
-        in sentences(report)
+        "syncer rating/rating: share 10% of VIP rating allows 1 beside 9 other UP instances: "
+        "registers 1" in sentences(report)
     )
     assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
-    assert "syncer rating/rating: share 50% of VIP rating allows 9 beside 9 other UP instances: registers 5" in found
+    assert (
+        "syncer rating/rating: share 50% of VIP rating allows 9 beside 9 other UP instances: "
+        "registers 5" in found
+    )
     assert not any("share" in sentence for sentence in sentences(world.run()))
 
 
@@ -423,8 +463,11 @@ VALUES = st.one_of(
 
 
 @given(st.data(), VALUES)
-def test_no_ready_instance_is_removed_while_pods_and_others_come_and_go(data: st.DataObject, value: Any) -> None:
-    """The limit stays the same. Only instances that are no longer ready are removed, and nothing is changed twice."""
+def test_no_ready_instance_is_removed_while_pods_and_others_come_and_go(
+    data: st.DataObject, value: Any
+) -> None:
+    """The limit stays the same. Only instances that are no longer ready are removed, and nothing is
+    changed twice."""
     world = setting(pods=4, others=3, limit=value)
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
     world.run()
@@ -442,7 +485,8 @@ YOUNG = SyncerRef(NS, "young")
 
 
 def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec: Any) -> FakeWorld:
-    """An older syncer that registered all pods and a younger one of the same app, with these limits."""
+    """An older syncer that registered all pods and a younger one of the same app, with these
+    limits."""
     world = setting(pods=pods)
     world.brake = BrakeLimits()
     settled(world)
@@ -453,7 +497,9 @@ def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec
 def held_by(world: FakeWorld) -> dict[str, tuple[str, str]]:
     """Status and syncer of each address."""
     held = world.registry.held.values()
-    return {one.instance.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
+    return {
+        one.instance.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held
+    }
 
 
 def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str, str]:
@@ -466,7 +512,8 @@ def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str
 
 @pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
 def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) -> None:
-    """The instances stay UP and change their syncer. Neither is in conflict, and nothing is cancelled."""
+    """The instances stay UP and change their syncer. Neither is in conflict, and nothing is
+    cancelled."""
     world = two_syncers(older=zero)
     report = settled(world)
     assert [type(action) for action in report.plan.changes] == [Update, Update]
@@ -479,22 +526,27 @@ def test_with_limit_zero_a_younger_syncer_takes_over_without_a_gap(zero: Any) ->
 
 
 def test_with_limit_zero_a_younger_syncer_takes_over_under_another_id_without_a_gap() -> None:
-    """A syncer of another namespace has another id for the same address. It is UP before the old instance is
-    cancelled."""
+    """A syncer of another namespace has another id for the same address. It is UP before the old
+    instance is cancelled."""
     world = setting(pods=1)
     settled(world)
     world.scope = Scope(allowed=frozenset({("other", NS)}))
     selector = {"app": "rating", "namespace": NS}
-    world.cluster.apply(syncer(limit=0), syncer("young", namespace="other", created=2000, selector=selector))
+    world.cluster.apply(
+        syncer(limit=0), syncer("young", namespace="other", created=2000, selector=selector)
+    )
     world.run()
-    calls = [call.split()[0] for call in world.wire.calls if call.startswith(("register", "cancel"))]
+    calls = [
+        call.split()[0] for call in world.wire.calls if call.startswith(("register", "cancel"))
+    ]
     assert calls == ["register", "cancel"]
     assert world.run().plan.changes == ()
     assert held_by(world) == {"10.0.0.1": ("UP", "other/young")}
 
 
 def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> None:
-    """Both have one VIP. While the younger syncer's app cannot be registered, the older one's stays UP."""
+    """Both have one VIP. While the younger syncer's app cannot be registered, the older one's stays
+    UP."""
     world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
     fresh = [key(n, app="rating-2") for n in (1, 2)]
     world.registry.refuse_register = dict.fromkeys(fresh, RegistryUnavailable("no"))
@@ -506,7 +558,8 @@ def test_with_limit_zero_instances_stay_until_another_app_replaces_them() -> Non
 
 
 def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
-    """Instances beyond it are removed because of the older syncer's lowered limit, which a person asked for."""
+    """Instances beyond it are removed because of the older syncer's lowered limit, which a person
+    asked for."""
     world = two_syncers(pods=4, older=0, younger=1)
     report = settled(world)
     assert sorted(whose for _, whose in held_by(world).values()) == [str(YOUNG)]
@@ -529,7 +582,8 @@ def test_a_syncer_whose_limit_was_zero_gets_its_addresses_back_without_a_gap() -
 
 
 def test_an_older_syncer_with_a_limit_removes_a_younger_ones_instance_without_a_place() -> None:
-    """The removed instance was the younger syncer's, whose limit nobody lowered. The brake has no evidence for that."""
+    """The removed instance was the younger syncer's, whose limit nobody lowered. The brake has no
+    evidence for that."""
     world = two_syncers(pods=3, older=0)
     settled(world)
     limit(world, 2)
@@ -552,8 +606,8 @@ def test_two_syncers_with_limit_zero_are_in_no_conflict() -> None:
 
 
 def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
-    """The number of places changes by itself, and two syncers would exchange instances. The younger one is in
-    conflict."""
+    """The number of places changes by itself, and two syncers would exchange instances. The younger
+    one is in conflict."""
     world = two_syncers(pods=3, older=1)
     settled(world)
     assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)]
@@ -565,7 +619,8 @@ def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
 
 
 def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
-    """A suspended syncer changes nothing. It is not detached, and the younger one takes over nothing."""
+    """A suspended syncer changes nothing. It is not detached, and the younger one takes over
+    nothing."""
     world = two_syncers(older=0)
     world.cluster.apply(syncer(limit=0, suspend=True))
     settled(world)

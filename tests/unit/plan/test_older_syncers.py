@@ -1,4 +1,5 @@
-"""An older syncer claims a younger one's addresses without registering them: no instance is removed for that."""
+"""An older syncer claims a younger one's addresses without registering them: no instance is removed
+for that."""
 
 from __future__ import annotations
 
@@ -15,7 +16,20 @@ from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.plan.make import plan_blind
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import DOWN, NS, OUT, UP, desired, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DOWN,
+    NS,
+    OUT,
+    UP,
+    desired,
+    endpoint,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 OPS, SHOP = "ops", "shop"
@@ -28,7 +42,8 @@ PODS = (1, 2)
 
 
 def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
-    """The younger syncer serves two pods. Other apps exist, so the brake does not keep its last instances."""
+    """The younger syncer serves two pods. Other apps exist, so the brake does not keep its last
+    instances."""
     world = FakeWorld()
     world.scope = ALLOWED
     for number, name in enumerate(("x", "y") if among_others else (), 50):
@@ -41,7 +56,9 @@ def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
 
 def pods(*numbers: int, unready: Collection[int] = ()) -> EndpointSlice:
     """The slice of the Service `rating`."""
-    return piece(*(endpoint(number, ready=number not in unready) for number in numbers), namespace=SHOP)
+    return piece(
+        *(endpoint(number, ready=number not in unready) for number in numbers), namespace=SHOP
+    )
 
 
 def older(world: FakeWorld, **spec: Any) -> None:
@@ -58,7 +75,11 @@ def settled(world: FakeWorld) -> None:
 
 def up(world: FakeWorld) -> set[InstanceKey]:
     """The UP instances of RATING."""
-    return {one.key for one in world.registry.held.values() if one.status is UP and one.key.app == "RATING"}
+    return {
+        one.key
+        for one in world.registry.held.values()
+        if one.status is UP and one.key.app == "RATING"
+    }
 
 
 def conflict(world: FakeWorld, ref: SyncerRef = YOUNGER) -> str:
@@ -75,7 +96,8 @@ def under(namespace: str) -> set[InstanceKey]:
 
 
 def test_a_suspended_older_syncer_removes_nothing() -> None:
-    """It registers nothing in their place. The younger syncer's condition says who has the addresses."""
+    """It registers nothing in their place. The younger syncer's condition says who has the
+    addresses."""
     world = setting()
     older(world, suspend=True)
     settled(world)
@@ -138,12 +160,16 @@ def test_a_limit_gives_no_place_to_what_may_not_come_in() -> None:
     """The older syncer has two of three pods. The third pod gets the place."""
     world = FakeWorld()
     world.scope = ALLOWED
-    world.cluster.apply(service("blue", labels=BLUE, namespace=SHOP), service("green", namespace=SHOP))
+    world.cluster.apply(
+        service("blue", labels=BLUE, namespace=SHOP), service("green", namespace=SHOP)
+    )
     world.cluster.apply(piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP))
     world.cluster.apply(piece(endpoint(3), service="green", namespace=SHOP))
     selector = {"matchLabels": {"color": "blue"}, "namespace": SHOP}
     world.cluster.apply(
-        syncer("older", namespace=OPS, created=1000, selector=selector, appName="rating", suspend=True),
+        syncer(
+            "older", namespace=OPS, created=1000, selector=selector, appName="rating", suspend=True
+        ),
         syncer("younger", created=2000, selector=ACROSS, appName="rating", limit=1),
     )
     settled(world)
@@ -154,7 +180,9 @@ def test_a_readiness_gate_does_not_wait_for_what_is_not_registered() -> None:
     """This is as if the older syncer registered it."""
     world = setting(among_others=False, readinessGate=True)
     older(world, suspend=True)
-    gated = PodReadiness(namespace=SHOP, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False)
+    gated = PodReadiness(
+        namespace=SHOP, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False
+    )
     world.cluster.readiness[gated.uid] = gated
     world.cluster.apply(pods(*PODS, 3))
     world.run()
@@ -167,7 +195,8 @@ TWO_PORTS = (ServicePort(name="http", port=80), ServicePort(name="https", port=4
 
 @pytest.mark.parametrize("namespace", [NS, OPS])
 def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> None:
-    """The pods of one Service have no secure port. The older syncer cannot register them, and reports that."""
+    """The pods of one Service have no secure port. The older syncer cannot register them, and
+    reports that."""
     world = FakeWorld()
     world.scope = ALLOWED
     add_app(world, "x", 50)
@@ -176,13 +205,24 @@ def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> No
         piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP),
         service("green", *TWO_PORTS, namespace=SHOP),
         piece(endpoint(3), service="green", namespace=SHOP),
-        piece(endpoint(3), service="green", name="green-2", port=8443, port_name="https", namespace=SHOP),
+        piece(
+            endpoint(3),
+            service="green",
+            name="green-2",
+            port=8443,
+            port_name="https",
+            namespace=SHOP,
+        ),
         syncer("younger", created=2000, selector=ACROSS, appName="rating", port="http"),
     )
     settled(world)
     ref = SyncerRef(namespace, "older")
     ports: dict[str, Any] = {"port": "http", "securePort": "https"}
-    world.cluster.apply(syncer("older", namespace=namespace, created=1000, selector=ACROSS, appName="rating", **ports))
+    world.cluster.apply(
+        syncer(
+            "older", namespace=namespace, created=1000, selector=ACROSS, appName="rating", **ports
+        )
+    )
     settled(world)
     assert up(world) == {key(1), key(2), key(3, namespace=namespace)}
     assert world.registry.held[key(1)].metadata[SYNCER] == str(YOUNGER)
@@ -190,7 +230,9 @@ def test_an_older_syncer_that_lacks_a_port_removes_nothing(namespace: str) -> No
     status = world.cluster.syncers[ref].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert "pod rating-1 has no port 'https' (yet): nothing new of it is registered" in ready.message
+    assert (
+        "pod rating-1 has no port 'https' (yet): nothing new of it is registered" in ready.message
+    )
 
 
 def test_an_instance_of_the_older_syncer_itself_is_not_taken_over() -> None:
@@ -245,7 +287,9 @@ def beside_an_idle_one(world: FakeWorld, created: int, **spec: Any) -> None:
     [{"suspend": True}, {"limit": 0}, {"limit": 0, "suspend": True}, {"port": "none"}],
     ids=["suspended", "with limit 0", "suspended with limit 0", "not served"],
 )
-def test_an_instance_is_judged_by_the_syncer_in_its_mark_not_by_an_idle_one(idle: dict[str, Any], created: int) -> None:
+def test_an_instance_is_judged_by_the_syncer_in_its_mark_not_by_an_idle_one(
+    idle: dict[str, Any], created: int
+) -> None:
     """The idle one would turn an unready pod DOWN, and registers nothing. The one in the mark says
     `notReady: Cancel`, so the instance goes, and its status does not say that all is well."""
     world = setting(notReady="Cancel")
@@ -262,7 +306,9 @@ def test_an_instance_is_judged_by_the_syncer_in_its_mark_not_by_an_idle_one(idle
 
 
 @pytest.mark.parametrize("created", [1000, 3000], ids=["an older one", "a younger one"])
-def test_an_instance_follows_its_pod_beside_a_suspended_syncer_of_its_namespace(created: int) -> None:
+def test_an_instance_follows_its_pod_beside_a_suspended_syncer_of_its_namespace(
+    created: int,
+) -> None:
     """Down and up again, under the same id, until it ends. It stays its own syncer's."""
     world = setting()
     beside_an_idle_one(world, created, suspend=True)
@@ -284,6 +330,10 @@ def test_a_suspended_heir_keeps_what_is_no_longer_behind_the_services_of_the_old
     beside_an_idle_one(world, 3000, suspend=True)
     world.cluster.apply(service("else", namespace=SHOP, labels={"app": "else"}))
     world.cluster.apply(piece(endpoint(9), service="else", namespace=SHOP))
-    world.cluster.apply(syncer("younger", created=2000, selector={"app": "else", "namespace": SHOP}, appName="rating"))
+    world.cluster.apply(
+        syncer(
+            "younger", created=2000, selector={"app": "else", "namespace": SHOP}, appName="rating"
+        )
+    )
     settled(world)
     assert up(world) >= under(NS)

@@ -22,7 +22,13 @@ from eurekube_sync.model.actions import (
     brings_up,
     comes_last,
 )
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete, Listed
@@ -72,7 +78,10 @@ def plan_for(
     **spec: Any,
 ) -> Plan:
     """The plan of one syncer for these registered instances."""
-    return make_plan(desired([syncer(**spec)] if syncers is None else syncers, services, slices), observed(*instances))
+    return make_plan(
+        desired([syncer(**spec)] if syncers is None else syncers, services, slices),
+        observed(*instances),
+    )
 
 
 def only(plan: Plan) -> Action:
@@ -81,7 +90,7 @@ def only(plan: Plan) -> Action:
     return action
 
 
-# --- Instances that must stay ------------------------------------------------------------------------------------
+# --- Instances that must stay ---------------------------------------------------------------------
 
 FROZEN: dict[str, dict[str, Any]] = {
     "no Service matches": {"services": ()},
@@ -96,13 +105,16 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "Services denied": {"services": nowhere(DENIED)},
     "slices denied": {"slices": nowhere(DENIED)},
     "syncers denied": {"syncers": nowhere(DENIED)},
-    "syncers of the namespace denied": {"syncers": Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))},
+    "syncers of the namespace denied": {
+        "syncers": Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))
+    },
 }
 
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
 def test_instances_of_a_syncer_not_served_or_unknown_are_only_renewed(case: dict[str, Any]) -> None:
-    """Without an endpoint an instance stays as it is, UP or DOWN. After a 404 it is not registered again."""
+    """Without an endpoint an instance stays as it is, UP or DOWN. After a 404 it is not registered
+    again."""
     for status in (UP, DOWN, OUT):
         action = only(plan_for(stored(instance(status=status)), **{"slices": (), **case}))
         assert isinstance(action, Renew)
@@ -126,7 +138,10 @@ def test_a_kept_instance_is_cancelled_when_another_pod_has_its_address_and_port(
     """This is evidence from a complete list."""
     action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
-    assert (action.grounds, action.why) == (Grounds.REPLACED, "another pod has its address and port")
+    assert (action.grounds, action.why) == (
+        Grounds.REPLACED,
+        "another pod has its address and port",
+    )
 
 
 def test_a_kept_instance_is_cancelled_when_a_complete_list_lacks_its_pod() -> None:
@@ -143,15 +158,25 @@ def test_a_kept_instance_is_cancelled_when_a_complete_list_lacks_its_pod() -> No
     ("services", "slices"),
     [
         (UNMATCHED, (piece(endpoint(pod="rating-9"), service="another", namespace="other"),)),
-        ((*UNMATCHED, service("another", namespace="other")), (replace(OTHER_POD_THERE[0], namespace="other"),)),
+        (
+            (*UNMATCHED, service("another", namespace="other")),
+            (replace(OTHER_POD_THERE[0], namespace="other"),),
+        ),
         ((replace(UNMATCHED[1], selects=False),), OTHER_POD_THERE),
         ((replace(UNMATCHED[1], type="ExternalName"),), OTHER_POD_THERE),
         ((), OTHER_POD_THERE),
     ],
-    ids=["another namespace, no Service", "another namespace", "no selector", "ExternalName", "the Service is gone"],
+    ids=[
+        "another namespace, no Service",
+        "another namespace",
+        "no selector",
+        "ExternalName",
+        "the Service is gone",
+    ],
 )
 def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slices: Any) -> None:
-    """Slices of another namespace may name any address. Nobody updates the slices of a Service without a selector."""
+    """Slices of another namespace may name any address. Nobody updates the slices of a Service
+    without a selector."""
     assert isinstance(only(plan_for(stored(instance()), services=services, slices=slices)), Renew)
 
 
@@ -161,23 +186,36 @@ def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slice
         (POD, instance().metadata),  # the pod itself is still there
         (OTHER_POD_THERE, UNMARKED),  # its pod is unknown
         ((piece(endpoint(2), service="another"),), instance().metadata),  # another address
-        ((piece(endpoint(pod="rating-9"), service="another", port=9090),), instance().metadata),  # another port
-        ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
+        (
+            (piece(endpoint(pod="rating-9"), service="another", port=9090),),
+            instance().metadata,
+        ),  # another port
+        (
+            (piece(endpoint(pod=None), service="another"),),
+            instance().metadata,
+        ),  # a bare address proves nothing
     ],
 )
 def test_a_kept_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
-    """Pods on the host's network share an address. Only another pod with the same address and port proves something."""
+    """Pods on the host's network share an address. Only another pod with the same address and port
+    proves something."""
     found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
     assert isinstance(only(found), Renew)
 
 
 def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
-    """While a source of the syncer is unknown nothing of it is removed, even if another pod has its address."""
+    """While a source of the syncer is unknown nothing of it is removed, even if another pod has its
+    address."""
     other = syncer("other", namespace="other")
     taken = piece(endpoint(pod="other-9"), namespace="other")
     services: Listed[Service] = Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))
     assert isinstance(
-        only(plan_for(stored(instance()), syncers=[syncer(), other], services=services, slices=[taken])), Renew
+        only(
+            plan_for(
+                stored(instance()), syncers=[syncer(), other], services=services, slices=[taken]
+            )
+        ),
+        Renew,
     )
 
 
@@ -194,47 +232,61 @@ def test_an_unread_instance_is_renewed_and_not_changed() -> None:
     for slices in (POD, ()):
         found = observed(stored(instance(), status=DOWN)).refreshed({key(): Unread(why="timeout")})
         action = only(make_plan(desired([syncer()], [service()], slices), found))
-        assert action == Renew(key=key(), syncer=REF, why="the instance could not be read again: timeout", status=DOWN)
+        assert action == Renew(
+            key=key(), syncer=REF, why="the instance could not be read again: timeout", status=DOWN
+        )
 
 
 @pytest.mark.parametrize("late", [True, False])
 def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> None:
-    """The first registration of an id needs an uncached 404. The report counts instances that nobody tried to read
-    separately."""
+    """The first registration of an id needs an uncached 404. The report counts instances that
+    nobody tried to read separately."""
     found = observed().refreshed({key(): Unread(why="timeout", late=late)})
     plan = make_plan(desired([syncer()], [service()], POD), found)
     assert plan.actions == ()
-    assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [("timeout", False, late)]
+    assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [
+        ("timeout", False, late)
+    ]
 
 
 def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing() -> None:
-    """After a 404 an UP instance is registered again. For a DOWN one that would be a first registration."""
+    """After a 404 an UP instance is registered again. For a DOWN one that would be a first
+    registration."""
     slices = (piece(endpoint(1), endpoint(2, ready=False)),)
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
     renewals = plan.of(Renew)
     assert plan.changes == ()
-    assert [(r.key, r.if_gone is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
+    assert [(r.key, r.if_gone is not None, r.status) for r in renewals] == [
+        (key(1), True, None),
+        (key(2), False, None),
+    ]
 
 
 def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
     """This is defence in depth: the key's holder is not served."""
     assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
-    assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
+    assert (
+        make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed())
+        == Plan()
+    )
 
 
-# --- Desired instances -------------------------------------------------------------------------------------------
+# --- Desired instances ----------------------------------------------------------------------------
 
 
 def test_a_ready_endpoint_is_registered() -> None:
     """An endpoint that was never ready is not registered."""
     plan = plan_for(slices=(piece(endpoint(1), endpoint(2, ready=False)),))
     assert only(plan) == Register(
-        instance=replace(instance(1), metadata=instance(1).metadata), syncer=REF, why="pod rating-1 is ready"
+        instance=replace(instance(1), metadata=instance(1).metadata),
+        syncer=REF,
+        why="pod rating-1 is ready",
     )
 
 
 def test_an_instance_that_is_as_desired_is_renewed() -> None:
-    """After a 404 it is registered again while it is UP. For a DOWN one that would be a first registration."""
+    """After a 404 it is registered again while it is UP. For a DOWN one that would be a first
+    registration."""
     assert only(plan_for(stored(instance()))) == Renew(
         key=key(), syncer=REF, why="pod rating-1 is ready", if_gone=instance(), status=UP
     )
@@ -243,18 +295,31 @@ def test_an_instance_that_is_as_desired_is_renewed() -> None:
     assert down.if_gone is None
 
 
-@pytest.mark.parametrize(("ready", "was", "becomes"), [(True, DOWN, UP), (False, UP, DOWN), (True, NOTHING, UP)])
-def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, becomes: InstanceStatus) -> None:
+@pytest.mark.parametrize(
+    ("ready", "was", "becomes"), [(True, DOWN, UP), (False, UP, DOWN), (True, NOTHING, UP)]
+)
+def test_a_status_that_differs_is_updated(
+    ready: bool, was: InstanceStatus, becomes: InstanceStatus
+) -> None:
     """The whole instance is registered, with a newer time than the stored one."""
-    action = only(plan_for(stored(instance(), status=was, timestamp=77), slices=(piece(endpoint(ready=ready)),)))
+    action = only(
+        plan_for(
+            stored(instance(), status=was, timestamp=77), slices=(piece(endpoint(ready=ready)),)
+        )
+    )
     assert isinstance(action, Update)
     assert (action.instance.status, action.was, action.stored_timestamp) == (becomes, was, 77)
-    assert [(change.field, change.was, change.becomes) for change in action.changes] == [("status", was, becomes)]
+    assert [(change.field, change.was, change.becomes) for change in action.changes] == [
+        ("status", was, becomes)
+    ]
 
 
-@pytest.mark.parametrize(("drain", "grounds"), [({}, Grounds.ABSENCE), ({DRAIN_ANNOTATION: "true"}, Grounds.DRAINED)])
+@pytest.mark.parametrize(
+    ("drain", "grounds"), [({}, Grounds.ABSENCE), ({DRAIN_ANNOTATION: "true"}, Grounds.DRAINED)]
+)
 def test_an_update_gives_the_brake_its_grounds(drain: dict[str, str], grounds: Grounds) -> None:
-    """A person causes a drain, and an unready pod may be the cluster's error. An override survives a registration."""
+    """A person causes a drain, and an unready pod may be the cluster's error. An override survives
+    a registration."""
     services = (replace(service(), annotations=drain),)
     stands = stored(instance(), overridden=STARTING)
     action = only(plan_for(stands, services=services, slices=(piece(endpoint(ready=False)),)))
@@ -280,7 +345,9 @@ def test_an_update_gives_the_brake_its_grounds(drain: dict[str, str], grounds: G
 )
 def test_a_field_that_differs_is_a_change(change: dict[str, Any], field: str) -> None:
     """Each field has its name in Eureka."""
-    assert [found.field for found in differences(instance(), changed(stored(instance()), **change))] == [field]
+    assert [
+        found.field for found in differences(instance(), changed(stored(instance()), **change))
+    ] == [field]
 
 
 def test_the_number_of_a_disabled_port_means_nothing() -> None:
@@ -297,7 +364,9 @@ def test_the_number_of_a_disabled_port_means_nothing() -> None:
         ({"a": ""}, {}, []),
     ],
 )
-def test_metadata_that_others_added_is_theirs(ours: dict[str, str], theirs: dict[str, str], fields: list[str]) -> None:
+def test_metadata_that_others_added_is_theirs(
+    ours: dict[str, str], theirs: dict[str, str], fields: list[str]
+) -> None:
     """Only keys that we wrote are compared."""
     wanted = instance(metadata=ours)
     found = stored(wanted, metadata={**wanted.metadata, **theirs})
@@ -305,7 +374,8 @@ def test_metadata_that_others_added_is_theirs(ours: dict[str, str], theirs: dict
 
 
 def test_metadata_that_is_removed_from_the_spec_is_removed_from_eureka() -> None:
-    """A key that is empty already counts as removed, because Eureka can empty a key but not delete it."""
+    """A key that is empty already counts as removed, because Eureka can empty a key but not delete
+    it."""
     before = stored(instance(metadata={"a": "1", "b": ""}))
     assert [change.field for change in differences(instance(), before)] == ["metadata.a"]
 
@@ -330,7 +400,9 @@ def test_a_persons_override_is_not_fought(
 ) -> None:
     """OUT_OF_SERVICE always stays. Any other override stays only against an UP."""
     assert overridden(stored(instance(), status=status, overridden=override), wanted) is expected
-    changes = differences(instance(status=wanted), stored(instance(), status=status, overridden=override))
+    changes = differences(
+        instance(status=wanted), stored(instance(), status=status, overridden=override)
+    )
     assert bool(changes) is not expected
 
 
@@ -345,7 +417,7 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
     assert found["metadata.version"] == ("1", "2")
 
 
-# --- Instances that are not desired ------------------------------------------------------------------------------
+# --- Instances that are not desired ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -362,8 +434,8 @@ def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
 def test_an_endpoint_that_leaves_is_cancelled_on_its_grounds(
     found: Any, status: InstanceStatus, spec: dict[str, Any], expected: Grounds | None
 ) -> None:
-    """An instance that a person put out of service is not cancelled for an endpoint that is unready or missing, because
-    a cancel would forget that."""
+    """An instance that a person put out of service is not cancelled for an endpoint that is unready
+    or missing, because a cancel would forget that."""
     plan = plan_for(stored(instance(), status=status), slices=(piece(found),), **spec)
     action = next(action for action in plan.actions if action.key == key())
     assert (action.grounds if isinstance(action, Cancel) else None) == expected
@@ -384,15 +456,17 @@ def test_instances_of_a_deleted_syncer_are_cancelled() -> None:
 
 
 def test_blocking_instances_are_read_in_the_same_order_by_every_process() -> None:
-    """Sets of strings have another order in each process. Two runs of a recorded pass would otherwise make different
-    calls."""
+    """Sets of strings have another order in each process. Two runs of a recorded pass would
+    otherwise make different calls."""
     others = [foreign(f"itself-{number}").key for number in range(1, 9)]
     in_the_way = [
         Blocked(key=key(number), syncer=REF, why="", obstacle=Obstacle.DUPLICATE, other=other)
         for number, other in enumerate(others, start=1)
     ]
     suspects = sorted_plan((), in_the_way).suspects
-    assert list(suspects) == [one for number, other in enumerate(others, start=1) for one in (key(number), other)]
+    assert list(suspects) == [
+        one for number, other in enumerate(others, start=1) for one in (key(number), other)
+    ]
     same = Blocked(key=key(), syncer=REF, why="", obstacle=Obstacle.TAKEN, other=key())
     assert sorted_plan((), [same]).suspects == (key(),)
 
@@ -401,9 +475,14 @@ def test_a_deleted_syncers_id_is_not_cancelled_when_it_belongs_to_others() -> No
     """An instance of others has it, a successor wants it, or it could not be read."""
     theirs = changed(foreign(), key=key(1))
     slices = (piece(endpoint(1), endpoint(2), endpoint(3)),)
-    syncers = [syncer(deleted=1), syncer("successor", selector={"service": "successor"}, appName="rating")]
+    syncers = [
+        syncer(deleted=1),
+        syncer("successor", selector={"service": "successor"}, appName="rating"),
+    ]
     claims = desired(
-        syncers, [service(), service("successor", labels={})], [*slices, piece(endpoint(2), service="successor")]
+        syncers,
+        [service(), service("successor", labels={})],
+        [*slices, piece(endpoint(2), service="successor")],
     )
     plan = make_plan(claims, observed(theirs).refreshed({key(3): Unread(why="timeout")}))
     assert [(type(action), action.key) for action in plan.actions] == [(Register, key(2))]
@@ -423,7 +502,7 @@ def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
     assert [action.key for action in plan.actions] == [key()]
 
 
-# --- Scope, orphans, conflicts -----------------------------------------------------------------------------------
+# --- Scope, orphans, conflicts --------------------------------------------------------------------
 
 
 def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> None:
@@ -433,7 +512,9 @@ def test_an_orphan_is_cancelled_when_its_namespace_was_listed_completely() -> No
     assert (action.grounds, action.why) == (Grounds.ORPHANED, "there is no syncer rating/gone")
 
 
-@pytest.mark.parametrize(("written", "grounds"), [(999_999, Grounds.SWEPT), (1_000_000, Grounds.ORPHANED)])
+@pytest.mark.parametrize(
+    ("written", "grounds"), [(999_999, Grounds.SWEPT), (1_000_000, Grounds.ORPHANED)]
+)
 def test_an_orphan_that_was_written_before_the_crd_was_installed_may_have_lost_its_syncer_with_an_earlier_one(
     written: int, grounds: Grounds
 ) -> None:
@@ -454,7 +535,9 @@ def test_an_orphan_of_a_namespace_that_was_not_listed_stays() -> None:
 
 def test_an_instance_out_of_scope_is_not_touched() -> None:
     """It is neither renewed nor cancelled, because it belongs to others."""
-    found = observed(stored(instance(ref=SyncerRef("other", "rating"))), scope=Scope(namespaces=frozenset({NS})))
+    found = observed(
+        stored(instance(ref=SyncerRef("other", "rating"))), scope=Scope(namespaces=frozenset({NS}))
+    )
     assert make_plan(desired([]), found) == Plan()
 
 
@@ -462,11 +545,16 @@ def test_an_instance_out_of_scope_is_not_touched() -> None:
     ("metadata", "holder"),
     [
         ({}, "an instance without an owner"),
-        ({OWNER: "test", CLUSTER: "c", SYNCER: "a/b"}, "another installation's instance (owner test, syncer a/b)"),
+        (
+            {OWNER: "test", CLUSTER: "c", SYNCER: "a/b"},
+            "another installation's instance (owner test, syncer a/b)",
+        ),
         ({OWNER: "prod"}, "another installation's instance (owner prod, syncer unknown)"),
     ],
 )
-def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str], holder: str) -> None:
+def test_our_id_with_anothers_mark_or_none_is_a_conflict(
+    metadata: dict[str, str], holder: str
+) -> None:
     """It is read again, and never changed."""
     plan = plan_for(stored(instance(), metadata=metadata))
     (blocked,) = plan.blocked
@@ -483,7 +571,7 @@ def test_a_foreign_instance_is_in_no_action() -> None:
     assert {action.key for action in plan_for(foreign(), stored(instance())).actions} == {key()}
 
 
-# --- The plan as a value -----------------------------------------------------------------------------------------
+# --- The plan as a value --------------------------------------------------------------------------
 
 ACTIONS: dict[str, Action] = {
     "renew": Renew(key=key(), syncer=REF, why="", status=UP),
@@ -499,14 +587,32 @@ ACTIONS: dict[str, Action] = {
         proof=PROOF,
     ),
     "out of service": Update(
-        instance=instance(), syncer=REF, why="", changes=(), was=OUT, stored_timestamp=1, proof=PROOF
+        instance=instance(),
+        syncer=REF,
+        why="",
+        changes=(),
+        was=OUT,
+        stored_timestamp=1,
+        proof=PROOF,
     ),
-    "still up": Update(instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF),
+    "still up": Update(
+        instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    ),
     "down": Update(
-        instance=instance(status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+        instance=instance(status=DOWN),
+        syncer=REF,
+        why="",
+        changes=(),
+        was=UP,
+        stored_timestamp=1,
+        proof=PROOF,
     ),
-    "cancel up": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=UP),
-    "cancel down": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=DOWN),
+    "cancel up": Cancel(
+        key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=UP
+    ),
+    "cancel down": Cancel(
+        key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=DOWN
+    ),
 }
 
 
@@ -519,7 +625,9 @@ ACTIONS: dict[str, Action] = {
     ],
     ids=["removes", "brings up", "comes last"],
 )
-def test_each_action_is_a_gain_a_loss_or_neither(test: Callable[[Action], object], names: set[str]) -> None:
+def test_each_action_is_a_gain_a_loss_or_neither(
+    test: Callable[[Action], object], names: set[str]
+) -> None:
     """A removal is what callers lose: the cancel of an UP instance, or a change from UP to DOWN."""
     assert {name for name, action in ACTIONS.items() if test(action)} == names
 
@@ -533,14 +641,15 @@ def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
 
 
 def test_only_a_removal_that_somebody_wanted_has_evidence() -> None:
-    """These are a terminating endpoint, a deleted syncer, a lowered limit and a drain. An orphan or a missing endpoint
-    may be the cluster's error."""
+    """These are a terminating endpoint, a deleted syncer, a lowered limit and a drain. An orphan or
+    a missing endpoint may be the cluster's error."""
     wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED}
     assert {grounds for grounds in Grounds if grounds.positive} == wishes
 
 
 def test_a_plan_is_in_the_order_of_its_work() -> None:
-    """Renewals come first, then registrations and updates, and removals last. Each kind is sorted by key."""
+    """Renewals come first, then registrations and updates, and removals last. Each kind is sorted
+    by key."""
     slices = (piece(*(endpoint(n) for n in (1, 2, 3, 4)), endpoint(5, ready=False)),)
     stands = [stored(instance(n)) for n in (6, 5, 4, 2)]
     plan = plan_for(*stands, stored(instance(3), status=DOWN), slices=slices)
@@ -565,9 +674,14 @@ def test_removals_come_after_every_other_change_and_cancels_come_last() -> None:
 
 def test_a_plan_id_is_a_checksum_over_the_removals_alone() -> None:
     """The same removals give the same id in any order, whatever else a pass does."""
-    down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    down, gone = (
+        ACTIONS["down"],
+        Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP),
+    )
     id_ = removal_id([down, gone])
-    assert id_ == removal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
+    assert id_ == removal_id(
+        [ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]]
+    )
     assert id_ == removal_id([replace(gone, why="another", grounds=Grounds.ORPHANED), down])
     assert len({id_, removal_id([down]), removal_id([gone]), removal_id([])}) == 4
     assert (len(id_), int(id_, 16) >= 0) == (12, True)
@@ -598,8 +712,13 @@ def test_conflicts_are_sorted() -> None:
 
 
 def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
-    """A pod is in its slice but not in the list of pods. Its instance is neither changed nor cancelled."""
-    claim = Serving(syncer=syncer(), proof=PROOF, verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)})
+    """A pod is in its slice but not in the list of pods. Its instance is neither changed nor
+    cancelled."""
+    claim = Serving(
+        syncer=syncer(),
+        proof=PROOF,
+        verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)},
+    )
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     action = only(make_plan(claims, observed(stored(instance(1)))))
     assert isinstance(action, Renew)
@@ -608,7 +727,8 @@ def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
 
 @pytest.mark.parametrize("absent", [True, False])
 def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absent: bool) -> None:
-    """An address is awaited, or Endpoints are truncated. The instance of a terminating endpoint is still cancelled."""
+    """An address is awaited, or Endpoints are truncated. The instance of a terminating endpoint is
+    still cancelled."""
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,
@@ -621,14 +741,20 @@ def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absen
 
 
 def test_a_syncer_not_served_keeps_an_instance_that_a_younger_one_wants() -> None:
-    """The older syncer may be served again. Its instance is renewed as it is, and the younger one is blocked."""
+    """The older syncer may be served again. Its instance is renewed as it is, and the younger one
+    is blocked."""
     older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
         plan = make_plan(claims, observed(stored(instance(1), status=status)))
-        why = f"syncer {REF} is older and has the address, and keeps it although that syncer cannot be served now"
+        why = (
+            f"syncer {REF} is older and has the address, and keeps it although that syncer "
+            "cannot be served now"
+        )
         assert only(plan) == Renew(key=key(1), syncer=REF, why=why, status=status)
-        assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
+        assert plan.blocked == (
+            Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),
+        )
 
 
 def test_an_older_syncer_takes_over_from_a_younger_one_not_served() -> None:
@@ -644,13 +770,20 @@ def test_the_younger_takes_over_when_the_older_is_deleted_without_a_gap() -> Non
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     action = only(make_plan(claims, observed(stored(instance(1)))))
     assert isinstance(action, Update)
-    assert ([c.field for c in action.changes], action.syncer.name) == (["metadata.eurekube.syncer"], "young")
+    assert ([c.field for c in action.changes], action.syncer.name) == (
+        ["metadata.eurekube.syncer"],
+        "young",
+    )
 
 
 def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
     """It does not matter which of its ports our instance has."""
     secure = ServicePort(name="https", port=443, target=8443)
-    claims = desired([syncer(securePort="https")], [service("rating", secure)], [piece(endpoint(1), port_name="https")])
+    claims = desired(
+        [syncer(securePort="https")],
+        [service("rating", secure)],
+        [piece(endpoint(1), port_name="https")],
+    )
     own = changed(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
     (blocked,) = make_plan(claims, observed(own)).blocked
     assert blocked.obstacle is Obstacle.DUPLICATE

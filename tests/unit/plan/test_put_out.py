@@ -80,7 +80,10 @@ def test_the_report_and_the_condition_name_it() -> None:
     (status,) = [one.status for ref, one in world.cluster.syncers.items() if ref.name == "rating"]
     synced = status.condition("Synced") if status else None
     assert synced is not None
-    assert synced.message == "1 instance is no longer wanted, and stays as a person set it: OUT_OF_SERVICE"
+    assert (
+        synced.message
+        == "1 instance is no longer wanted, and stays as a person set it: OUT_OF_SERVICE"
+    )
 
 
 def test_it_goes_with_its_pod() -> None:

@@ -1,4 +1,5 @@
-"""Two namespaces claim one address and port of one app: neither causes the removal of the other's instances.
+"""Two namespaces claim one address and port of one app: neither causes the removal of the other's
+instances.
 
 A tenant may write any address into the Services, syncers and slices of its own namespace.
 """
@@ -17,12 +18,31 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.claims import Right, Rival, Serving, Taken
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    EndpointSlice,
+    Node,
+    PodReadiness,
+    PodRef,
+    Service,
+    ServicePort,
+    SyncerRef,
+)
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan.left_out import first_registered
 from eurekube_sync.plan.make import plan_blind
-from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, observed, piece, service, syncer
+from tests.unit.worlds.build import (
+    DOWN,
+    OWNER,
+    UP,
+    changed,
+    desired,
+    endpoint,
+    observed,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 BANK, EVIL = "bank", "a-evil"
@@ -51,7 +71,11 @@ def pods(*numbers: int) -> EndpointSlice:
 
 def standing(world: FakeWorld, namespace: str) -> set[int]:
     """The last numbers of the addresses at which a namespace has UP instances."""
-    held = [one for one in world.registry.held.values() if one.key.id.split(":")[1] == namespace and one.status is UP]
+    held = [
+        one
+        for one in world.registry.held.values()
+        if one.key.id.split(":")[1] == namespace and one.status is UP
+    ]
     return {int(one.instance.ip_addr.rpartition(".")[2]) for one in held}
 
 
@@ -96,7 +120,13 @@ def by_external_ip(*numbers: int, ready: bool, created: float, **spec: Any) -> l
     return [
         replace(service("rating", PORT, namespace=EVIL), external_ips=hosts),
         piece(endpoint(99, ready=ready), namespace=EVIL),
-        syncer(namespace=EVIL, created=created, mode="service", service={"address": "ExternalIP"}, **spec),
+        syncer(
+            namespace=EVIL,
+            created=created,
+            mode="service",
+            service={"address": "ExternalIP"},
+            **spec,
+        ),
     ]
 
 
@@ -107,7 +137,9 @@ def by_slices(*numbers: int, ready: bool, created: float, **spec: Any) -> list[A
 
 def by_pods(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
     """A hand-written slice that names pods of its own namespace, which may not exist."""
-    return _slices([endpoint(number, ready=ready, pod=f"evil-{number}") for number in numbers], created, spec)
+    return _slices(
+        [endpoint(number, ready=ready, pod=f"evil-{number}") for number in numbers], created, spec
+    )
 
 
 def by_their_pods(*numbers: int, ready: bool, created: float, **spec: Any) -> list[Any]:
@@ -138,7 +170,9 @@ def test_another_namespaces_claim_removes_no_ready_pod(
 ) -> None:
     """Neither its age nor whether it registers anything matters."""
     world = bank()
-    world.cluster.apply(*attack(*PODS, ready=ready, created=created, suspend=suspend, vipAddress="nobody"))
+    world.cluster.apply(
+        *attack(*PODS, ready=ready, created=created, suspend=suspend, vipAddress="nobody")
+    )
     for _ in range(4):
         world.run()
         assert standing(world, BANK) == set(PODS)
@@ -150,7 +184,9 @@ def test_another_namespaces_claim_removes_no_ready_pod(
 @HOW
 @pytest.mark.parametrize("suspend", [False, True], ids=["", "suspended"])
 @pytest.mark.parametrize("ready", [True, False], ids=["ready", "not ready"])
-def test_another_namespaces_claim_blocks_no_new_pod(attack: Attack, suspend: bool, ready: bool) -> None:
+def test_another_namespaces_claim_blocks_no_new_pod(
+    attack: Attack, suspend: bool, ready: bool
+) -> None:
     """It names the addresses of future pods, and registers them first."""
     world = bank()
     world.cluster.apply(*attack(4, 5, 6, ready=ready, created=OLD))
@@ -164,15 +200,21 @@ def test_another_namespaces_claim_blocks_no_new_pod(attack: Attack, suspend: boo
 
 
 @BY_NOBODY
-def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered(attack: Attack) -> None:
-    """The condition names the syncer that has the address. An address of nobody else is registered."""
+def test_an_address_that_the_cluster_gave_to_another_namespace_is_not_registered(
+    attack: Attack,
+) -> None:
+    """The condition names the syncer that has the address. An address of nobody else is
+    registered."""
     world = bank()
     made = attack(3, 4, ready=True, created=OLD)
     world.cluster.apply(*made)
     settled(world)
     assert standing(world, EVIL) == {4}
     told = {conflict(world, one.ref) for one in made if hasattr(one, "spec")} - {""}
-    why = "selects the pod or Service that has the address, so no other syncer registers a new instance there"
+    why = (
+        "selects the pod or Service that has the address, so no other syncer registers a new "
+        "instance there"
+    )
     assert told == {f"RATING/{OWNER}:{EVIL}:rating:10.0.0.3:8080: syncer {VICTIM} {why}"}
 
 
@@ -194,12 +236,19 @@ def test_an_already_registered_instance_stays_and_follows_its_service(attack: At
 @BY_NOBODY
 @pytest.mark.parametrize("blind", [False, True], ids=["", "blind"])
 @pytest.mark.parametrize(
-    "spec", [{}, {"policy": "CreateOnly", "metadata": {"a": "b"}}, {"suspend": True, "vipAddress": "other"}], ids=str
+    "spec",
+    [
+        {},
+        {"policy": "CreateOnly", "metadata": {"a": "b"}},
+        {"suspend": True, "vipAddress": "other"},
+    ],
+    ids=str,
 )
 def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
     attack: Attack, spec: Mapping[str, Any], blind: bool
 ) -> None:
-    """The list is older than the loss and still shows both. Or there is no list, and the process remembers both."""
+    """The list is older than the loss and still shows both. Or there is no list, and the process
+    remembers both."""
     world = bank()
     world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=5)
     world.cluster.apply(*attack(4, ready=True, created=OLD))
@@ -217,13 +266,15 @@ def test_a_lost_instance_is_not_registered_again_at_another_namespaces_address(
 
 
 def test_a_syncer_not_served_keeps_its_pods_whatever_foreign_slices_say() -> None:
-    """Its Service is missing for a moment, as during the upgrade of a chart. A slice elsewhere names another pod
-    there."""
+    """Its Service is missing for a moment, as during the upgrade of a chart. A slice elsewhere
+    names another pod there."""
     world = bank()
     world.cluster.apply(*by_pods(*PODS, ready=True, created=OLD))
     world.cluster.services = [one for one in world.cluster.services if one.namespace != BANK]
     world.cluster.slices = [one for one in world.cluster.slices if one.namespace != BANK]
-    world.cluster.pods[BANK] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in PODS)
+    world.cluster.pods[BANK] = tuple(
+        PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in PODS
+    )
     settled(world)
     assert standing(world, BANK) == set(PODS)
 
@@ -239,7 +290,8 @@ def test_two_namespaces_pods_on_one_node_have_a_port_each() -> None:
 
 
 def test_an_address_that_passes_from_one_namespaces_pod_to_another_is_kept_from_neither() -> None:
-    """The slices of the first namespace are old, so both instances stay until the slices are written again."""
+    """The slices of the first namespace are old, so both instances stay until the slices are
+    written again."""
     world = bank()
     theirs = (service(namespace=EVIL), piece(endpoint(1, pod="evil-1"), namespace=EVIL))
     world.cluster.apply(*theirs, syncer(namespace=EVIL, created=5000))
@@ -280,7 +332,8 @@ def serving(found: Service, kind: str, *rest: Any, **spec: Any) -> FakeWorld:
 @HOW
 @pytest.mark.parametrize("kind", ALLOTTED)
 def test_a_services_own_address_belongs_to_its_namespace(attack: Attack, kind: str) -> None:
-    """The cluster gives it to one Service, as it gives a pod's address to one pod. An earlier claim blocks nobody."""
+    """The cluster gives it to one Service, as it gives a pod's address to one pod. An earlier claim
+    blocks nobody."""
     world = serving(ALLOTTED[kind], kind, *attack(1, ready=True, created=OLD))
     settled(world)
     assert standing(world, BANK) == {1}
@@ -297,13 +350,15 @@ def test_a_registered_written_address_is_not_removed_either(attack: Attack) -> N
     assert standing(world, BANK) == {1}
 
 
-# --- Addresses that the cluster gave to nobody ------------------------------------------------------------------------
+# --- Addresses that the cluster gave to nobody ----------------------------------------------------
 
 INGRESS = "shop.example.com"
 BLUE, GREEN = SyncerRef("blue", "rating"), SyncerRef("green", "rating")
 
 
-def colours(*, blue: Mapping[str, Any] | None = None, green: Mapping[str, Any] | None = None) -> FakeWorld:
+def colours(
+    *, blue: Mapping[str, Any] | None = None, green: Mapping[str, Any] | None = None
+) -> FakeWorld:
     """Two namespaces behind one Ingress. The syncer of blue is older."""
     world = FakeWorld()
     for namespace, created, spec in (("blue", 1000, blue), ("green", 2000, green)):
@@ -317,13 +372,21 @@ def behind_ingress(namespace: str, *, created: float, ready: bool = True, **spec
     return [
         service(namespace=namespace),
         piece(endpoint(1 if namespace == "blue" else 2, ready=ready), namespace=namespace),
-        syncer(namespace=namespace, created=created, mode="service", service={"hostname": INGRESS}, **spec),
+        syncer(
+            namespace=namespace,
+            created=created,
+            mode="service",
+            service={"hostname": INGRESS},
+            **spec,
+        ),
     ]
 
 
 def namespaces(world: FakeWorld) -> list[str]:
     """The namespaces of the UP instances."""
-    return sorted(one.key.id.split(":")[1] for one in world.registry.held.values() if one.status is UP)
+    return sorted(
+        one.key.id.split(":")[1] for one in world.registry.held.values() if one.status is UP
+    )
 
 
 def test_of_two_new_ones_the_older_registers() -> None:
@@ -331,7 +394,9 @@ def test_of_two_new_ones_the_older_registers() -> None:
     world = colours(blue={}, green={})
     settled(world)
     assert namespaces(world) == ["blue"]
-    assert f"syncer {BLUE} of another namespace was first and has the address" in conflict(world, GREEN)
+    assert f"syncer {BLUE} of another namespace was first and has the address" in conflict(
+        world, GREEN
+    )
     assert conflict(world, BLUE) == ""
     world.cluster.delete(BLUE)
     settled(world)
@@ -346,7 +411,9 @@ def test_the_registered_syncer_keeps_the_address_also_against_an_older_one() -> 
     world.cluster.apply(*behind_ingress("blue", created=1000))
     settled(world)
     assert namespaces(world) == ["green"]
-    assert f"syncer {GREEN} of another namespace was first and has the address" in conflict(world, BLUE)
+    assert f"syncer {GREEN} of another namespace was first and has the address" in conflict(
+        world, BLUE
+    )
     assert conflict(world, GREEN) == ""
     assert world.wire.writes() == []
 
@@ -361,12 +428,15 @@ def test_an_older_one_that_registers_nothing_keeps_nobody_out(blue: Mapping[str,
 
 
 def test_two_registered_rivals_both_stay() -> None:
-    """Each was registered before the other one claimed its address, and each follows its own pods."""
+    """Each was registered before the other one claimed its address, and each follows its own
+    pods."""
     world = colours(blue={"port": 443}, green={})
     world.cluster.apply(*behind_ingress("blue", created=1000, appName="other"))
     world.run()
     for one in [*world.registry.held.values()]:
-        world.registry.put(changed(one, key=InstanceKey("RATING", one.key.id.replace(":other:", ":rating:"))))
+        world.registry.put(
+            changed(one, key=InstanceKey("RATING", one.key.id.replace(":other:", ":rating:")))
+        )
     world.cluster.apply(*behind_ingress("blue", created=1000))
     settled(world)
     assert namespaces(world) == ["blue", "green"]
@@ -390,7 +460,11 @@ def test_a_registered_rival_is_read_before_an_older_syncer_registers() -> None:
 def test_no_rival_is_registered_while_eureka_cannot_be_read() -> None:
     """It is unknown which of them is registered. One that this process saw is registered again."""
     claims = desired(
-        [one for namespace in ("blue", "green") for one in behind_ingress(namespace, created=1)[2:]],
+        [
+            one
+            for namespace in ("blue", "green")
+            for one in behind_ingress(namespace, created=1)[2:]
+        ],
         [service(namespace=namespace) for namespace in ("blue", "green")],
         [piece(endpoint(1), namespace=namespace) for namespace in ("blue", "green")],
     )
@@ -420,7 +494,9 @@ def test_three_namespaces_at_one_address_have_one_holder() -> None:
     settled(world)
     assert namespaces(world) == ["red"]
     for ref in (BLUE, GREEN):
-        assert "syncer red/rating of another namespace was first and has the address" in conflict(world, ref)
+        assert "syncer red/rating of another namespace was first and has the address" in conflict(
+            world, ref
+        )
 
 
 def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
@@ -429,12 +505,20 @@ def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
     def seconds(number: int) -> float:
         """The time for this many syncers of each, with one host name."""
         them = [
-            syncer(f"s{n}", namespace=team, mode="service", appName=f"app{n}", service={"hostname": "shop.example.com"})
+            syncer(
+                f"s{n}",
+                namespace=team,
+                mode="service",
+                appName=f"app{n}",
+                service={"hostname": "shop.example.com"},
+            )
             for team in ("a", "b")
             for n in range(number)
         ]
         wants = desired(
-            them, [service(namespace=team) for team in "ab"], [piece(endpoint(1), namespace=t) for t in "ab"]
+            them,
+            [service(namespace=team) for team in "ab"],
+            [piece(endpoint(1), namespace=t) for t in "ab"],
         )
         begun = time.process_time()
         assert len(first_registered(wants, observed()).claims) == 2 * number
@@ -444,16 +528,20 @@ def test_many_claims_of_two_namespaces_cost_in_a_straight_line() -> None:
 
 
 def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked() -> None:
-    """The younger syncer learns of the other one in its own namespace, and makes no claim against others."""
+    """The younger syncer learns of the other one in its own namespace, and makes no claim against
+    others."""
     world = colours(blue={}, green={})
     world.cluster.apply(replace(behind_ingress("blue", created=3000)[2], name="second"))
     settled(world)
     assert namespaces(world) == ["blue"]
-    assert f"syncer {BLUE} is older and has the address" in conflict(world, SyncerRef("blue", "second"))
+    assert f"syncer {BLUE} is older and has the address" in conflict(
+        world, SyncerRef("blue", "second")
+    )
 
 
 def test_one_key_has_one_holder_wherever_its_services_are() -> None:
-    """Two syncers of one namespace select in two others, and name one host. Their ids are the same."""
+    """Two syncers of one namespace select in two others, and name one host. Their ids are the
+    same."""
     scope = Scope(allowed=frozenset({("ops", "blue"), ("ops", "green")}))
     asked = [
         syncer(
@@ -475,20 +563,26 @@ def test_one_key_has_one_holder_wherever_its_services_are() -> None:
     assert set(found.wanted_by.values()) == {SyncerRef("ops", "green")}
     younger = found.claims[SyncerRef("ops", "blue")]
     assert isinstance(younger, Serving)
-    assert {one.rival for one in younger.of(Taken).values()} == {Rival(SyncerRef("ops", "green"), Right.AGE)}
+    assert {one.rival for one in younger.of(Taken).values()} == {
+        Rival(SyncerRef("ops", "green"), Right.AGE)
+    }
 
 
-# --- Readiness gates --------------------------------------------------------------------------------------------------
+# --- Readiness gates ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [{"suspend": True}, {}, {"limit": 0}], ids=["suspended", "registered", "detached"])
+@pytest.mark.parametrize(
+    "how", [{"suspend": True}, {}, {"limit": 0}], ids=["suspended", "registered", "detached"]
+)
 def test_a_slice_does_not_affect_the_gate_of_another_namespaces_pod(
     how: dict[str, Any],
 ) -> None:
     """Anybody may read the UIDs of pods in Eureka."""
     world = bank()
     world.cluster.apply(syncer(namespace=BANK, readinessGate=True))
-    gated = PodReadiness(namespace=BANK, name="rating-4", uid="uid-of-rating-4", ready=True, registered=False)
+    gated = PodReadiness(
+        namespace=BANK, name="rating-4", uid="uid-of-rating-4", ready=True, registered=False
+    )
     world.cluster.readiness[gated.uid] = gated
     world.cluster.apply(*by_their_pods(4, ready=False, created=OLD, readinessGate=True, **how))
     world.run()

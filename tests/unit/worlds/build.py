@@ -11,7 +11,14 @@ from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.kubernetes import (
     ClusterView,
     Endpoint,
@@ -57,8 +64,8 @@ def syncer(
     status: SyncerStatus | None = None,
     **spec: Any,
 ) -> SyncerObject:
-    """A syncer with these keywords as its spec. By default it selects `app: rating`. One that is being deleted has our
-    finalizer, because otherwise it would not exist."""
+    """A syncer with these keywords as its spec. By default it selects `app: rating`. One that is
+    being deleted has our finalizer, because otherwise it would not exist."""
     ours = () if deleted is None else (CLEANUP_FINALIZER,)
     return SyncerObject(
         namespace=namespace,
@@ -107,7 +114,8 @@ def endpoint(
     address: str | None = None,
     pod: str | None = "",
 ) -> Endpoint:
-    """The endpoint `10.0.0.<number>` of the pod `rating-<number>`. `pod=None` makes it a bare address."""
+    """The endpoint `10.0.0.<number>` of the pod `rating-<number>`. `pod=None` makes it a bare
+    address."""
     name = pod or f"rating-{number}"
     return Endpoint(
         address=address or f"10.0.0.{number}",
@@ -183,9 +191,13 @@ def desired(
     return claim_all(view(syncers, services, slices, crd_live=crd_live), NAMING, scope or Scope())
 
 
-def key(number: int = 1, *, app: str = "rating", namespace: str = NS, port: int = 8080) -> InstanceKey:
+def key(
+    number: int = 1, *, app: str = "rating", namespace: str = NS, port: int = 8080
+) -> InstanceKey:
     """The key of `10.0.0.<number>:<port>`."""
-    id_ = instance_id(owner=OWNER, namespace=namespace, app=app, address=f"10.0.0.{number}", port=port)
+    id_ = instance_id(
+        owner=OWNER, namespace=namespace, app=app, address=f"10.0.0.{number}", port=port
+    )
     return InstanceKey(app.upper(), id_)
 
 
@@ -255,7 +267,9 @@ def seen(key: InstanceKey, **fields: Any) -> ObservedInstance:
 def changed(one: ObservedInstance, **fields: Any) -> ObservedInstance:
     """The same instance with other values of these fields."""
     own: dict[str, Any] = {
-        name: fields.pop(name) for name in ("last_dirty_timestamp", "last_renewal", "registered") if name in fields
+        name: fields.pop(name)
+        for name in ("last_dirty_timestamp", "last_renewal", "registered")
+        if name in fields
     }
     return replace(one, instance=replace(one.instance, **fields), **own)
 
@@ -266,6 +280,8 @@ def foreign(id_: str = "dc:rating:8080", *, app: str = "RATING") -> ObservedInst
     return seen(key, host_name="dc", ip_addr="192.0.2.1", vip_address=app.lower(), status=UP)
 
 
-def observed(*instances: ObservedInstance, scope: Scope | None = None, asked: float = 0) -> Observed:
+def observed(
+    *instances: ObservedInstance, scope: Scope | None = None, asked: float = 0
+) -> Observed:
     """A complete list of the registry. `asked` is the time of the request, in Unix seconds."""
     return observe(Complete(data=instances), OWNERSHIP, scope or Scope(), asked=asked)

@@ -1,7 +1,8 @@
-"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, and a manual clock.
+"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, and a
+manual clock.
 
-Every outgoing call goes through one `Wire`. It counts the call, and can fail it or kill the program before or after its
-effect.
+Every outgoing call goes through one `Wire`. It counts the call, and can fail it or kill the program
+before or after its effect.
 """
 
 from __future__ import annotations
@@ -23,8 +24,19 @@ from eurekube_sync.desired.catalog import Kind, drainable
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import Schedule, TimeLimit
-from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
-from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterUnavailable,
+    RegistryError,
+    RegistryUnavailable,
+)
+from eurekube_sync.model.eureka import (
+    Batching,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+)
 from eurekube_sync.model.kubernetes import (
     CrdAge,
     Drainable,
@@ -150,7 +162,8 @@ def _cluster_down() -> NoReturn:
 
 
 class Registry:
-    """Eureka: register, renew, cancel and overrides as in AbstractInstanceRegistry; lists up to `cache` seconds old."""
+    """Eureka: register, renew, cancel and overrides as in AbstractInstanceRegistry; lists up to
+    `cache` seconds old."""
 
     def __init__(self, wire: Wire, clock: Clock, *, cache: float = 0) -> None:
         self.wire = wire
@@ -205,12 +218,18 @@ class Registry:
         return self.read_instance(key)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        self.wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
+        self.wire.send(
+            f"register {instance.key}",
+            lambda: self._register(instance, dirty_timestamp),
+            _registry_down,
+        )
 
     def renew(self, key: InstanceKey) -> bool:
         return self.wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
 
-    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
+    def cancel(
+        self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None
+    ) -> bool:
         return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
 
     def ahead(self) -> float:
@@ -260,7 +279,9 @@ class Registry:
         if old is not None and old.last_dirty_timestamp > timestamp:
             return  # it is ignored, with a 204
         new = ObservedInstance(
-            instance=replace(instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN),
+            instance=replace(
+                instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN
+            ),
             last_dirty_timestamp=timestamp,
             last_renewal=self._stamp(),
             registered=self._stamp(),
@@ -292,7 +313,9 @@ class Registry:
         self.overrides.pop(key.id, None)
         return self.held.pop(key, None) is not None
 
-    def _ruled(self, incoming: ObservedInstance, existing: ObservedInstance | None) -> ObservedInstance:
+    def _ruled(
+        self, incoming: ObservedInstance, existing: ObservedInstance | None
+    ) -> ObservedInstance:
         override = self.overrides.get(incoming.key.id)
         status = incoming.status
         if status not in (InstanceStatus.DOWN, InstanceStatus.STARTING):
@@ -312,8 +335,8 @@ class Registry:
 
 
 class FakeBatches:
-    """Batches to the fake registry. Each is one call on the wire, and items that the registry refuses stay
-    undecided."""
+    """Batches to the fake registry. Each is one call on the wire, and items that the registry
+    refuses stay undecided."""
 
     def __init__(self, registry: Registry, size: int) -> None:
         self._registry = registry
@@ -322,7 +345,11 @@ class FakeBatches:
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         def effect() -> frozenset[InstanceKey]:
             registry = self._registry
-            told = (key for key in keys if key not in registry.refuse and key not in registry.refuse_read)
+            told = (
+                key
+                for key in keys
+                if key not in registry.refuse and key not in registry.refuse_read
+            )
             return frozenset(key for key in told if key not in registry.held)
 
         return self._registry.wire.send(f"absent_batch {len(keys)}", effect, frozenset)
@@ -360,7 +387,9 @@ class FakeBatches:
         self._registry.returned = False
         return frozenset(self._registry.lacking.intersection(keys))
 
-    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+    def level(
+        self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]
+    ) -> list[Batched]:
         def one(item: Dated) -> Batched:
             self._registry._maybe_refuse(item.instance.key)
             if item.instance.key in self._registry.anothers:
@@ -372,7 +401,9 @@ class FakeBatches:
 
         return self._send("level_batch", items, one)
 
-    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+    def cancel(
+        self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]
+    ) -> list[Batched]:
         def one(key: InstanceKey) -> Batched:
             self._registry._cancel(key)
             return Batched.DONE
@@ -389,7 +420,9 @@ class FakeBatches:
             except RegistryError:
                 return Batched.UNSETTLED
 
-        return self._registry.wire.send(f"{name} {len(items)}", effect, lambda: [Batched.UNSETTLED] * len(items))
+        return self._registry.wire.send(
+            f"{name} {len(items)}", effect, lambda: [Batched.UNSETTLED] * len(items)
+        )
 
 
 class Cluster:
@@ -418,7 +451,8 @@ class Cluster:
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[CrdAge] = Complete(data=CrdAge(0.0, 0.0))
         self.unknown: dict[tuple[str, str], Unknown] = {}
-        """The failure of a list, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every namespace."""
+        """The failure of a list, by kind (`syncers`, `services`, `slices`) and namespace; `*` for
+        every namespace."""
         self.refuse: dict[str, Exception] = {}
         """Failing writes, by name of the call."""
 
@@ -443,7 +477,8 @@ class Cluster:
             names = {piece.namespace for piece in self.slices} if namespaces is None else namespaces
             return Listed(
                 by_namespace={
-                    namespace: self.unknown.get(("pods", namespace)) or Complete(data=self._living(namespace))
+                    namespace: self.unknown.get(("pods", namespace))
+                    or Complete(data=self._living(namespace))
                     for namespace in names
                 },
                 elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
@@ -469,7 +504,10 @@ class Cluster:
         if isinstance(nodes, Unknown):
             return nodes
         return Complete(
-            data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes.data)
+            data=tuple(
+                Drainable(id=node.name, drained=node.drained, ignored=node.ignored)
+                for node in nodes.data
+            )
         )
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
@@ -477,13 +515,19 @@ class Cluster:
             return Listed(
                 by_namespace={
                     namespace: self.unknown.get(("readiness", namespace))
-                    or Complete(data=tuple(pod for pod in self.readiness.values() if pod.namespace == namespace))
+                    or Complete(
+                        data=tuple(
+                            pod for pod in self.readiness.values() if pod.namespace == namespace
+                        )
+                    )
                     for namespace in namespaces
                 },
                 elsewhere=_NOT_READ,
             )
 
-        return self.wire.send("list_readiness", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+        return self.wire.send(
+            "list_readiness", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
+        )
 
     def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
         def effect() -> None:
@@ -503,32 +547,50 @@ class Cluster:
             failed = self.unknown.get(("namespaces", "*"))
             found: dict[str, Source[tuple[Namespace, ...]]] = {
                 name: self.unknown.get(("namespaces", name))
-                or Complete(data=(Namespace(name, self.annotations[name]),) if name in self.annotations else ())
+                or Complete(
+                    data=(Namespace(name, self.annotations[name]),)
+                    if name in self.annotations
+                    else ()
+                )
                 for name in listed
             }
-            elsewhere: Source[tuple[Namespace, ...]] = Complete(data=()) if names is None else _NOT_READ
+            elsewhere: Source[tuple[Namespace, ...]] = (
+                Complete(data=()) if names is None else _NOT_READ
+            )
             return (
-                Listed(by_namespace={}, elsewhere=failed) if failed else Listed(by_namespace=found, elsewhere=elsewhere)
+                Listed(by_namespace={}, elsewhere=failed)
+                if failed
+                else Listed(by_namespace=found, elsewhere=elsewhere)
             )
 
-        return self.wire.send("list_namespaces", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+        return self.wire.send(
+            "list_namespaces", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
+        )
 
     def crd_live(self) -> Source[CrdAge]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
 
     def namespace_exists(self, name: str) -> Source[bool]:
         there = self.namespaces
-        answer: Source[bool] = there if isinstance(there, Unknown) else Complete(data=name in there.data)
+        answer: Source[bool] = (
+            there if isinstance(there, Unknown) else Complete(data=name in there.data)
+        )
         return self.wire.send(f"namespace_exists {name}", lambda: answer, lambda: _FAILED)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
-        return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
+        return self.wire.send(
+            f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down
+        )
 
     def remove_finalizer(self, syncer: SyncerObject) -> None:
-        self.wire.send(f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down)
+        self.wire.send(
+            f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down
+        )
 
     def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
-        self.wire.send(f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down)
+        self.wire.send(
+            f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down
+        )
 
     def record_event(self, event: EventRecord, *, at: float) -> None:
         self.wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
@@ -540,22 +602,33 @@ class Cluster:
                 case SyncerObject():
                     old = self.syncers.get(thing.ref)
                     self.syncers[thing.ref] = (
-                        replace(old, spec=thing.spec, generation=old.generation + 1) if old else thing
+                        replace(old, spec=thing.spec, generation=old.generation + 1)
+                        if old
+                        else thing
                     )
                 case Service():
                     same = (thing.namespace, thing.name)
-                    self.services = [s for s in self.services if (s.namespace, s.name) != same] + [thing]
+                    self.services = [s for s in self.services if (s.namespace, s.name) != same] + [
+                        thing
+                    ]
                 case EndpointSlice():
                     same = (thing.namespace, thing.name)
-                    self.slices = [s for s in self.slices if (s.namespace, s.name) != same] + [thing]
+                    self.slices = [s for s in self.slices if (s.namespace, s.name) != same] + [
+                        thing
+                    ]
 
     def delete(self, ref: SyncerRef) -> None:
-        """Delete an object as `kubectl delete` does. One with finalizers stays until they are removed."""
+        """Delete an object as `kubectl delete` does. One with finalizers stays until they are
+        removed."""
         found = self.syncers[ref]
-        self.syncers[ref] = replace(found, deleted=self._clock.now(), generation=found.generation + 1)
+        self.syncers[ref] = replace(
+            found, deleted=self._clock.now(), generation=found.generation + 1
+        )
         self._collect(ref)
 
-    def _list(self, kind: str, things: Iterable[Thing], namespaces: Sequence[str] | None) -> Listed[Thing]:
+    def _list(
+        self, kind: str, things: Iterable[Thing], namespaces: Sequence[str] | None
+    ) -> Listed[Thing]:
         def walk() -> Listed[Thing]:
             failed = self.unknown.get((kind, "*"))
             if failed:
@@ -572,12 +645,19 @@ class Cluster:
                 elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
             )
 
-        return self.wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+        return self.wire.send(
+            f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
+        )
 
     def _living(self, namespace: str) -> tuple[Pod, ...]:
         known = {pod.uid: pod for pod in self.pods.get(namespace, ()) if isinstance(pod, Pod)}
-        refs = [*self._pods_in_slices(namespace), *(p for p in self.pods.get(namespace, ()) if isinstance(p, PodRef))]
-        found = {ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs if ref.uid not in self.ended} | known
+        refs = [
+            *self._pods_in_slices(namespace),
+            *(p for p in self.pods.get(namespace, ()) if isinstance(p, PodRef)),
+        ]
+        found = {
+            ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs if ref.uid not in self.ended
+        } | known
         return tuple(found[uid] for uid in sorted(found))
 
     def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:
@@ -657,9 +737,14 @@ class FakeWorld:
         self.time_limit = TimeLimit(self.clock)
 
     def run(
-        self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
+        self,
+        *,
+        approved: Approval | str | None = None,
+        dry_run: bool = False,
+        deadline: float = 120,
     ) -> PassReport:
-        """Make one pass. Afterwards the wire holds this pass's calls. A text as `approved` is a plan id."""
+        """Make one pass. Afterwards the wire holds this pass's calls. A text as `approved` is a
+        plan id."""
         self.wire.calls.clear()
         settings = replace(
             self.settings,
@@ -692,7 +777,11 @@ class FakeWorld:
     def settings(self) -> PassSettings:
         """The settings of its passes."""
         return PassSettings(
-            owner=self.owner, former=self.former, scope=self.scope, drains=self.drains, brake=self.brake
+            owner=self.owner,
+            former=self.former,
+            scope=self.scope,
+            drains=self.drains,
+            brake=self.brake,
         )
 
     def later(self, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""Random clusters and registries, small and with many collisions: few names, addresses and ports."""
+"""Random clusters and registries, small and with many collisions: few names, addresses and
+ports."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ def endpoints(draw: st.DrawFn, family: str) -> EndpointOf:
         ready=serving and not terminating,
         serving=serving,
         terminating=terminating,
-        pod=draw(st.sampled_from((None, *(PodRef(f"{n}-{number}", f"uid-{n}-{number}") for n in ("a", "b"))))),
+        pod=draw(
+            st.sampled_from(
+                (None, *(PodRef(f"{n}-{number}", f"uid-{n}-{number}") for n in ("a", "b")))
+            )
+        ),
     )
 
 
@@ -60,7 +65,11 @@ def slices(draw: st.DrawFn, number: int) -> EndpointSlice:
         name=f"slice-{number}",
         service=draw(st.sampled_from(NAMES)),
         address_type=family,
-        ports=(EndpointPort(name=draw(st.sampled_from(("http", "http", "metrics"))), port=draw(PORT_NUMBERS)),),
+        ports=(
+            EndpointPort(
+                name=draw(st.sampled_from(("http", "http", "metrics"))), port=draw(PORT_NUMBERS)
+            ),
+        ),
         endpoints=tuple(draw(st.lists(endpoints(family), max_size=4))),
     )
 
@@ -84,7 +93,9 @@ def services(draw: st.DrawFn, namespace: str, name: str) -> Service:
         namespace=namespace,
         name=name,
         labels=draw(st.sampled_from(({"app": "rating"}, {"app": "rating", "tier": "web"}, {}))),
-        cluster_ips=draw(st.sampled_from((("None",), tuple(addresses[family] for family in families)))),
+        cluster_ips=draw(
+            st.sampled_from((("None",), tuple(addresses[family] for family in families)))
+        ),
         ip_families=families,
         ports=draw(PORTS),
         publish_not_ready=draw(st.booleans()),
@@ -92,7 +103,11 @@ def services(draw: st.DrawFn, namespace: str, name: str) -> Service:
 
 
 SPECS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {"selector": st.sampled_from(({"app": "rating"}, {"matchLabels": {"tier": "web"}}, {"service": "other"}))},
+    {
+        "selector": st.sampled_from(
+            ({"app": "rating"}, {"matchLabels": {"tier": "web"}}, {"service": "other"})
+        )
+    },
     optional={
         "mode": st.sampled_from(("pod", "pod", "service")),
         "port": st.sampled_from(("http", 80, 9090, "grpc")),
@@ -134,8 +149,11 @@ def sceneries(draw: st.DrawFn) -> Scenery:
 
 @st.composite
 def registered(draw: st.DrawFn) -> ObservedInstance:
-    """An instance in Eureka: ours, an orphan, one with marks of others or without, often under an id of ours."""
-    ref = SyncerRef(draw(st.sampled_from((*NAMESPACES, "third"))), draw(st.sampled_from((*NAMES, "gone"))))
+    """An instance in Eureka: ours, an orphan, one with marks of others or without, often under an
+    id of ours."""
+    ref = SyncerRef(
+        draw(st.sampled_from((*NAMESPACES, "third"))), draw(st.sampled_from((*NAMES, "gone")))
+    )
     wanted = instance(
         draw(st.integers(1, 5)),
         app=draw(st.sampled_from(("rating", "app", "other"))),

@@ -1,7 +1,7 @@
 """Towns of 3, 20 and 100 apps: what is held and what is removed, and after how many passes.
 
-After each pass the town checks that no dead pod is UP for more than three good passes. No instance may be at the
-address of another pod.
+After each pass the town checks that no dead pod is UP for more than three good passes. No instance
+may be at the address of another pod.
 """
 
 from __future__ import annotations
@@ -48,14 +48,17 @@ class Row:
     happens: Callable[[Town, list[App]], None]
     to: Callable[[Town], list[App]]
     gone: dict[int, int] = field(default_factory=dict)
-    """The pass that removes all their instances, by the town's size. Without an entry all of them stay UP."""
+    """The pass that removes all their instances, by the town's size. Without an entry all of them
+    stay UP."""
     waits: dict[int, HoldReason] = field(default_factory=dict)
     """Why the first pass holds all of them, by the town's size. Without an entry it holds none."""
     then: Callable[[Town], None] = lambda town: None
     """A further check at the end."""
 
 
-def settled(happens: Callable[[Town, list[App]], None], seconds: float = 6) -> Callable[[Town, list[App]], None]:
+def settled(
+    happens: Callable[[Town, list[App]], None], seconds: float = 6
+) -> Callable[[Town, list[App]], None]:
     """The event, and some seconds until its pods have ended."""
 
     def later(town: Town, apps: list[App]) -> None:
@@ -121,7 +124,9 @@ ROWS = {
         waits={20: TOO_MANY, 100: TOO_MANY},
     ),
     "all pods turn unready": Row(
-        happens=lambda town, apps: town.unready(town.pods(*apps)), to=every, waits=dict.fromkeys(TEAMS, TOO_MANY)
+        happens=lambda town, apps: town.unready(town.pods(*apps)),
+        to=every,
+        waits=dict.fromkeys(TEAMS, TOO_MANY),
     ),
     "all slices are gone": Row(happens=lambda town, _: town.delete_slices(), to=every),
     "a node controller is lost": Row(
@@ -165,8 +170,8 @@ def test_single_passes_hold_and_remove_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("size", TEAMS)
 def test_a_rollout_during_a_hold(size: int) -> None:
-    """Two apps are unready and held. Another app is replaced pod by pod, and none of its old instances stays. A pod of
-    a held app ends, and is removed with the second pass that sees it."""
+    """Two apps are unready and held. Another app is replaced pod by pod, and none of its old
+    instances stays. A pod of a held app ends, and is removed with the second pass that sees it."""
     town = Town(size, TEAMS[size])
     hurt, other = two(town), App(REST, town.apps[-1].name)
     town.unready(town.pods(*hurt))
@@ -189,8 +194,8 @@ def test_a_rollout_during_a_hold(size: int) -> None:
 
 @pytest.mark.parametrize("size", TEAMS)
 def test_an_address_that_passes_to_another_app_during_a_hold(size: int) -> None:
-    """All pods of the team are unready, and one of them ends. A pod of another app gets its address. After the next
-    pass nobody reaches it under the name of the team's app."""
+    """All pods of the team are unready, and one of them ends. A pod of another app gets its
+    address. After the next pass nobody reaches it under the name of the team's app."""
     town = Town(size, TEAMS[size])
     town.unready(town.pods(*team(town)))
     town.good()

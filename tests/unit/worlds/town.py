@@ -1,7 +1,7 @@
 """A town of apps on the embedded servers, in virtual time. Events happen to it between passes.
 
-After each pass it checks two rules, whatever is held. No dead pod's instance is UP for more than three good passes.
-None is UP at an address that another pod has by now.
+After each pass it checks two rules, whatever is held. No dead pod's instance is UP for more than
+three good passes. None is UP at an address that another pod has by now.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class App:
 
 
 class Town:
-    """A town of `apps` registered apps of two pods, the first `team` of them in a namespace of their own. With
-    `single`, each pass is a process of its own."""
+    """A town of `apps` registered apps of two pods, the first `team` of them in a namespace of
+    their own. With `single`, each pass is a process of its own."""
 
     def __init__(self, apps: int, team: int, *, single: bool = False) -> None:
         self.clock = Clock()
@@ -111,16 +111,28 @@ class Town:
             self.good()
         assert len(self.up()) == 2 * apps
 
-    # --- Events ------------------------------------------------------------------------------------------------------
+    # --- Events -----------------------------------------------------------------------------------
 
     def deploy(self, app: App) -> None:
         """Create its Service, its syncer and two pods."""
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         metadata = {"name": app.name, "labels": {"app": app.name}}
         spec = {"selector": {"app": app.name}, "ports": ports}
-        self._ask("POST", f"/api/v1/namespaces/{app.namespace}/services", {"metadata": metadata, "spec": spec})
-        syncer = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": app.name}}
-        self._ask("POST", _SYNCERS.format(app.namespace), {**syncer, "spec": {"selector": {"app": app.name}}})
+        self._ask(
+            "POST",
+            f"/api/v1/namespaces/{app.namespace}/services",
+            {"metadata": metadata, "spec": spec},
+        )
+        syncer = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "metadata": {"name": app.name},
+        }
+        self._ask(
+            "POST",
+            _SYNCERS.format(app.namespace),
+            {**syncer, "spec": {"selector": {"app": app.name}}},
+        )
         self.start(app, "0")
         self.start(app, "1")
 
@@ -128,16 +140,27 @@ class Town:
         """Start one more ready pod."""
         path, name = f"/api/v1/namespaces/{app.namespace}/pods", f"{app.name}-{suffix}"
         spec = {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}]}
-        self._ask("POST", path, {"metadata": {"name": name, "labels": {"app": app.name}}, "spec": spec})
+        self._ask(
+            "POST", path, {"metadata": {"name": name, "labels": {"app": app.name}}, "spec": spec}
+        )
         ip = ip or next(self._ips)
-        status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": _conditions(ready=True)}
+        status = {
+            "phase": "Running",
+            "podIP": ip,
+            "podIPs": [{"ip": ip}],
+            "conditions": _conditions(ready=True),
+        }
         self._ask("PATCH", f"{path}/{name}/status", {"status": status})
 
     def pods(self, *apps: App) -> list[Any]:
         """The pods of these apps, or of all."""
         found = self._ask("GET", "/api/v1/pods")["items"]
         wanted = {(app.namespace, app.name) for app in apps or self.apps}
-        return [pod for pod in found if (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) in wanted]
+        return [
+            pod
+            for pod in found
+            if (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) in wanted
+        ]
 
     def end(self, pods: Iterable[Any], grace: float = 0) -> None:
         """Let these pods terminate for this long, and then end."""
@@ -154,7 +177,11 @@ class Town:
     def unready(self, pods: Iterable[Any]) -> None:
         """Make these pods unready."""
         for pod in pods:
-            self._ask("PATCH", f"{_path(pod)}/status", {"status": {"conditions": _conditions(ready=False)}})
+            self._ask(
+                "PATCH",
+                f"{_path(pod)}/status",
+                {"status": {"conditions": _conditions(ready=False)}},
+            )
 
     def lose_kubelets(self, *apps: App) -> None:
         """Lose all kubelets. Their pods are unready and terminate for ever, and may still serve."""
@@ -174,7 +201,8 @@ class Town:
         self.end(self.pods(*apps), 5)
 
     def delete_namespace(self) -> None:
-        """Delete the namespace, as `kubectl delete namespace` does. The kubelets take a while to end its pods."""
+        """Delete the namespace, as `kubectl delete namespace` does. The kubelets take a while to
+        end its pods."""
         pods = self.pods(*(app for app in self.apps if app.namespace == TEAM))
         self._ask("DELETE", f"/api/v1/namespaces/{TEAM}")
         self.clock.after(25, lambda: self.end(pods))
@@ -184,9 +212,12 @@ class Town:
         slices = "/apis/discovery.k8s.io/v1"
         for piece in self._ask("GET", f"{slices}/endpointslices")["items"]:
             metadata = piece["metadata"]
-            self._ask("DELETE", f"{slices}/namespaces/{metadata['namespace']}/endpointslices/{metadata['name']}")
+            self._ask(
+                "DELETE",
+                f"{slices}/namespaces/{metadata['namespace']}/endpointslices/{metadata['name']}",
+            )
 
-    # --- Passes ------------------------------------------------------------------------------------------------------
+    # --- Passes -----------------------------------------------------------------------------------
 
     def good(self) -> PassReport:
         """Make one pass, and wait until the next one is due."""
@@ -195,7 +226,10 @@ class Town:
         if self._single:
             self._process = self._new_process()
         report = reconcile(self._process, PassSettings(owner=OWNER))
-        assert of_report(report, fail_on_held=True, detailed=False) in (ExitCode.OK, ExitCode.REMOVAL_HELD)
+        assert of_report(report, fail_on_held=True, detailed=False) in (
+            ExitCode.OK,
+            ExitCode.REMOVAL_HELD,
+        )
         self._dead = Counter({key: self._dead[key] + 1 for key in set(self.dead()) & gone})
         assert not [key for key, passes in self._dead.items() if passes > _MOST]
         assert not wrong & set(self.at_anothers_address())
@@ -220,8 +254,14 @@ class Town:
     def at_anothers_address(self) -> list[tuple[str, str]]:
         """The UP instances at the address of another, ready pod."""
         pods = self._ask("GET", "/api/v1/pods")["items"]
-        there = {pod["status"].get("podIP"): pod["metadata"]["uid"] for pod in pods if _is_ready(pod)}
-        return [key for key, one in self.up().items() if there.get(one[0].ip_addr, _uid(one)) != _uid(one)]
+        there = {
+            pod["status"].get("podIP"): pod["metadata"]["uid"] for pod in pods if _is_ready(pod)
+        }
+        return [
+            key
+            for key, one in self.up().items()
+            if there.get(one[0].ip_addr, _uid(one)) != _uid(one)
+        ]
 
     def namespace_is_there(self) -> bool:
         """Whether the team's namespace exists, even while it is being deleted."""
@@ -295,7 +335,10 @@ def _conditions(*, ready: bool) -> list[dict[str, str]]:
 def _is_ready(pod: Any) -> bool:
     if "deletionTimestamp" in pod["metadata"]:
         return False
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
+    return any(
+        one["type"] == "Ready" and one["status"] == "True"
+        for one in pod["status"].get("conditions", ())
+    )
 
 
 def _uid(listed: Listed) -> str:

@@ -1,5 +1,5 @@
-"""A batch of cancels to two Eureka servers: an instance is cancelled if every server that answers lacks it, or has
-another owner's instance in its place."""
+"""A batch of cancels to two Eureka servers: an instance is cancelled if every server that answers
+lacks it, or has another owner's instance in its place."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DONE, UNSETTLED = Batched.DONE, Batched.UNSETTLED
 
 
 def prepared(states: Sequence[str]) -> Site:
-    """Two servers in these states. Each holds our instances 1 and 2, but its state may say something else of instance
-    1."""
+    """Two servers in these states. Each holds our instances 1 and 2, but its state may say
+    something else of instance 1."""
     site = Site(2).listed()
     for server, state in zip(site.servers, states, strict=True):
         server.put(2)
@@ -43,11 +43,16 @@ def path_of_1() -> str:
 
 
 def answer_cancels_of_1(server: Server, code: int) -> None:
-    """Let the server answer each cancel of instance 1 in a batch with this code, without cancelling it."""
+    """Let the server answer each cancel of instance 1 in a batch with this code, without cancelling
+    it."""
     real = server.eureka.handle
 
     def handle(request: Request) -> Response:
-        if request.path != BATCH or b'"Cancel"' not in request.body or key(1).id.encode() not in request.body:
+        if (
+            request.path != BATCH
+            or b'"Cancel"' not in request.body
+            or key(1).id.encode() not in request.body
+        ):
             return real(request)
         items = request.body.decode().count('"action"')
         answers = [f'{{"statusCode": {code if index == 0 else 200}}}' for index in range(items)]
@@ -68,9 +73,11 @@ OPEN = ("unread", "refuses")
 
 @pytest.mark.parametrize("first", [*SETTLED, *OPEN, "away"])
 @pytest.mark.parametrize("second", [*SETTLED, *OPEN, "away"])
-def test_an_instance_is_cancelled_when_no_server_that_answers_may_still_have_it(first: str, second: str) -> None:
-    """A server that does not answer is ignored, unless no server answers. The other instance of the batch has its own
-    result."""
+def test_an_instance_is_cancelled_when_no_server_that_answers_may_still_have_it(
+    first: str, second: str
+) -> None:
+    """A server that does not answer is ignored, unless no server answers. The other instance of the
+    batch has its own result."""
     site = prepared((first, second))
     found = cancel(site)
     answering = [state for state in (first, second) if state != "away"]
@@ -90,7 +97,8 @@ def test_an_instance_that_stays_does_not_hide_that_another_is_gone(state: str, o
 
 
 def test_a_server_is_asked_about_its_own_instances_and_not_about_anothers() -> None:
-    """An instance that only the second server holds is cancelled there. The first server gets no batch."""
+    """An instance that only the second server holds is cancelled there. The first server gets no
+    batch."""
     site = prepared(("absent", "ours"))
     site.servers[0].put(3)
     site.forget()

@@ -1,4 +1,5 @@
-"""Batches to every Eureka server: when they are safe, how the answers are combined, and what follows a failure."""
+"""Batches to every Eureka server: when they are safe, how the answers are combined, and what
+follows a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
-from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
+from eurekube_sync.adapters.eureka.replication import (
+    REPLICATION_SECONDS,
+    decode_answers,
+    decode_status,
+)
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
@@ -34,7 +39,17 @@ from tests.embedded.eureka import FullEureka
 from tests.in_process.eureka import InProcessAdapter
 from tests.in_process.workers import InTurn
 from tests.unit.worlds import fakes
-from tests.unit.worlds.build import NS, OWNERSHIP, REF, endpoint, instance, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    NS,
+    OWNERSHIP,
+    REF,
+    endpoint,
+    instance,
+    key,
+    piece,
+    service,
+    syncer,
+)
 
 NAMES = ("http://one:8761/eureka", "http://two:8761/eureka", "http://three:8761/eureka")
 NOW = 2_000_000_000_000
@@ -57,7 +72,8 @@ class Server:
     stood: list[int] = field(default_factory=list)
     """The number of instances that it held after each write."""
     most: int | None = None
-    """The longest batch that it answers in time. A longer batch takes effect, but is not answered."""
+    """The longest batch that it answers in time. A longer batch takes effect, but is not
+    answered."""
 
     def __post_init__(self) -> None:
         self.empty()
@@ -94,7 +110,12 @@ class Server:
 
     def sent(self) -> list[str]:
         """Return the actions of all items that came in batches, without the probe."""
-        items = [item for call in self.calls if call.path == BATCH for item in json.loads(call.body)["replicationList"]]
+        items = [
+            item
+            for call in self.calls
+            if call.path == BATCH
+            for item in json.loads(call.body)["replicationList"]
+        ]
         return [item["action"] for item in items if item["appName"] != "EUREKUBE-SYNC-PROBE"]
 
     def put(self, *numbers: int, metadata: dict[str, str] | None = None) -> None:
@@ -124,7 +145,9 @@ class Site:
         self.limit = TimeLimit(self.clock)
         self.servers = [Server(name, self.clock, self.limit) for name in NAMES[:number]]
         for server in self.servers:
-            server.eureka.replicas = tuple(f"{name}/" for name in NAMES[:number] if name != server.name)
+            server.eureka.replicas = tuple(
+                f"{name}/" for name in NAMES[:number] if name != server.name
+            )
         self.required, self.dry_run, self.ask_seconds = required, dry_run, ask_seconds
         self.lease_duration = lease_duration
         self.restart()
@@ -135,7 +158,9 @@ class Site:
         rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
         inner: Registry = clients[self.servers[0].name]
         if rests is not None:
-            inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts)
+            inner = EurekaPeers(
+                clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts
+            )
         batches = EverywhereBatches(
             servers=clients,
             asked=clients,
@@ -179,28 +204,39 @@ class Site:
 
 class TestTheQuestion:
     @pytest.mark.parametrize("number", [1, 2, 3])
-    def test_batches_are_on_when_all_replicas_are_ours(self, number: int, caplog: pytest.LogCaptureFixture) -> None:
+    def test_batches_are_on_when_all_replicas_are_ours(
+        self, number: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """One line in the log says so, and names the servers."""
         caplog.set_level(logging.DEBUG)
         site = Site(number).listed().listed()
         assert site.registry.batches() is not None
         assert site.registry.batching().on
-        assert len([m for m in caplog.messages if "in batches of 250: --eureka-url names" in m]) == 1
+        assert (
+            len([m for m in caplog.messages if "in batches of 250: --eureka-url names" in m]) == 1
+        )
         assert {server.count(STATUS) for server in site.servers} == {1}
 
     def test_a_server_that_is_one_of_many_behind_its_address_is_renewed_plainly(self) -> None:
-        """Servers behind a load balancer name each other by addresses that `--eureka-url` does not name."""
+        """Servers behind a load balancer name each other by addresses that `--eureka-url` does not
+        name."""
         site = Site(1)
         site.servers[0].eureka.replicas = ("http://inner-2:8761/eureka/",)
-        assert "replicates to http://inner-2:8761/eureka, which --eureka-url does not name" in site.why()
+        assert (
+            "replicates to http://inner-2:8761/eureka, which --eureka-url does not name"
+            in site.why()
+        )
 
     def test_a_server_that_names_the_address_we_call_is_renewed_plainly(self) -> None:
-        """Servers behind a load balancer may have the load balancer's address as their peer. The sentence says what to
-        do if there is one server."""
+        """Servers behind a load balancer may have the load balancer's address as their peer. The
+        sentence says what to do if there is one server."""
         site = Site(1)
         site.servers[0].eureka.replicas = ("http://ONE:8761/eureka",)
         why = site.why()
-        assert "replicates to this same address, so several servers may be behind a load balancer there" in why
+        assert (
+            "replicates to this same address, so several servers may be behind a load balancer "
+            "there" in why
+        )
         assert "set its eureka.instance.hostname to one, or use --eureka-batch on" in why
 
     @pytest.mark.parametrize(
@@ -220,18 +256,21 @@ class TestTheQuestion:
     def test_a_server_that_is_its_own_replica_gets_batches(
         self, replica: str, called: str, port: int, itself: bool
     ) -> None:
-        """By default a server replicates to `localhost`, and so to itself. Another port or address is another server,
-        or a load balancer."""
+        """By default a server replicates to `localhost`, and so to itself. Another port or address
+        is another server, or a load balancer."""
         site = Site(1)
         site.servers[0].name = called
         site.servers[0].__post_init__()
         page = (
             f"<s><applicationStats><registered-replicas>{replica}</registered-replicas></applicationStats>"
-            f"<instanceInfo><instanceId>a</instanceId><ipAddr>10.0.0.9</ipAddr><port enabled='true'>{port}</port>"
+            "<instanceInfo><instanceId>a</instanceId><ipAddr>10.0.0.9</ipAddr><port "
+            f"enabled='true'>{port}</port>"
             "<securePort enabled='false'>443</securePort></instanceInfo></s>"
         )
         path = f"{called.split('8761')[-1].split('8080')[-1]}/status"
-        site.servers[0].answers[path] = Response(status=200, body=page.encode(), content_type="application/xml")
+        site.servers[0].answers[path] = Response(
+            status=200, body=page.encode(), content_type="application/xml"
+        )
         site.restart().list_instances()
         assert site.registry.batching().on is itself, site.registry.batching().why
 
@@ -242,10 +281,13 @@ class TestTheQuestion:
         why = site.why()
         assert "http://three:8761/eureka" in why
         assert "s3cret" not in why
-        assert not [call for server in site.servers for call in server.calls if call.path == BATCH][1:]
+        assert not [call for server in site.servers for call in server.calls if call.path == BATCH][
+            1:
+        ]
 
     def test_two_addresses_of_one_server_are_reported(self) -> None:
-        """One may be the server, and the other a load balancer before it. Each lease would be renewed twice."""
+        """One may be the server, and the other a load balancer before it. Each lease would be
+        renewed twice."""
         site = Site(2)
         page = (
             b"<s><applicationStats><registered-replicas/></applicationStats>"
@@ -256,7 +298,9 @@ class TestTheQuestion:
         assert "lead to the same server, a:b" in site.why()
 
     @pytest.mark.parametrize("status", [403, 404])
-    def test_without_an_answer_to_the_question_it_is_plain_and_on_says_otherwise(self, status: int) -> None:
+    def test_without_an_answer_to_the_question_it_is_plain_and_on_says_otherwise(
+        self, status: int
+    ) -> None:
         """Replicas are not guessed. `--eureka-batch on` skips the question."""
         site = Site(1)
         site.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
@@ -281,8 +325,8 @@ class TestTheQuestion:
     def test_an_answer_of_another_form_ends_as_plain_renewals(
         self, answer: Response, required: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The probe is a batch of one heartbeat for an absent id, whose answer must be a 404. With `on`, the fallback
-        to single calls is a warning."""
+        """The probe is a batch of one heartbeat for an absent id, whose answer must be a 404. With
+        `on`, the fallback to single calls is a warning."""
         site = Site(2, required=required)
         site.servers[1].answers[BATCH] = answer
         site.why()
@@ -296,7 +340,8 @@ class TestTheQuestion:
         assert "/eureka/peerreplication/**" in site.why()
 
     def test_a_dry_run_asks_and_writes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
-        """A dry run does not send the probe, because a heartbeat is a write. It does not log that batches are on."""
+        """A dry run does not send the probe, because a heartbeat is a write. It does not log that
+        batches are on."""
         caplog.set_level(logging.INFO)
         site = Site(2, dry_run=True).listed()
         assert site.registry.batching().on
@@ -304,7 +349,9 @@ class TestTheQuestion:
         assert site.registry.batches() is None
         assert {call.method for server in site.servers for call in server.calls} == {"GET"}
 
-    def test_it_is_asked_again_and_the_answer_may_change(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_it_is_asked_again_and_the_answer_may_change(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """An administrator may add a replica."""
         caplog.set_level(logging.DEBUG)
         site = Site(2).listed()
@@ -315,14 +362,17 @@ class TestTheQuestion:
         assert len(caplog.messages) == 2
 
     def test_a_server_that_has_not_answered_yet_keeps_it_plain(self) -> None:
-        """Callers may reach a server that we cannot reach. Only replication from the other servers reaches it then."""
+        """Callers may reach a server that we cannot reach. Only replication from the other servers
+        reaches it then."""
         site = Site(2)
         site.servers[1].plugged = False
         assert f"{NAMES[1]} gave no usable answer" in site.why()
         site.servers[1].plugged = True
         assert site.listed().registry.batching().on
 
-    def test_a_server_whose_status_is_broken_is_no_server_that_is_down(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_server_whose_status_is_broken_is_no_server_that_is_down(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """The server stays in use for single calls."""
         site = Site(2)
         site.servers[0].answers[STATUS] = Response(status=500, body=b"{}")
@@ -345,8 +395,8 @@ class TestTheQuestion:
         assert "http://three:8761/eureka" in site.why()
 
     def test_a_server_that_stays_away_ends_batches_before_its_leases_expire(self) -> None:
-        """For two minutes, batches go to the other servers. After that, each write is a single call, which its server
-        replicates."""
+        """For two minutes, batches go to the other servers. After that, each write is a single
+        call, which its server replicates."""
         site = Site(2).listed()
         site.servers[1].plugged = False
         site.renew(1)
@@ -398,8 +448,8 @@ class TestAnswers:
         assert site.renew(3, 1, 2) == [Batched.ABSENT, Batched.DONE, Batched.PARTLY]
 
     def test_a_missing_instance_is_registered_only_on_the_server_that_lacks_it(self) -> None:
-        """The instance is read on both servers before. A heartbeat after the registration verifies it, and doubles the
-        length of its lease."""
+        """The instance is read on both servers before. A heartbeat after the registration verifies
+        it, and doubles the length of its lease."""
         site = Site(2).listed()
         site.servers[0].put(1, 2)
         site.servers[1].put(2)
@@ -414,10 +464,13 @@ class TestAnswers:
         assert key(1) in site.servers[1].holds()
 
     def test_anothers_instance_in_that_place_stays(self) -> None:
-        """Eureka answers a renewal of an UNKNOWN instance with 404. So the instance is read before it is registered."""
+        """Eureka answers a renewal of an UNKNOWN instance with 404. So the instance is read before
+        it is registered."""
         site = Site(2).listed()
         site.servers[0].put(1)
-        other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+        other = replace(
+            instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"}
+        )
         site.servers[1].client.register(other, dirty_timestamp=1)
         assert site.renew(1) == [Batched.PARTLY]
         batches = site.registry.batches()
@@ -426,14 +479,18 @@ class TestAnswers:
         assert "Register" not in site.servers[1].sent()
 
     @pytest.mark.parametrize("theirs", [False, True])
-    def test_an_instance_that_a_person_put_out_of_service_stays_partly_registered(self, theirs: bool) -> None:
-        """Another owner's instance in its place is a conflict, because a replicated renewal would overwrite that
-        instance."""
+    def test_an_instance_that_a_person_put_out_of_service_stays_partly_registered(
+        self, theirs: bool
+    ) -> None:
+        """Another owner's instance in its place is a conflict, because a replicated renewal would
+        overwrite that instance."""
         site = Site(2).listed()
         site.servers[0].put(1)
         site.servers[0].handle(out_of_service(1))
         if theirs:
-            other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+            other = replace(
+                instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"}
+            )
             site.servers[1].client.register(other, dirty_timestamp=1)
         assert site.renew(1) == [Batched.PARTLY]
         batches = site.registry.batches()
@@ -443,8 +500,8 @@ class TestAnswers:
         assert "Register" not in site.servers[1].sent()
 
     def test_one_server_on_which_a_person_put_it_out_of_service_is_enough(self) -> None:
-        """Of three servers, the first has it UP, the second OUT_OF_SERVICE, and the third lacks it. There it would be
-        UP."""
+        """Of three servers, the first has it UP, the second OUT_OF_SERVICE, and the third lacks it.
+        There it would be UP."""
         site = Site(3).listed()
         for server in site.servers[:2]:
             server.put(1)
@@ -456,11 +513,14 @@ class TestAnswers:
         assert "Register" not in site.servers[2].sent()
 
     def test_a_stranger_on_one_server_is_a_conflict_whatever_the_others_show(self) -> None:
-        """The second server just lacks it, and the third has another owner's instance in its place."""
+        """The second server just lacks it, and the third has another owner's instance in its
+        place."""
         site = Site(3).listed()
         site.servers[0].put(1)
         site.servers[0].handle(out_of_service(1))
-        other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+        other = replace(
+            instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"}
+        )
         site.servers[2].client.register(other, dirty_timestamp=1)
         assert site.renew(1) == [Batched.PARTLY]
         batches = site.registry.batches()
@@ -495,7 +555,8 @@ class TestAnswers:
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_a_batch_reads_what_an_uncached_read_shows(self, number: int) -> None:
-        """From the server that single calls go to. An absent instance is left to the single read."""
+        """From the server that single calls go to. An absent instance is left to the single
+        read."""
         site = Site(number)
         for server in site.servers:
             server.put(1, 2)
@@ -517,8 +578,8 @@ class TestAnswers:
         assert set(batches.read([key(1)])) == ({key(1)} if number == 1 else set())
 
     def test_it_reads_from_the_server_to_which_single_calls_go(self) -> None:
-        """A server that failed rests. If a call reached it since, it takes single calls, and no batches until the next
-        list."""
+        """A server that failed rests. If a call reached it since, it takes single calls, and no
+        batches until the next list."""
         site = Site(2)
         for server in site.servers:
             server.put(1)
@@ -539,7 +600,9 @@ class TestAnswers:
         site = Site(2)
         for server in site.servers:
             server.put(1, 2)
-        site.servers[0].client.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.servers[0].client.register(
+            replace(instance(1), vip_address="changed"), dirty_timestamp=2
+        )
         batches = site.listed().registry.batches()
         assert batches is not None
         assert set(batches.read([key(1), key(2)])) == {key(2)}
@@ -555,7 +618,9 @@ class TestAnswers:
             {"statusCode": 409, "responseEntity": {"app": "OTHER", "instanceId": "a"}},
         ],
     )
-    def test_a_reply_without_its_instance_is_left_to_the_single_read(self, reply: dict[str, object]) -> None:
+    def test_a_reply_without_its_instance_is_left_to_the_single_read(
+        self, reply: dict[str, object]
+    ) -> None:
         """Batches go on, because renewals do not need it."""
         site = Site(1)
         site.servers[0].put(1)
@@ -568,7 +633,8 @@ class TestAnswers:
 
     @pytest.mark.parametrize("code", [200, 403, 429, 500, 503])
     def test_an_id_is_free_only_where_each_server_answers_404(self, code: int) -> None:
-        """Any other answer of one server proves nothing, and the id is read by a call of its own."""
+        """Any other answer of one server proves nothing, and the id is read by a call of its
+        own."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -578,27 +644,35 @@ class TestAnswers:
         assert batches.absent([key(1)]) == frozenset()
 
     def test_a_registration_is_sent_to_every_server_and_verified(self) -> None:
-        """A server answers 200 even if it rejected the registration. The heartbeat after it is a 404 then."""
+        """A server answers 200 even if it rejected the registration. The heartbeat after it is a
+        404 then."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
         bad = replace(instance(2), ip_addr="")
-        assert batches.register([Dated(instance(1), NOW), Dated(bad, NOW)]) == [Batched.DONE, Batched.UNSETTLED]
+        assert batches.register([Dated(instance(1), NOW), Dated(bad, NOW)]) == [
+            Batched.DONE,
+            Batched.UNSETTLED,
+        ]
         for server in site.servers:
             assert server.sent() == ["Register", "Register", "Heartbeat", "Heartbeat"]
             assert server.holds() == {key(1)}
 
     def test_one_that_would_break_the_list_is_not_sent(self) -> None:
-        """The single call refuses the instance with a reason. The other instances of the batch are registered."""
+        """The single call refuses the instance with a reason. The other instances of the batch are
+        registered."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
         bad = replace(instance(2), metadata={"a:b": "c"})
-        assert batches.register([Dated(bad, NOW), Dated(instance(1), NOW)]) == [Batched.UNSETTLED, Batched.DONE]
+        assert batches.register([Dated(bad, NOW), Dated(instance(1), NOW)]) == [
+            Batched.UNSETTLED,
+            Batched.DONE,
+        ]
 
     def test_a_cancel_leaves_what_is_not_ours(self) -> None:
-        """With several servers, the instance is read on each before its cancel. With one server, the caller has read
-        it."""
+        """With several servers, the instance is read on each before its cancel. With one server,
+        the caller has read it."""
         site = Site(2).listed()
         site.servers[0].put(1, 2)
         site.servers[1].put(1)
@@ -616,8 +690,8 @@ class TestAnswers:
         assert [call.path for call in alone.servers[0].calls] == [BATCH]
 
     def test_a_batch_of_cancels_waits_until_a_single_registration_is_replicated(self) -> None:
-        """A server replicates a single registration a moment later. Until then, a cancel of the replaced instance would
-        leave the other servers with neither."""
+        """A server replicates a single registration a moment later. Until then, a cancel of the
+        replaced instance would leave the other servers with neither."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1, 2)
@@ -638,7 +712,10 @@ class TestAnswers:
         site = Site(1).listed()
         batches = site.registry.batches()
         assert batches is not None
-        wordy = [replace(instance(n), metadata={**instance(n).metadata, "text": "x" * 10_000}) for n in range(1, 101)]
+        wordy = [
+            replace(instance(n), metadata={**instance(n).metadata, "text": "x" * 10_000})
+            for n in range(1, 101)
+        ]
         site.forget()
         assert batches.register([Dated(one, NOW) for one in wordy]) == [Batched.DONE] * 100
         assert max(len(call.body) for call in site.servers[0].calls) < 600_000
@@ -646,7 +723,9 @@ class TestAnswers:
 
 
 class TestFailures:
-    def test_a_server_that_cannot_be_reached_is_left_out_and_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_server_that_cannot_be_reached_is_left_out_and_said_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """The other servers' answers count. The server is not tried again in this pass."""
         site = Site(2).listed()
         site.servers[0].put(1)
@@ -681,7 +760,8 @@ class TestFailures:
     def test_a_server_that_is_too_slow_for_a_long_batch_gets_shorter_ones(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """If it were left out of the batches, our leases would expire there although they count as renewed."""
+        """If it were left out of the batches, our leases would expire there although they count as
+        renewed."""
         caplog.set_level(logging.INFO)
         site = Site(2).listed()
         numbers = range(1, 251)
@@ -691,7 +771,17 @@ class TestFailures:
         site.forget()
         assert site.renew(*numbers) == [Batched.DONE] * 250
         batches = [call for call in site.servers[1].calls if call.path == BATCH]
-        assert [site.servers[1].items(call) for call in batches] == [250, 1, 125, 1, 62, 62, 62, 62, 2]
+        assert [site.servers[1].items(call) for call in batches] == [
+            250,
+            1,
+            125,
+            1,
+            62,
+            62,
+            62,
+            62,
+            2,
+        ]
         assert [site.servers[0].items(call) for call in site.servers[0].calls] == [250]
         site.listed().forget()
         assert site.renew(*numbers) == [Batched.DONE] * 250
@@ -713,8 +803,8 @@ class TestFailures:
         assert f"{NAMES[1]} answers a batch of one item, but not a batch of" in site.why()
 
     def test_a_server_that_answers_no_batch_ends_batches_before_its_leases_expire(self) -> None:
-        """Such a server fails each batch, although it answers when it is asked for its status. It counts as a server
-        that stays away."""
+        """Such a server fails each batch, although it answers when it is asked for its status. It
+        counts as a server that stays away."""
         site = Site(2)
         for _ in range(4):
             assert site.listed().registry.batching().on
@@ -741,8 +831,8 @@ class TestFailures:
     def test_an_answer_of_another_form_ends_batches_at_once(
         self, status: int, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """An administrator may have put a proxy before the server. Single calls are used until the server is asked
-        again."""
+        """An administrator may have put a proxy before the server. Single calls are used until the
+        server is asked again."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -760,16 +850,22 @@ class TestFailures:
         """The other items of the batch have their results."""
         site = Site(1).listed()
         site.servers[0].answers[BATCH] = Response(
-            status=200, body=b'{"responseList":[{"statusCode":200},{"statusCode":500},{"statusCode":404}]}'
+            status=200,
+            body=b'{"responseList":[{"statusCode":200},{"statusCode":500},{"statusCode":404}]}',
         )
         assert site.renew(1, 2, 3) == [Batched.DONE, Batched.UNSETTLED, Batched.ABSENT]
 
-    def test_a_body_that_the_server_cannot_read_is_left_to_single_calls_and_ends_nothing(self) -> None:
-        """One registration that the server cannot parse makes its batch a 400. Renewals continue in batches."""
+    def test_a_body_that_the_server_cannot_read_is_left_to_single_calls_and_ends_nothing(
+        self,
+    ) -> None:
+        """One registration that the server cannot parse makes its batch a 400. Renewals continue in
+        batches."""
         site = Site(1).listed()
         batches = site.registry.batches()
         assert batches is not None
-        site.servers[0].answers[BATCH] = Response(status=400, body=b'{"error": "cannot parse request body"}')
+        site.servers[0].answers[BATCH] = Response(
+            status=400, body=b'{"error": "cannot parse request body"}'
+        )
         assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
         assert site.registry.batches() is not None
 
@@ -816,8 +912,8 @@ class TestReturns:
         assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
 
     def test_a_server_that_did_not_answer_about_all_instances_is_asked_again(self) -> None:
-        """The server may be unreachable again, or no time may be left. An instance without an answer does not count as
-        missing there."""
+        """The server may be unreachable again, or no time may be left. An instance without an
+        answer does not count as missing there."""
         site = Site(2).listed()
         batches = site.registry.batches()
         assert batches is not None
@@ -835,7 +931,8 @@ class TestReturns:
 
 class TestDoubts:
     def test_a_change_on_one_server_is_renewed_singly_until_all_servers_have_it(self) -> None:
-        """A heartbeat in a batch has no timestamp. A server that missed a change would keep its old copy."""
+        """A heartbeat in a batch has no timestamp. A server that missed a change would keep its old
+        copy."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1, 2)
@@ -843,23 +940,29 @@ class TestDoubts:
         site.registry.register(changed, dirty_timestamp=2)
         for _ in range(2):
             assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
-        site.servers[1].client.register(changed, dirty_timestamp=2)  # as a single renewal does by replication
+        site.servers[1].client.register(
+            changed, dirty_timestamp=2
+        )  # as a single renewal does by replication
         assert site.renew(1, 2) == [Batched.DONE] * 2
         site.forget()
         assert site.renew(1, 2) == [Batched.DONE] * 2
         assert {call.path for server in site.servers for call in server.calls} == {BATCH}
 
     def test_a_sweep_puts_in_doubt_what_differs(self) -> None:
-        """A server was away during a change. Instances that are the same everywhere are still renewed in batches."""
+        """A server was away during a change. Instances that are the same everywhere are still
+        renewed in batches."""
         site = Site(2)
         for server in site.servers:
             server.put(1, 2)
-        site.servers[0].client.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.servers[0].client.register(
+            replace(instance(1), vip_address="changed"), dirty_timestamp=2
+        )
         site.listed()
         assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
 
     def test_a_doubt_stays_while_a_server_cannot_be_looked_at(self) -> None:
-        """The instance is renewed in batches on the other servers meanwhile. The server is checked when it is back."""
+        """The instance is renewed in batches on the other servers meanwhile. The server is checked
+        when it is back."""
         site = Site(2).listed()
         for server in site.servers:
             server.put(1)
@@ -926,7 +1029,8 @@ def of_a_stranger() -> Instance:
 
 class TestPasses:
     def test_no_single_call_is_made_while_batches_work(self) -> None:
-        """Instances are registered, renewed and cancelled on both servers, although the servers do not replicate."""
+        """Instances are registered, renewed and cancelled on both servers, although the servers do
+        not replicate."""
         story = Story()
         story.run()
         assert story.held() == [{key(1), key(2)}] * 2
@@ -935,7 +1039,10 @@ class TestPasses:
         story.world.cluster.apply(piece(endpoint(1)))
         story.run()
         assert story.held() == [{key(1)}] * 2
-        assert {call.method for server in story.site.servers for call in server.calls} <= {"GET", "POST"}
+        assert {call.method for server in story.site.servers for call in server.calls} <= {
+            "GET",
+            "POST",
+        }
 
     @pytest.mark.parametrize("which", [0, 1])
     def test_a_server_that_comes_back_empty_gets_all_instances_again(self, which: int) -> None:
@@ -953,7 +1060,9 @@ class TestPasses:
         assert story.held() == [{key(1), key(2)}] * 2
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_an_instance_cancelled_during_an_outage_is_removed_when_the_server_is_back(self, which: int) -> None:
+    def test_an_instance_cancelled_during_an_outage_is_removed_when_the_server_is_back(
+        self, which: int
+    ) -> None:
         """This takes two passes. The server answers in the first, and is listed in the second."""
         story = Story()
         story.run()
@@ -968,8 +1077,11 @@ class TestPasses:
         assert story.held() == [{key(1)}] * 2
 
     @pytest.mark.parametrize("which", [0, 1])
-    def test_a_server_that_is_back_gets_new_instances_before_old_ones_are_cancelled(self, which: int) -> None:
-        """Callers that ask only this server always find one instance, even if no lease is due for renewal."""
+    def test_a_server_that_is_back_gets_new_instances_before_old_ones_are_cancelled(
+        self, which: int
+    ) -> None:
+        """Callers that ask only this server always find one instance, even if no lease is due for
+        renewal."""
         story = Story((1,))
         story.world.renewals = RenewalLedger(period=30, slack=5)
         for _ in range(4):
@@ -988,7 +1100,8 @@ class TestPasses:
     def test_a_deletion_right_after_a_single_registration_does_not_end_while_a_server_is_left_to_replication(
         self,
     ) -> None:
-        """Replication does not work here. The second server is listed before the finalizer is removed."""
+        """Replication does not work here. The second server is listed before the finalizer is
+        removed."""
         story = Story()
         for _ in range(2):
             story.run()
@@ -1007,8 +1120,8 @@ class TestPasses:
     def test_an_id_that_others_have_on_one_server_is_registered_on_none(
         self, status: InstanceStatus, which: int
     ) -> None:
-        """The list may not show their instance yet. Eureka answers a heartbeat for it with 404 if its status is
-        UNKNOWN."""
+        """The list may not show their instance yet. Eureka answers a heartbeat for it with 404 if
+        its status is UNKNOWN."""
         story = Story()
         server = story.site.servers[which]
         server.answers["/eureka/apps"] = server.handle(_LIST)
@@ -1018,7 +1131,9 @@ class TestPasses:
         report = story.world.run()
         del server.answers["/eureka/apps"]
         assert report.outcomes.by_key.keys() == {key(2)}
-        assert story.held() == [{key(1), key(2)} if one is server else {key(2)} for one in story.site.servers]
+        assert story.held() == [
+            {key(1), key(2)} if one is server else {key(2)} for one in story.site.servers
+        ]
         stands = server.client.read_instance(key(1))
         assert stands is not None
         assert stands.instance == theirs
@@ -1035,7 +1150,8 @@ class TestPasses:
         assert story.site.servers[0].sent() == ["Heartbeat"] * 2
 
     def test_an_instance_of_another_scope_on_one_server_is_not_cancelled_there(self) -> None:
-        """Another scope's syncer has an instance with the same id. Only our own copy is cancelled."""
+        """Another scope's syncer has an instance with the same id. Only our own copy is
+        cancelled."""
         story = Story()
         story.world.scope = Scope(namespaces=frozenset({NS}))
         story.run()
@@ -1046,9 +1162,11 @@ class TestPasses:
         assert story.held() == [{key(2)}, {key(1), key(2)}]
 
     @pytest.mark.parametrize("later", [1, 30])
-    def test_a_persons_out_of_service_is_not_copied_to_another_server_as_up(self, later: float) -> None:
-        """The other server lacks the instance. It is not registered there as UP, even while the list shows it UP. It is
-        renewed by single calls, which a replicating server hands on."""
+    def test_a_persons_out_of_service_is_not_copied_to_another_server_as_up(
+        self, later: float
+    ) -> None:
+        """The other server lacks the instance. It is not registered there as UP, even while the
+        list shows it UP. It is renewed by single calls, which a replicating server hands on."""
         story = Story((1,))
         story.run()
         story.site.servers[0].handle(out_of_service(1))
@@ -1108,15 +1226,20 @@ class TestForms:
             decode_status(body)
 
     def test_replicas_are_read_however_they_are_divided(self) -> None:
-        """Commas, blanks, a slash at the end and a login are accepted. A text that is no address counts as a replica
-        that is not ours."""
+        """Commas, blanks, a slash at the end and a login are accepted. A text that is no address
+        counts as a replica that is not ours."""
         page = (
-            b"<s><applicationStats><registered-replicas> http://u:p@A:1/eureka/, https://b/eureka/v2/,nonsense"
+            b"<s><applicationStats><registered-replicas> http://u:p@A:1/eureka/, "
+            b"https://b/eureka/v2/,nonsense"
             b"</registered-replicas></applicationStats><instanceInfo><instanceId>me</instanceId></instanceInfo></s>"
         )
         status = decode_status(page)
         assert status.instance_id == "me"
-        assert status.replicas == ("http://a:1/eureka", "https://b/eureka/v2", "an address that cannot be read")
+        assert status.replicas == (
+            "http://a:1/eureka",
+            "https://b/eureka/v2",
+            "an address that cannot be read",
+        )
 
 
 class Crowded(EurekaClient):
@@ -1140,8 +1263,8 @@ class Crowded(EurekaClient):
 
 
 def test_a_first_registration_leaves_a_server_time_for_others() -> None:
-    """A server gets at most two batches of registrations at a time, whatever the number of workers. Renewals have no
-    such limit."""
+    """A server gets at most two batches of registrations at a time, whatever the number of workers.
+    Renewals have no such limit."""
     clock, server = fakes.Clock(), Crowded()
     batches = EverywhereBatches(
         servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()
@@ -1149,6 +1272,9 @@ def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     batches.use(["one"])
     with ThreadWorkers(8) as workers:
         registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
-        assert ([one for each in registered for one in each], server.most) == ([Batched.DONE] * 16, 2)
+        assert ([one for each in registered for one in each], server.most) == (
+            [Batched.DONE] * 16,
+            2,
+        )
         workers.each(lambda n: batches.renew([key(n)]), range(16))
     assert server.most > 2

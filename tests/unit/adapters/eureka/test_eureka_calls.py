@@ -1,4 +1,5 @@
-"""The Eureka client's calls: headers, retries, limits, and one clear sentence for each unusable answer."""
+"""The Eureka client's calls: headers, retries, limits, and one clear sentence for each unusable
+answer."""
 
 from __future__ import annotations
 
@@ -77,8 +78,9 @@ class Highest:
 
 @dataclass(slots=True)
 class Server:
-    """It gives the answers in order and repeats the last one. It records the requests. The renewal of an instance that
-    cannot exist is a 404, as with Eureka, and is not recorded, unless it `agrees` to everything."""
+    """It gives the answers in order and repeats the last one. It records the requests. The renewal
+    of an instance that cannot exist is a 404, as with Eureka, and is not recorded, unless it
+    `agrees` to everything."""
 
     answers: list[Response | Exception]
     requests: list[Request] = field(default_factory=list)
@@ -119,7 +121,8 @@ def error_of(call: Callable[[], object]) -> RegistryError:
 
 class TestRequests:
     def test_every_call_says_what_it_takes_and_who_it_is(self) -> None:
-        """Every call sends Accept, gzip, identity and version. No call sends a cookie or an unasked login."""
+        """Every call sends Accept, gzip, identity and version. No call sends a cookie or an unasked
+        login."""
         client, server = connect(Response(status=200, body=EMPTY))
         assert client.list_instances() == Complete(data=())
         headers = server.requests[0].headers
@@ -130,7 +133,8 @@ class TestRequests:
         assert not headers.keys() & {"cookie", "authorization"}
 
     def test_each_call_has_its_method_and_path(self) -> None:
-        """A renewal is a PUT without a timestamp. A cancel is a DELETE. No call goes to `/status`."""
+        """A renewal is a PUT without a timestamp. A cancel is a DELETE. No call goes to
+        `/status`."""
         client, server = connect(Response(status=200))
         client.renew(KEY)
         client.cancel(KEY)
@@ -150,13 +154,17 @@ class TestRequests:
         assert server.requests[0].path == "/eureka/apps/A%2FB/x%3Fy%23z%2F..%2Fq"
 
     def test_a_zipped_list_is_unzipped(self) -> None:
-        zipped = Response(status=200, body=gzip.compress(EMPTY), headers={"Content-Encoding": "gzip"})
+        zipped = Response(
+            status=200, body=gzip.compress(EMPTY), headers={"Content-Encoding": "gzip"}
+        )
         assert connect(zipped)[0].list_instances() == Complete(data=())
 
     def test_credentials_of_the_url_become_a_login(self) -> None:
-        """User and password of the URL are percent-decoded and sent as basic authentication. The path does not hold
-        them."""
-        client, server = connect(Response(status=200, body=EMPTY), url="http://us%40er:p%C3%A4ss@eureka/eureka/")
+        """User and password of the URL are percent-decoded and sent as basic authentication. The
+        path does not hold them."""
+        client, server = connect(
+            Response(status=200, body=EMPTY), url="http://us%40er:p%C3%A4ss@eureka/eureka/"
+        )
         client.list_instances()
         expected = base64.b64encode("us@er:päss".encode()).decode()
         assert server.requests[0].headers["authorization"] == f"Basic {expected}"
@@ -193,7 +201,9 @@ class TestAddress:
             EurekaAddress.parse("http://user:s3cret@eureka:port/eureka")
         assert "s3cret" not in str(caught.value)
 
-    @pytest.mark.parametrize("password", ["s3/cret@", "s3#cret@x", "s3?cret@x", "1/s3@cret", "s3%0Acret"])
+    @pytest.mark.parametrize(
+        "password", ["s3/cret@", "s3#cret@x", "s3?cret@x", "1/s3@cret", "s3%0Acret"]
+    )
     def test_a_password_that_is_not_encoded_is_refused_and_not_shown(self, password: str) -> None:
         """A character of the password breaks the URL. The error does not quote the URL."""
         with pytest.raises(ConfigurationError) as caught:
@@ -201,7 +211,9 @@ class TestAddress:
         assert "s3" not in str(caught.value)
         assert "cret" not in str(caught.value)
 
-    @pytest.mark.parametrize("path", ["/eureka/apps", "/eureka/apps/", "/eureka/v2/apps", "/eureka/apps/delta"])
+    @pytest.mark.parametrize(
+        "path", ["/eureka/apps", "/eureka/apps/", "/eureka/v2/apps", "/eureka/apps/delta"]
+    )
     def test_a_path_of_the_list_is_refused(self, path: str) -> None:
         """A person copies it from a browser. Each call adds `/apps` by itself."""
         with pytest.raises(ConfigurationError, match="leave out /apps"):
@@ -209,7 +221,10 @@ class TestAddress:
         assert EurekaAddress.parse("http://gateway/apps/eureka").url == "http://gateway/apps/eureka"
 
     def test_an_ipv6_host_keeps_its_brackets(self) -> None:
-        assert EurekaAddress.parse("http://[fd00::1]:8761/eureka").url == "http://[fd00::1]:8761/eureka"
+        assert (
+            EurekaAddress.parse("http://[fd00::1]:8761/eureka").url
+            == "http://[fd00::1]:8761/eureka"
+        )
 
 
 class TestLists:
@@ -223,15 +238,35 @@ class TestLists:
             (Response(status=200, body=EMPTY[:-5]), Cause.UNUSABLE, "not complete JSON"),
             (Response(status=200, body=b"{}"), Cause.UNUSABLE, "not a registry"),
             (Response(status=200, body=b'{"applications":null}'), Cause.UNUSABLE, "not a registry"),
-            (Response(status=200, body=b"<applications/>", content_type="application/xml"), Cause.UNUSABLE, "xml"),
-            (Response(status=200, body=b"OK", content_type="text/plain"), Cause.UNUSABLE, "text/plain"),
+            (
+                Response(status=200, body=b"<applications/>", content_type="application/xml"),
+                Cause.UNUSABLE,
+                "xml",
+            ),
+            (
+                Response(status=200, body=b"OK", content_type="text/plain"),
+                Cause.UNUSABLE,
+                "text/plain",
+            ),
             (Response(status=401), Cause.DENIED, "give user and password"),
             (Response(status=403), Cause.DENIED, "no right to read"),
             (Response(status=407), Cause.DENIED, "proxy asks for a login"),
             (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there"),
-            (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "another path there"),
-            (Response(status=302, headers={"Location": "https://sso/login?u=x"}), Cause.DENIED, "login page"),
-            (Response(status=301, headers={"Location": "https://e/eureka/apps"}), Cause.UNUSABLE, "final URL"),
+            (
+                Response(status=404, body=b"<html>", content_type="text/html"),
+                Cause.UNUSABLE,
+                "another path there",
+            ),
+            (
+                Response(status=302, headers={"Location": "https://sso/login?u=x"}),
+                Cause.DENIED,
+                "login page",
+            ),
+            (
+                Response(status=301, headers={"Location": "https://e/eureka/apps"}),
+                Cause.UNUSABLE,
+                "final URL",
+            ),
             (Response(status=500, body=b"{}"), Cause.UNAVAILABLE, "500"),
             (Response(status=503), Cause.UNAVAILABLE, "503"),
             (Response(status=418), Cause.UNUSABLE, "418"),
@@ -242,7 +277,8 @@ class TestLists:
     def test_an_answer_that_is_no_list_is_unknown(
         self, answer: Response | Exception, cause: Cause, sentence: str
     ) -> None:
-        """An answer that is no registry makes the list Unknown, with a cause and a sentence. A list never raises."""
+        """An answer that is no registry makes the list Unknown, with a cause and a sentence. A list
+        never raises."""
         source = connect(answer)[0].list_instances()
         assert isinstance(source, Unknown)
         assert source.cause is cause
@@ -250,14 +286,18 @@ class TestLists:
         assert source.message.endswith((".", "?"))
 
     def test_a_403_of_the_list_alone_means_warm_up(self) -> None:
-        """A server that has just started refuses the list with 403. It answers another read with 404."""
+        """A server that has just started refuses the list with 403. It answers another read with
+        404."""
         source = connect(Response(status=403), Response(status=404))[0].list_instances()
         assert isinstance(source, Unknown)
         assert (source.cause, "5 minutes" in source.message) == (Cause.UNAVAILABLE, True)
 
     def test_a_refused_login_is_distinguished_from_a_missing_one(self) -> None:
-        """A 401 despite a login says that the login is wrong. The sentence does not repeat the login."""
-        source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].list_instances()
+        """A 401 despite a login says that the login is wrong. The sentence does not repeat the
+        login."""
+        source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[
+            0
+        ].list_instances()
         assert isinstance(source, Unknown)
         assert "refuses this user or password" in source.message
         assert "s3cret" not in source.message
@@ -294,15 +334,21 @@ class TestLists:
     )
     def test_damaged_compression_is_unknown(self, body: bytes, cause: Cause, calls: int) -> None:
         """The answer's header says gzip, but its body is cut or is not zipped."""
-        client, server = connect(Response(status=200, body=body, headers={"Content-Encoding": "gzip"}))
+        client, server = connect(
+            Response(status=200, body=body, headers={"Content-Encoding": "gzip"})
+        )
         source = client.list_instances()
         assert isinstance(source, Unknown)
         assert (source.cause, len(server.requests)) == (cause, calls)
 
-    def test_malformed_instances_of_others_are_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_malformed_instances_of_others_are_logged(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """A malformed instance of another owner is a warning. The list is still Complete."""
         instance = {"instanceId": "dc:a:1", "app": "A", "port": 8080}
-        body = json.dumps({"applications": {"application": [{"name": "A", "instance": [instance]}]}}).encode()
+        body = json.dumps(
+            {"applications": {"application": [{"name": "A", "instance": [instance]}]}}
+        ).encode()
         client = EurekaClient(
             ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka")),
             clock=FakeClock(),
@@ -312,7 +358,9 @@ class TestLists:
         source = client.list_instances()
         assert isinstance(source, Complete)
         assert [one.key for one in source.data] == [InstanceKey("A", "dc:a:1")]
-        assert caplog.messages == ["1 instance in Eureka, not ours, cannot be read completely: A/dc:a:1"]
+        assert caplog.messages == [
+            "1 instance in Eureka, not ours, cannot be read completely: A/dc:a:1"
+        ]
 
 
 class TestWrites:
@@ -336,7 +384,8 @@ class TestWrites:
         ],
     )
     def test_a_proxys_answer_is_neither_done_nor_absent(self, answer: Response) -> None:
-        """A web page, a proxy's 404, a redirect or an unexpected success is an error for every call."""
+        """A web page, a proxy's 404, a redirect or an unexpected success is an error for every
+        call."""
         client, _ = connect(answer)
         calls: list[Callable[[], object]] = [
             lambda: client.renew(KEY),
@@ -349,8 +398,8 @@ class TestWrites:
 
     @pytest.mark.parametrize("status", [400, 500])
     def test_a_refused_instance_is_rejected(self, status: int) -> None:
-        """A 400 or 500 for a registration concerns this instance. The error quotes the start of the server's
-        complaint."""
+        """A 400 or 500 for a registration concerns this instance. The error quotes the start of the
+        server's complaint."""
         client, _ = connect(Response(status=status, body=b"Missing ip address" + b"x" * 5000))
         error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
         assert isinstance(error, RegistryRejected)
@@ -358,21 +407,30 @@ class TestWrites:
         assert len(str(error)) < 400
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
-    @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
+    @pytest.mark.parametrize(
+        "url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"]
+    )
     def test_a_login_that_the_server_repeats_is_not_shown(self, url: str, spring: bool) -> None:
         """The error hides our header and password, whatever the form of the refusal."""
         credentials = Credentials(user="sync", password="s3cret")
         sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()
         text = f"you sent {sent}, and s3cret is wrong"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
-        client, _ = connect(Response(status=400, body=body.encode()), url=url, login=lambda: credentials)
+        client, _ = connect(
+            Response(status=400, body=body.encode()), url=url, login=lambda: credentials
+        )
         error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
         assert "you sent Authorization: Basic ***, and *** is wrong" in str(error)
 
     @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
-    @pytest.mark.parametrize(("blank", "length"), [(" ", 4096), ("\u3000", 4096), ("\u3000", 4096 // 3)])
-    def test_a_part_of_a_login_is_not_shown_either(self, spring: bool, blank: str, length: int) -> None:
-        """The password is cut at the end of the part that is read. White space before it is not shown."""
+    @pytest.mark.parametrize(
+        ("blank", "length"), [(" ", 4096), ("\u3000", 4096), ("\u3000", 4096 // 3)]
+    )
+    def test_a_part_of_a_login_is_not_shown_either(
+        self, spring: bool, blank: str, length: int
+    ) -> None:
+        """The password is cut at the end of the part that is read. White space before it is not
+        shown."""
         credentials = Credentials(user="sync", password="s3cret-s3cret")
         text = f"no{blank * (length - 5)}s3cret-s3cret"
         body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
@@ -400,21 +458,32 @@ class TestWrites:
         assert isinstance(source, Unknown)
         assert r"\x1b]0;owned\x07" in source.message
 
-    @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
+    @pytest.mark.parametrize(
+        ("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")]
+    )
     def test_a_refusal_is_reported_without_its_time(self, message: str, told: str) -> None:
-        """Spring's error bodies hold a timestamp. Without it, two equal refusals give the same sentence."""
-        body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
+        """Spring's error bodies hold a timestamp. Without it, two equal refusals give the same
+        sentence."""
+        body = {
+            "timestamp": "2026-11-21T08:00:06Z",
+            "status": 400,
+            "error": "Bad Request",
+            "message": message,
+        }
         client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
         error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
         assert str(error).endswith(f"Eureka refuses the instance ({told}).")
 
     @pytest.mark.parametrize(
-        ("status", "url"), [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")]
+        ("status", "url"),
+        [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")],
     )
     def test_a_refused_write_where_reads_work_speaks_of_csrf(self, status: int, url: str) -> None:
-        """A 403, or a 401 despite a login that may read, names CSRF protection and the fix. One read is made to tell
-        the two cases apart."""
-        client, server = connect(Response(status=status), Response(status=404), Response(status=status), url=url)
+        """A 403, or a 401 despite a login that may read, names CSRF protection and the fix. One
+        read is made to tell the two cases apart."""
+        client, server = connect(
+            Response(status=status), Response(status=404), Response(status=status), url=url
+        )
         for _ in range(3):
             error = error_of(lambda: client.renew(KEY))
             assert isinstance(error, RegistryDenied)
@@ -425,7 +494,11 @@ class TestWrites:
 
     def test_a_refused_write_where_reads_fail_too_is_the_login(self) -> None:
         """If reads fail too, the error does not mention CSRF protection."""
-        error = error_of(lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(KEY))
+        error = error_of(
+            lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(
+                KEY
+            )
+        )
         assert "refuses this user or password" in str(error)
         error = error_of(lambda: connect(Response(status=403, body=b"{}"))[0].renew(KEY))
         assert "no right to use Eureka" in str(error)
@@ -445,16 +518,25 @@ class TestWritesThatProveNothing:
         ("answer", "sentence"),
         [
             (Response(status=200, body=b"{}"), "a body, which Eureka's answer to a write has not"),
-            (Response(status=200, body=b"null"), "a body, which Eureka's answer to a write has not"),
-            (Response(status=200, body=b"OK", content_type="text/plain"), "a body, which Eureka's answer"),
+            (
+                Response(status=200, body=b"null"),
+                "a body, which Eureka's answer to a write has not",
+            ),
+            (
+                Response(status=200, body=b"OK", content_type="text/plain"),
+                "a body, which Eureka's answer",
+            ),
             (HTML, "a web page instead of JSON"),
             (Response(status=204), "was answered 204, which Eureka does not do here"),
             (Response(status=200), "and so is the renewal of an instance that cannot exist"),
         ],
         ids=["object", "null", "text", "page", "204", "empty"],
     )
-    def test_an_answer_to_everything_renews_nothing(self, write: str, answer: Response, sentence: str) -> None:
-        """Something gives this answer to every call, and so to a list, which Eureka never answers so."""
+    def test_an_answer_to_everything_renews_nothing(
+        self, write: str, answer: Response, sentence: str
+    ) -> None:
+        """Something gives this answer to every call, and so to a list, which Eureka never answers
+        so."""
         client, _ = connect(answer, agrees=True)
         assert isinstance(client.list_instances(), Unknown)
         for _ in range(2):
@@ -464,17 +546,27 @@ class TestWritesThatProveNothing:
 
     def test_a_server_that_gives_a_list_is_not_asked(self) -> None:
         """The list shows that it is Eureka. A renewal stays one call."""
-        client, server = connect(Response(status=200, body=EMPTY), Response(status=200), agrees=True)
+        client, server = connect(
+            Response(status=200, body=EMPTY), Response(status=200), agrees=True
+        )
         client.list_instances()
         assert client.renew(KEY)
         assert client.renew(KEY)
         assert [one.method for one in server.requests] == ["GET", "PUT", "PUT"]
 
     @pytest.mark.parametrize(
-        "lists", [Response(status=500), Response(status=200, body=b"{}"), Response(status=200), TimeoutError()], ids=str
+        "lists",
+        [
+            Response(status=500),
+            Response(status=200, body=b"{}"),
+            Response(status=200),
+            TimeoutError(),
+        ],
+        ids=str,
     )
     def test_without_a_list_one_question_is_enough(self, lists: Response | Exception) -> None:
-        """Eureka's writes may work while its lists fail. The question is asked once, until the next list."""
+        """Eureka's writes may work while its lists fail. The question is asked once, until the next
+        list."""
         answers = [lists] * (3 if isinstance(lists, TimeoutError) else 1)
         client, server = connect(
             *answers, Response(status=200), Response(status=404), Response(status=200), agrees=True
@@ -482,7 +574,9 @@ class TestWritesThatProveNothing:
         assert isinstance(client.list_instances(), Unknown)
         assert client.renew(KEY)
         assert client.renew(KEY)
-        assert [(one.method, one.path) for one in server.requests[len(answers) :]].count(NOBODY) == 1
+        assert [(one.method, one.path) for one in server.requests[len(answers) :]].count(
+            NOBODY
+        ) == 1
         server.answers = [Response(status=200, body=b"[]"), Response(status=200)]
         assert isinstance(client.list_instances(), Unknown)
         assert "cannot exist" in str(error_of(lambda: client.renew(KEY)))
@@ -491,7 +585,11 @@ class TestWritesThatProveNothing:
     def test_a_question_without_an_answer_judges_nothing(self, status: int) -> None:
         """The next write asks again."""
         client, server = connect(
-            Response(status=200), Response(status=status), Response(status=200), Response(status=404), agrees=True
+            Response(status=200),
+            Response(status=status),
+            Response(status=200),
+            Response(status=404),
+            agrees=True,
         )
         assert client.renew(KEY)
         assert client.renew(KEY)
@@ -506,7 +604,10 @@ class TestWritesThatProveNothing:
 
 
 PAGE_404 = Response(
-    status=404, body=b"<html>no such page</html>", content_type="text/html", headers={"Server": "nginx/1.22.1"}
+    status=404,
+    body=b"<html>no such page</html>",
+    content_type="text/html",
+    headers={"Server": "nginx/1.22.1"},
 )
 CALLS: dict[str, Callable[[EurekaClient], object]] = {
     "read": lambda client: client.read_instance(KEY),
@@ -525,26 +626,46 @@ class TestProxies:
         """A proxy puts its own page in place of Eureka's 404. A batch has the 404 in its body."""
         client, server = connect(PAGE_404, batch_of_one(404))
         assert not CALLS[call](client)
-        assert [request.path for request in server.requests][1:] == ["/eureka/peerreplication/batch/"]
+        assert [request.path for request in server.requests][1:] == [
+            "/eureka/peerreplication/batch/"
+        ]
         sent = json.loads(server.requests[1].body)["replicationList"]
         assert [item["id"] for item in sent] == [KEY.id]
-        assert [item["action"] for item in sent] == ["Heartbeat" if call == "renew" else "StatusUpdate"]
+        assert [item["action"] for item in sent] == [
+            "Heartbeat" if call == "renew" else "StatusUpdate"
+        ]
 
     @pytest.mark.parametrize("call", CALLS)
-    @pytest.mark.parametrize("second", [batch_of_one(200), batch_of_one(500), PAGE_404, Response(status=403)], ids=str)
+    @pytest.mark.parametrize(
+        "second", [batch_of_one(200), batch_of_one(500), PAGE_404, Response(status=403)], ids=str
+    )
     def test_a_page_alone_shows_no_absence(self, second: Response, call: str) -> None:
-        """The batch shows the instance, or does not get through. The sentence names the proxy and the fix."""
+        """The batch shows the instance, or does not get through. The sentence names the proxy and
+        the fix."""
         client, _ = connect(PAGE_404, second)
         error = error_of(lambda: CALLS[call](client))
         assert isinstance(error, RegistryUnusable)
-        assert "404 by a proxy (nginx/1.22.1), which hides whether Eureka has the instance" in str(error)
+        assert "404 by a proxy (nginx/1.22.1), which hides whether Eureka has the instance" in str(
+            error
+        )
         assert "proxy_intercept_errors" in str(error)
 
     @pytest.mark.parametrize(
         ("answer", "who"),
         [
-            (Response(status=403, body=b"<html>", content_type="text/html", headers={"Server": "nginx"}), "(nginx)"),
-            (Response(status=403, body=b"RBAC: access denied", content_type="text/plain"), "a proxy or firewall"),
+            (
+                Response(
+                    status=403,
+                    body=b"<html>",
+                    content_type="text/html",
+                    headers={"Server": "nginx"},
+                ),
+                "(nginx)",
+            ),
+            (
+                Response(status=403, body=b"RBAC: access denied", content_type="text/plain"),
+                "a proxy or firewall",
+            ),
         ],
         ids=["page", "text"],
     )
@@ -554,7 +675,9 @@ class TestProxies:
         client.list_instances()
         error = error_of(lambda: client.renew(KEY))
         assert isinstance(error, RegistryDenied)
-        assert f"{who}, not by Eureka: let it pass PUT, POST and DELETE to Eureka's paths" in str(error)
+        assert f"{who}, not by Eureka: let it pass PUT, POST and DELETE to Eureka's paths" in str(
+            error
+        )
         assert "CSRF" not in str(error)
         assert len(server.requests) == 2
         source = connect(answer, Response(status=404))[0].list_instances()
@@ -581,10 +704,26 @@ class TestProxies:
         ("answer", "batch", "said"),
         [
             (Response(status=400, body=b"Missing hostname"), None, None),
-            (Response(status=400, body=b"<html>", content_type="text/html"), batch_of_one(404), None),
-            (Response(status=400, body=b"<html>", content_type="text/html"), batch_of_one(200), "a web page"),
-            (Response(status=404, body=b'{"status":404}'), Response(status=404), "404 although reads work"),
-            (Response(status=403, body=b"<html>", content_type="text/html"), None, "403 by a proxy"),
+            (
+                Response(status=400, body=b"<html>", content_type="text/html"),
+                batch_of_one(404),
+                None,
+            ),
+            (
+                Response(status=400, body=b"<html>", content_type="text/html"),
+                batch_of_one(200),
+                "a web page",
+            ),
+            (
+                Response(status=404, body=b'{"status":404}'),
+                Response(status=404),
+                "404 although reads work",
+            ),
+            (
+                Response(status=403, body=b"<html>", content_type="text/html"),
+                None,
+                "403 by a proxy",
+            ),
             (Response(status=204), None, "204, which Eureka does not do here"),
             (Response(status=200, body=b"{}"), None, "200, which Eureka does not do here"),
         ],
@@ -593,7 +732,8 @@ class TestProxies:
     def test_a_registration_without_a_host_name_shows_whether_writes_arrive(
         self, answer: Response, batch: Response | None, said: str | None
     ) -> None:
-        """Eureka refuses it in its own way. A page may stand in place of that, if a batch gets through."""
+        """Eureka refuses it in its own way. A page may stand in place of that, if a batch gets
+        through."""
         client, server = connect(answer, *([batch] if batch else []))
         if said is None:
             client.try_registration()
@@ -614,11 +754,16 @@ class TestProxies:
 class TestRetries:
     @pytest.mark.parametrize(
         "failure",
-        [TimeoutError(), ConnectionResetError(), *(Response(status=status) for status in (429, 502, 503, 504))],
+        [
+            TimeoutError(),
+            ConnectionResetError(),
+            *(Response(status=status) for status in (429, 502, 503, 504)),
+        ],
         ids=str,
     )
     def test_a_transient_failure_is_tried_again(self, failure: Response | Exception) -> None:
-        """The call is repeated after a wait. This also holds for a POST, which is idempotent here."""
+        """The call is repeated after a wait. This also holds for a POST, which is idempotent
+        here."""
         clock = FakeClock()
         client, server = connect(failure, failure, Response(status=204), clock=clock)
         client.register(INSTANCE, dirty_timestamp=1)
@@ -633,7 +778,10 @@ class TestRetries:
         client, server = connect(Response(status=status), clock=clock)
         with contextlib.suppress(RegistryError):
             client.renew(KEY)
-        assert ([request.method for request in server.requests].count("PUT"), clock.slept) == (1, [])
+        assert ([request.method for request in server.requests].count("PUT"), clock.slept) == (
+            1,
+            [],
+        )
 
     def test_after_the_last_try_it_is_unavailable(self) -> None:
         """The error says how the tries failed."""

@@ -1,4 +1,5 @@
-"""Decoded instances are reused: an instance is the same object in the next list if only its last renewal changed."""
+"""Decoded instances are reused: an instance is the same object in the next list if only its last
+renewal changed."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.unit.adapters.eureka.test_eureka_wire import OURS, THEIRS, changed, l
 
 
 def later(decoded: Decoded, *instances: Any) -> tuple[ObservedInstance, ...]:
-    """The list as a process decodes it that has listed before. It equals what a first list gives."""
+    """The list as a process decodes it that has listed before. It equals what a first list
+    gives."""
     found = wire.decode_list(listing(*instances), decoded).instances
     assert found == wire.decode_list(listing(*instances)).instances
     return found

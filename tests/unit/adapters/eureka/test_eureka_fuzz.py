@@ -1,5 +1,5 @@
-"""Eureka's answers with damaged bytes: each is read by the rules, or is unusable with one sentence. No other error
-occurs."""
+"""Eureka's answers with damaged bytes: each is read by the rules, or is unusable with one sentence.
+No other error occurs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ GOOD = json.dumps(
         "applications": {
             "apps__hashcode": "UP_4_",
             "application": [
-                {"name": "RATING", "instance": [OURS, THEIRS, changed(THEIRS, instanceId="dc-host:rating:8081")]},
-                {"name": "REVIEWS", "instance": changed(THEIRS, app="REVIEWS", instanceId="dc-host:reviews:8080")},
+                {
+                    "name": "RATING",
+                    "instance": [OURS, THEIRS, changed(THEIRS, instanceId="dc-host:rating:8081")],
+                },
+                {
+                    "name": "REVIEWS",
+                    "instance": changed(THEIRS, app="REVIEWS", instanceId="dc-host:reviews:8080"),
+                },
             ],
         }
     }
@@ -36,7 +42,21 @@ FROM = GOOD.index(b'"application"')
 ONE = json.dumps({"instance": THEIRS}).encode()
 DIGITS = b"9" * 5000
 NESTED = b"[" * 5000 + b"]" * 5000
-STRAY = (b"\xff", b"\xc3(", b"\xed\xa0\x80", b'\\ud800"', b"\\", b'"', b"{", b"}", b"[", b"]", b",", b"null", b"\x00")
+STRAY = (
+    b"\xff",
+    b"\xc3(",
+    b"\xed\xa0\x80",
+    b'\\ud800"',
+    b"\\",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"null",
+    b"\x00",
+)
 
 
 def damaged(body: bytes, first: int) -> st.SearchStrategy[bytes]:
@@ -46,15 +66,20 @@ def damaged(body: bytes, first: int) -> st.SearchStrategy[bytes]:
     def damage(at: int, length: int, piece: bytes) -> bytes:
         return body[:at] + piece + body[at + length :]
 
-    return st.builds(damage, st.integers(first, len(body)), st.integers(0, 12) | st.integers(0, len(body)), pieces)
+    return st.builds(
+        damage,
+        st.integers(first, len(body)),
+        st.integers(0, 12) | st.integers(0, len(body)),
+        pieces,
+    )
 
 
 @given(damaged(GOOD, FROM))
 @example(GOOD.replace(b'"lastRenewalTimestamp": 1', b'"lastRenewalTimestamp": ' + NESTED))
 @example(GOOD.replace(b"REVIEWS", b"R\xffVIEWS"))
 def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
-    """The instances that are read and those reported as unreadable are as many as the hash code counts. Otherwise the
-    list is unusable."""
+    """The instances that are read and those reported as unreadable are as many as the hash code
+    counts. Otherwise the list is unusable."""
     try:
         decoded = wire.decode_list(body)
     except RegistryUnusable:
@@ -95,7 +120,8 @@ def test_one_damaged_instance_is_read_or_unusable(body: bytes) -> None:
     ids=lambda part: part[:30].decode(errors="replace"),
 )
 def test_a_damaged_text_of_others_hides_nothing(before: bytes, after: bytes) -> None:
-    """Another owner's instance has a stray byte or an endless number. It is reported, and both instances are listed."""
+    """Another owner's instance has a stray byte or an endless number. It is reported, and both
+    instances are listed."""
     theirs = json.dumps(THEIRS).encode()
     assert before in theirs
     ours = json.dumps(OURS).encode()
@@ -131,18 +157,35 @@ def test_a_short_list_is_reported_without_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Location": "http://[x/"}, {"Location": "\xb2"}, {"Retry-After": "\xb2"}, {"Retry-After": "9" * 400}]
+    "headers",
+    [
+        {"Location": "http://[x/"},
+        {"Location": "\xb2"},
+        {"Retry-After": "\xb2"},
+        {"Retry-After": "9" * 400},
+    ],
 )
 @pytest.mark.parametrize("status", [302, 503])
 def test_a_head_that_makes_no_sense_raises_nothing(headers: dict[str, str], status: int) -> None:
-    assert isinstance(connect(Response(status=status, headers=headers))[0].list_instances(), Unknown)
+    assert isinstance(
+        connect(Response(status=status, headers=headers))[0].list_instances(), Unknown
+    )
 
 
-ANSWERS = json.dumps({"responseList": [{"statusCode": 200, "responseEntity": None}, {"statusCode": 404}]}).encode()
+ANSWERS = json.dumps(
+    {"responseList": [{"statusCode": 200, "responseEntity": None}, {"statusCode": 404}]}
+).encode()
 STATUS = b"""<com.netflix.eureka.util.StatusInfo><applicationStats>
 <registered-replicas>http://a:8761/eureka/,</registered-replicas></applicationStats>
 <instanceInfo><instanceId>a:8761</instanceId></instanceInfo></com.netflix.eureka.util.StatusInfo>"""
-BOMB = b'<!DOCTYPE a [<!ENTITY b "' + b"x" * 100 + b'">' + b'<!ENTITY c "' + b"&b;" * 100 + b'">]><a>&c;</a>'
+BOMB = (
+    b'<!DOCTYPE a [<!ENTITY b "'
+    + b"x" * 100
+    + b'">'
+    + b'<!ENTITY c "'
+    + b"&b;" * 100
+    + b'">]><a>&c;</a>'
+)
 
 
 @given(damaged(ANSWERS, 0))

@@ -1,4 +1,5 @@
-"""The login for Eureka: from text, and from mounted files that are rotated, half written or missing."""
+"""The login for Eureka: from text, and from mounted files that are rotated, half written or
+missing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, SecretFile, make_login
+from eurekube_sync.adapters.eureka.address import (
+    ConnectionOptions,
+    EurekaAddress,
+    SecretFile,
+    make_login,
+)
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import ConfigurationError
@@ -78,7 +84,9 @@ def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str
         (b"\xff\xfe", "is not UTF-8 text"),
     ],
 )
-def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock, content: bytes, why: str) -> None:
+def test_a_file_that_holds_no_password_is_refused_at_the_start(
+    clock: FakeClock, content: bytes, why: str
+) -> None:
     """The error names the option, the file and the reason. It does not quote the content."""
     with pytest.raises(ConfigurationError, match=why) as caught:
         secret(clock, content)
@@ -100,11 +108,17 @@ def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> N
     os.mkfifo(pipe)
     if link:
         (clock.folder / "link").symlink_to(pipe)
-    with pytest.raises(ConfigurationError, match="cannot be read: it is a folder, a pipe or a device"):
-        SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock)
+    with pytest.raises(
+        ConfigurationError, match="cannot be read: it is a folder, a pipe or a device"
+    ):
+        SecretFile(
+            clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock
+        )
 
 
-def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_became_a_pipe_changes_nothing(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
     """The last content stays in use, and one warning says so."""
     password = secret(clock, b"s3cret")
     path = clock.folder / "password"
@@ -167,7 +181,9 @@ def test_a_file_that_became_unusable_changes_nothing(
     assert password() == "new"
 
 
-def test_a_file_that_is_gone_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_gone_changes_nothing(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
     """The last content stays in use, and one warning says so. A new file is used."""
     password = secret(clock, b"old\n")
     (clock.folder / "password").unlink()
@@ -205,7 +221,9 @@ def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
     seen: list[str] = []
 
     def handle(request: Request) -> Response:
-        seen.append(base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode())
+        seen.append(
+            base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode()
+        )
         return Response(status=200, body=EMPTY)
 
     current = make_login(user="jöe", password=secret(clock, f"{ODD}1\n".encode()))

@@ -1,5 +1,5 @@
-"""Several peers: which one is called, what a failure reports, and how instances on one peer alone are found and
-cancelled."""
+"""Several peers: which one is called, what a failure reports, and how instances on one peer alone
+are found and cancelled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,13 @@ from eurekube_sync.model.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+)
 from eurekube_sync.model.ports import Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.worlds import fakes
@@ -57,14 +63,19 @@ ONE, TWO = "http://one:8761/eureka", "http://two:8761/eureka"
 DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
 DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password.")
 PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON.")
-CAUSES = {RegistryUnavailable: Cause.UNAVAILABLE, RegistryDenied: Cause.DENIED, RegistryUnusable: Cause.UNUSABLE}
+CAUSES = {
+    RegistryUnavailable: Cause.UNAVAILABLE,
+    RegistryDenied: Cause.DENIED,
+    RegistryUnusable: Cause.UNUSABLE,
+}
 
 T = TypeVar("T")
 
 
 @dataclass
 class Peer(Registry):
-    """One server with the rules of the fake registry. Its writes reach `others` while replication works."""
+    """One server with the rules of the fake registry. Its writes reach `others` while replication
+    works."""
 
     held: fakes.Registry
     trouble: RegistryError | None = None
@@ -88,7 +99,9 @@ class Peer(Registry):
         return self._answer("read", lambda: self.held.read_instance(key))
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        self._answer("register", lambda: self.held.register(instance, dirty_timestamp=dirty_timestamp))
+        self._answer(
+            "register", lambda: self.held.register(instance, dirty_timestamp=dirty_timestamp)
+        )
         for other in self.others:
             other.held.register(instance, dirty_timestamp=dirty_timestamp)
 
@@ -132,7 +145,9 @@ class Pair:
     def restart(self, lease_duration: float = 300) -> EurekaPeers:
         """Restart the program. It remembers nothing."""
         every = sweep_seconds(lease_duration)
-        self.peers = EurekaPeers({ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every)
+        self.peers = EurekaPeers(
+            {ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every
+        )
         self.world.registry = self.peers  # type: ignore[assignment]
         return self.peers
 
@@ -162,7 +177,8 @@ def pair() -> Pair:
 
 class TestAddresses:
     def test_commas_divide_as_in_spring(self) -> None:
-        """Each address has its own login. Blanks between commas are ignored, and the order is kept."""
+        """Each address has its own login. Blanks between commas are ignored, and the order is
+        kept."""
         found = parse_addresses("http://ann:s3cret@one:8761/eureka/, ,https://two/eureka,")
         assert [(one.url, one.login and one.login.user) for one in found] == [
             ("http://one:8761/eureka", "ann"),
@@ -181,14 +197,17 @@ class TestAddresses:
         assert "0ther" not in str(caught.value)
 
     def test_a_wrong_one_is_named_by_its_place(self) -> None:
-        """The error gives the address's number. It does not quote the address, which may hold part of a password."""
+        """The error gives the address's number. It does not quote the address, which may hold part
+        of a password."""
         with pytest.raises(ConfigurationError, match=r"Of 2 Eureka URLs, number 1.*%2C") as caught:
             parse_addresses("http://ann:s3c,ret@one/eureka")
         assert "s3c" not in str(caught.value)
 
     def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
         """With one address, the error gives no number."""
-        with pytest.raises(ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"):
+        with pytest.raises(
+            ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"
+        ):
             parse_addresses("one:8761/eureka")
         with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
             parse_addresses("")
@@ -231,8 +250,8 @@ class TestChoice:
     def test_the_first_peer_is_used_again_after_a_while_not_within_a_pass(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A list ends a peer's rest. A warning reports the start of the rest. One line reports its end and its
-        length."""
+        """A list ends a peer's rest. A warning reports the start of the rest. One line reports its
+        end and its length."""
         caplog.set_level(logging.INFO)
         pair.one.trouble = DOWN
         pair.run()
@@ -244,7 +263,9 @@ class TestChoice:
         assert pair.run()[0] is ExitCode.OK
         assert pair.one.calls[0] == "list"
         assert "renew" in pair.one.calls
-        assert [(record.levelname, record.getMessage().split(": ")[0]) for record in caplog.records] == [
+        assert [
+            (record.levelname, record.getMessage().split(": ")[0]) for record in caplog.records
+        ] == [
             ("WARNING", f"the Eureka peer {ONE} is not used until it works"),
             ("INFO", f"the Eureka peer {ONE} is used again, after 10s"),
         ]
@@ -252,8 +273,8 @@ class TestChoice:
     def test_a_failing_peer_is_skipped_ever_longer_and_reported_once(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A single failure leaves the peer out for seconds only. A peer that is away costs few timeouts. The rests are
-        short again after a call that works."""
+        """A single failure leaves the peer out for seconds only. A peer that is away costs few
+        timeouts. The rests are short again after a call that works."""
         caplog.set_level(logging.INFO)
         pair.one.trouble = DOWN
         pair.one.calls.clear()
@@ -288,14 +309,18 @@ class TestChoice:
         assert rests.resting() == {}
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
-        """One sentence holds the error of each peer. The exit code says that Eureka cannot be read."""
+        """One sentence holds the error of each peer. The exit code says that Eureka cannot be
+        read."""
         pair.one.trouble = DOWN
-        pair.two.trouble = RegistryUnavailable("GET two was answered 503: Eureka is overloaded or down.")
+        pair.two.trouble = RegistryUnavailable(
+            "GET two was answered 503: Eureka is overloaded or down."
+        )
         code, report = pair.run()
         assert code is ExitCode.EUREKA_UNREAD
         assert report.registry == Unknown(
             cause=Cause.UNAVAILABLE,
-            message="No Eureka peer could be used: GET one failed: the connection was refused; and GET two was "
+            message="No Eureka peer could be used: GET one failed: the connection was refused; "
+            "and GET two was "
             "answered 503: Eureka is overloaded or down.",
         )
         with pytest.raises(RegistryUnavailable, match=r"GET one failed.*and GET two"):
@@ -303,7 +328,8 @@ class TestChoice:
         assert pair.standing() == (OURS, OURS)
 
     def test_after_all_were_down_the_one_that_is_back_is_used(self, pair: Pair) -> None:
-        """The peer is tried before its rest is over. The other peer is not tried after it has answered."""
+        """The peer is tried before its rest is over. The other peer is not tried after it has
+        answered."""
         pair.one.trouble = pair.two.trouble = DOWN
         pair.run()
         pair.two.trouble = None
@@ -355,12 +381,17 @@ class TestChoice:
     def test_after_a_500_the_next_peer_is_tried_and_the_first_stays_in_use(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The peer may be broken, or may fail at this instance. Another peer may accept the instance."""
-        pair.one.write_trouble = RegistryStumbled("POST one was answered 500: Eureka refuses the instance.")
+        """The peer may be broken, or may fail at this instance. Another peer may accept the
+        instance."""
+        pair.one.write_trouble = RegistryStumbled(
+            "POST one was answered 500: Eureka refuses the instance."
+        )
         pair.two.calls.clear()
         pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
         assert pair.two.calls == ["register"]
-        pair.two.write_trouble = RegistryStumbled("POST two was answered 500: Eureka refuses the instance.")
+        pair.two.write_trouble = RegistryStumbled(
+            "POST two was answered 500: Eureka refuses the instance."
+        )
         with pytest.raises(RegistryRejected, match="500"):
             pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_001)
         assert not caplog.messages
@@ -368,14 +399,19 @@ class TestChoice:
         assert pair.peers.renew(key(1))
         assert pair.two.calls == ["register", "register"]
 
-    def test_an_error_of_all_peers_is_reported_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    def test_an_error_of_all_peers_is_reported_once(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """The fix for a login or for CSRF protection is a long text, and the same for each peer."""
         for peer, name in ((pair.one, ONE), (pair.two, TWO)):
-            peer.write_trouble = RegistryDenied(f"PUT {name}/apps/A/b was answered 403: ignore it in the server.")
+            peer.write_trouble = RegistryDenied(
+                f"PUT {name}/apps/A/b was answered 403: ignore it in the server."
+            )
         with pytest.raises(RegistryDenied) as caught:
             pair.peers.renew(key(1))
         assert str(caught.value) == (
-            f"No Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT {ONE}/apps/A/b was answered "
+            f"No Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT "
+            f"{ONE}/apps/A/b was answered "
             "403: ignore it in the server."
         )
         assert [message.split(": ", 1)[1] for message in caplog.messages] == [
@@ -386,7 +422,10 @@ class TestChoice:
         """Whichever thread notices the failure first, the peer begins one rest."""
         pair.one.trouble = DOWN
         answers: list[bool] = []
-        threads = [threading.Thread(target=lambda: answers.append(pair.peers.renew(key(1)))) for _ in range(16)]
+        threads = [
+            threading.Thread(target=lambda: answers.append(pair.peers.renew(key(1))))
+            for _ in range(16)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -395,11 +434,14 @@ class TestChoice:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(("trouble", "code"), [(DENIED, ExitCode.EUREKA_DENIED), (PAGE, ExitCode.EUREKA_UNREAD)])
+    @pytest.mark.parametrize(
+        ("trouble", "code"), [(DENIED, ExitCode.EUREKA_DENIED), (PAGE, ExitCode.EUREKA_UNREAD)]
+    )
     def test_a_refused_list_is_reported_and_no_lease_expires(
         self, trouble: RegistryError, code: ExitCode, pair: Pair
     ) -> None:
-        """The registry is Unknown in each pass, so nothing is removed. The renewals go to the next peer."""
+        """The registry is Unknown in each pass, so nothing is removed. The renewals go to the next
+        peer."""
         pair.one.trouble = trouble
         pair.world.cluster.apply(piece(endpoint(1)))
         for _ in range(2):
@@ -410,15 +452,17 @@ class TestRefusals:
                 f"{trouble} No other peer's list is taken instead; renewals go to the next peer."
             )
             assert pair.one.calls == ["list"]
-            assert pair.two.calls == ["renew", "renew"], "also of the pod that is gone: nothing is removed"
+            assert pair.two.calls == ["renew", "renew"], (
+                "also of the pod that is gone: nothing is removed"
+            )
             assert report.outcomes.count(Result.DONE) == 1
         assert pair.standing() == (OURS, OURS)
 
     def test_refused_writes_go_to_the_next_peer_with_a_warning(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The first peer's list stays in use. But a list does not show that writes work, so they stay with the next
-        peer."""
+        """The first peer's list stays in use. But a list does not show that writes work, so they
+        stay with the next peer."""
         pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF.")
         for calls_to_the_first in (["list", "renew"], ["list"]):
             assert pair.run()[0] is ExitCode.OK
@@ -448,7 +492,8 @@ class TestRefusals:
 
 class TestGhosts:
     def test_an_undesired_instance_of_ours_is_cancelled_on_the_peer_that_holds_it(self) -> None:
-        """The instance is read on that peer first. A desired instance and another owner's instance stay."""
+        """The instance is read on that peer first. A desired instance and another owner's instance
+        stay."""
         pair = Pair(replicating=False)
         gone, other = stored(instance(9)), foreign()
         pair.two.held.put(stored(instance(1)), gone, other)
@@ -472,8 +517,8 @@ class TestGhosts:
         assert "cancel" not in pair.one.calls + pair.two.calls
 
     def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
-        """The owner is checked on each peer separately. The pause is longer than a replication takes; right after a
-        registration, the other peer would not be called at all."""
+        """The owner is checked on each peer separately. The pause is longer than a replication
+        takes; right after a registration, the other peer would not be called at all."""
         pair.one.others = []
         pair.clock.sleep(REPLICATION_SECONDS + 1)
         pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
@@ -481,14 +526,16 @@ class TestGhosts:
         assert pair.standing() == (OURS - {key(1)}, OURS)
 
     def test_a_cancel_that_another_peer_no_longer_needs_is_done(self, pair: Pair) -> None:
-        """Replication removed the instance there between the read and the cancel, which is a 404."""
+        """Replication removed the instance there between the read and the cancel, which is a
+        404."""
         pair.one.others = []
         pair.clock.sleep(REPLICATION_SECONDS + 1)
         pair.two.cancel = lambda key, *, ours: False  # type: ignore[method-assign]
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
 
     def test_a_cancel_reaches_every_peer_without_replication(self, pair: Pair) -> None:
-        """The call cancels on every peer itself, in case replication is cut. A peer that is down is left out."""
+        """The call cancels on every peer itself, in case replication is cut. A peer that is down is
+        left out."""
         pair.one.others = []
         pair.clock.sleep(6)
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
@@ -499,9 +546,11 @@ class TestGhosts:
         assert not pair.peers.cancel(key(2), ours=OWNERSHIP.holds)
         assert pair.two.calls == []
 
-    def test_on_every_peer_the_replacement_is_registered_before_the_cancel(self, pair: Pair) -> None:
-        """The second peer may not have the new registration yet. So the cancel also reaches it by replication only, in
-        the same order."""
+    def test_on_every_peer_the_replacement_is_registered_before_the_cancel(
+        self, pair: Pair
+    ) -> None:
+        """The second peer may not have the new registration yet. So the cancel also reaches it by
+        replication only, in the same order."""
         pair.one.others = []  # its registrations are not replicated yet
         pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
@@ -511,8 +560,8 @@ class TestGhosts:
         assert pair.standing() == ({key(2), key(3)}, {key(2)})
 
     def test_the_brake_counts_undesired_instances_of_one_peer(self) -> None:
-        """The first peer lost its instances, and the cluster shows no pods. The second peer's instances are not
-        removed."""
+        """The first peer lost its instances, and the cluster shows no pods. The second peer's
+        instances are not removed."""
         pair = Pair(replicating=False)
         pair.world.cluster.apply(piece())
         pair.two.held.put(*(stored(instance(number)) for number in range(1, 31)))
@@ -525,7 +574,8 @@ class TestGhosts:
         assert pair.two.calls.count("renew") == 30, "what is held is renewed where it stands"
 
     def test_a_desired_instance_that_only_lags_is_left_alone(self, pair: Pair) -> None:
-        """The lists show it on the second peer only, but the first peer has it by now. So it is only renewed."""
+        """The lists show it on the second peer only, but the first peer has it by now. So it is
+        only renewed."""
         pair.one.held.put(foreign())
         listing: Source[tuple[ObservedInstance, ...]] = Complete(data=(foreign(),))
         pair.one.list_instances = lambda: listing  # type: ignore[method-assign]
@@ -535,7 +585,9 @@ class TestGhosts:
         assert not report.plan.changes
         assert {"register", "cancel"}.isdisjoint(pair.one.calls + pair.two.calls)
 
-    def test_a_desired_instance_that_the_first_peer_lost_is_registered_there(self, pair: Pair) -> None:
+    def test_a_desired_instance_that_the_first_peer_lost_is_registered_there(
+        self, pair: Pair
+    ) -> None:
         """The sweep finds it on the second peer. The same pass registers it again on the first."""
         pair.one.held.cancel(key(1))
         pair.restart()
@@ -556,8 +608,8 @@ class TestGhosts:
         assert pair.standing() == ({key(2)}, OURS)
 
     def test_it_is_renewed_there_every_30_s_and_not_once_a_sweep(self, pair: Pair) -> None:
-        """The interval of a daemon's passes makes no difference. More renewals would distort the server's
-        self-preservation."""
+        """The interval of a daemon's passes makes no difference. More renewals would distort the
+        server's self-preservation."""
         pair.one.held.cancel(key(1))
         pair.two.others = []
         pair.world.cluster.services.clear()
@@ -580,8 +632,8 @@ class TestGhosts:
     def test_a_kept_instance_on_one_peer_does_not_expire_even_with_short_leases(
         self, pair: Pair, duration: int, passes: int | None
     ) -> None:
-        """The process is a CronJob with one or two passes a minute, or a daemon. A process renews only instances that
-        it knows of."""
+        """The process is a CronJob with one or two passes a minute, or a daemon. A process renews
+        only instances that it knows of."""
         pair.one.others = pair.two.others = []
         pair.one.held.cancel(key(1))
         pair.world.cluster.services.clear()
@@ -600,7 +652,8 @@ class TestGhosts:
         pair.peers.renew_strays()
 
     def test_an_id_that_others_have_on_a_later_peer_is_not_registered(self) -> None:
-        """Their instance has no owner mark, so the sweep does not report it. The other instances are registered."""
+        """Their instance has no owner mark, so the sweep does not report it. The other instances
+        are registered."""
         pair = Pair()
         theirs = changed(foreign(), key=key(1))
         pair.two.held.put(theirs)
@@ -608,7 +661,9 @@ class TestGhosts:
         assert pair.standing() == ({key(2)}, OURS)
         assert pair.two.held.held[key(1)] == theirs
 
-    def test_an_id_that_others_have_on_a_later_peer_is_not_registered_again(self, pair: Pair) -> None:
+    def test_an_id_that_others_have_on_a_later_peer_is_not_registered_again(
+        self, pair: Pair
+    ) -> None:
         """The first peer lost our lease, but its cached list still shows the instance."""
         theirs = changed(foreign(), key=key(1))
         pair.two.held.held[key(1)] = theirs
@@ -638,7 +693,10 @@ class TestGhosts:
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
         limit.end = pair.clock.monotonic() + 2
-        pair.two.takes, pair.two.trouble = 2, RegistryUnavailable("GET two was not answered in time.")
+        pair.two.takes, pair.two.trouble = (
+            2,
+            RegistryUnavailable("GET two was not answered in time."),
+        )
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
 
@@ -659,7 +717,9 @@ class TestGhosts:
         pair.two.trouble = trouble
         assert pair.peers.read_everywhere(key(9)) is None
 
-    def test_an_undesired_instance_waits_when_its_peer_fails_after_the_list(self, pair: Pair) -> None:
+    def test_an_undesired_instance_waits_when_its_peer_fails_after_the_list(
+        self, pair: Pair
+    ) -> None:
         """The pass continues without the instance, and the first peer stays in use."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
@@ -697,14 +757,15 @@ class TestGhosts:
 
 class TestSweeps:
     def test_a_daemon_lists_every_peer_once_in_each_stretch(self, pair: Pair) -> None:
-        """In an hour of passes every 10 s, two sweeps are at most ten minutes apart. There are few sweeps."""
+        """In an hour of passes every 10 s, two sweeps are at most ten minutes apart. There are few
+        sweeps."""
         swept = sweeps(pair, seconds=3600, interval=10)
         assert len(swept) == 3600 / SWEEP_SECONDS + 0.5
         assert gaps(swept) <= 600
 
     def test_processes_of_a_minute_list_every_peer_by_the_wall_clock(self, pair: Pair) -> None:
-        """Each process of a CronJob starts late and makes two passes. No gap between sweeps is longer than ten
-        minutes."""
+        """Each process of a CronJob starts late and makes two passes. No gap between sweeps is
+        longer than ten minutes."""
         swept = sweeps(pair, seconds=7200, interval=30, process=60, late=7)
         assert gaps(swept) <= 600
         assert len(swept) <= 2 * 7200 / SWEEP_SECONDS
@@ -724,7 +785,8 @@ class TestSweeps:
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
         assert caplog.messages == [
-            f"the Eureka peer {TWO} could not be listed, so instances that only it holds are unknown: {DENIED}"
+            f"the Eureka peer {TWO} could not be listed, so instances that only it holds are "
+            f"unknown: {DENIED}"
         ]
 
     def test_a_sweep_that_failed_is_owed_and_made_with_the_next_list(
@@ -747,7 +809,8 @@ class TestSweeps:
         assert "list" not in pair.two.calls
 
     def test_a_peer_that_is_used_again_is_swept_with_the_next_list(self, pair: Pair) -> None:
-        """Instances that were cancelled during its rest are cancelled there, even if no sweep is due."""
+        """Instances that were cancelled during its rest are cancelled there, even if no sweep is
+        due."""
         pair.one.trouble = DOWN
         pair.one.others = pair.two.others = []
         pair.world.cluster.apply(piece(endpoint(1)))
@@ -766,8 +829,11 @@ class TestSweeps:
         pair.run()
         assert pair.one.calls == ["list"]
 
-    def test_an_instance_of_one_peer_follows_that_peers_list_once_it_is_first(self, pair: Pair) -> None:
-        """A sweep found the instance there while the other peer was the first. The peer has cancelled it since."""
+    def test_an_instance_of_one_peer_follows_that_peers_list_once_it_is_first(
+        self, pair: Pair
+    ) -> None:
+        """A sweep found the instance there while the other peer was the first. The peer has
+        cancelled it since."""
         pair.one.others = pair.two.others = []
         rests = Rests(pair.clock)
         peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
@@ -781,7 +847,8 @@ class TestSweeps:
         assert listed_by(peers) == {key(2)}
 
     def test_a_stray_that_its_peer_holds_no_more_is_not_shown_again(self, pair: Pair) -> None:
-        """Another cluster's instance, although cancelled, would stop every pass until the next sweep."""
+        """Another cluster's instance, although cancelled, would stop every pass until the next
+        sweep."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9), metadata={"eurekube.owner": "another"}))
         peers = pair.restart()
@@ -806,9 +873,11 @@ def listed_by(peers: EurekaPeers) -> set[InstanceKey]:
     return {one.key for one in listed.data}
 
 
-def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, late: float = 0) -> list[float]:
-    """Return when the second peer was listed. With `process`, a new process starts that often, and makes its first pass
-    `late` seconds later."""
+def sweeps(
+    pair: Pair, *, seconds: float, interval: float, process: float = 0, late: float = 0
+) -> list[float]:
+    """Return when the second peer was listed. With `process`, a new process starts that often, and
+    makes its first pass `late` seconds later."""
     pair.restart()
     begin = pair.clock.now()
     found = []
@@ -841,11 +910,18 @@ class TestStrangers:
 
     @pytest.mark.parametrize(
         "trouble",
-        [RegistryDenied("GET two was answered 403."), RegistryUnavailable("GET two was answered 503."), PAGE],
+        [
+            RegistryDenied("GET two was answered 403."),
+            RegistryUnavailable("GET two was answered 503."),
+            PAGE,
+        ],
         ids=lambda trouble: type(trouble).__name__,
     )
-    def test_what_a_peer_could_not_show_is_not_free_there(self, trouble: RegistryError, apart: Pair) -> None:
-        """The first peer shows that the id is free, and then fails. Nothing is registered on the second one unread."""
+    def test_what_a_peer_could_not_show_is_not_free_there(
+        self, trouble: RegistryError, apart: Pair
+    ) -> None:
+        """The first peer shows that the id is free, and then fails. Nothing is registered on the
+        second one unread."""
         apart.two.held.put(STRANGER)
         apart.two.read_trouble = trouble
         apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
@@ -854,13 +930,17 @@ class TestStrangers:
         assert "register" not in apart.two.calls
 
     def test_a_stranger_that_appears_on_the_next_peer_stays(self, apart: Pair) -> None:
-        """It was not read in this pass, because the registered instance was found on the first peer."""
+        """It was not read in this pass, because the registered instance was found on the first
+        peer."""
         apart.run()
         apart.two.held.held[key(1)] = STRANGER
         apart.peers.list_instances()
         assert apart.peers.read_instance(key(1)) is not None
         apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
-        with pytest.raises(RegistryRejected, match=f"{TWO} has another owner's instance with the id that ours needs"):
+        with pytest.raises(
+            RegistryRejected,
+            match=f"{TWO} has another owner's instance with the id that ours needs",
+        ):
             apart.peers.register(instance(1), dirty_timestamp=10**15)
         assert apart.two.held.held[key(1)].instance == STRANGER.instance
 
@@ -875,8 +955,12 @@ class TestStrangers:
 
     def test_a_renewal_that_found_nothing_shows_that_the_id_is_free(self, apart: Pair) -> None:
         """The peer's reads fail, and its writes work."""
-        apart.one.read_trouble = apart.two.read_trouble = RegistryUnavailable("GET was answered 500.")
-        apart.one.held.unreadable = apart.two.held.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="500")
+        apart.one.read_trouble = apart.two.read_trouble = RegistryUnavailable(
+            "GET was answered 500."
+        )
+        apart.one.held.unreadable = apart.two.held.unreadable = Unknown(
+            cause=Cause.UNAVAILABLE, message="500"
+        )
         apart.run()
         assert apart.standing() == (OURS, set())
 
@@ -895,7 +979,8 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
 
 
 def test_a_deletion_asks_a_peer_anew_that_failed_once(pair: Pair) -> None:
-    """The peer works again, but its rest is not over. The deletion does not wait for the end of the rest."""
+    """The peer works again, but its rest is not over. The deletion does not wait for the end of the
+    rest."""
     pair.run()
     pair.world.cluster.delete(REF)
     pair.clock.sleep(6)
@@ -924,8 +1009,8 @@ def test_a_deletion_asks_no_peer_twice_that_has_just_failed(pair: Pair) -> None:
 
 
 def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pair) -> None:
-    """The first peer answers the second try with 404. Its replication of the cancel, and of the new instance, is still
-    on its way."""
+    """The first peer answers the second try with 404. Its replication of the cancel, and of the new
+    instance, is still on its way."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -936,9 +1021,11 @@ def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pai
 
 
 @pytest.mark.parametrize("ago", [-4, 0, 4, 6])
-def test_a_cancel_right_after_a_registration_of_another_process_is_left_to_replication(ago: float, pair: Pair) -> None:
-    """Instances that stay are read before any cancel, and their timestamps show how new they are. The two clocks may
-    differ."""
+def test_a_cancel_right_after_a_registration_of_another_process_is_left_to_replication(
+    ago: float, pair: Pair
+) -> None:
+    """Instances that stay are read before any cancel, and their timestamps show how new they are.
+    The two clocks may differ."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -950,7 +1037,8 @@ def test_a_cancel_right_after_a_registration_of_another_process_is_left_to_repli
 
 
 def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pair) -> None:
-    """The peer that has the new registration does not answer any more. The next pass cancels on the others."""
+    """The peer that has the new registration does not answer any more. The next pass cancels on the
+    others."""
     pair.run()
     pair.clock.sleep(6)
     pair.one.others = []
@@ -965,8 +1053,8 @@ def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pa
 
 
 def test_a_skipped_peer_is_reported(pair: Pair) -> None:
-    """A peer that the list or a later cancel skipped may still hold an instance. A peer that is used again is not
-    reported."""
+    """A peer that the list or a later cancel skipped may still hold an instance. A peer that is
+    used again is not reported."""
     assert pair.run()[0] is ExitCode.OK
     peers = pair.restart()
     peers.list_instances()
@@ -986,7 +1074,8 @@ def test_a_skipped_peer_is_reported(pair: Pair) -> None:
 
 
 def deleted_while_two_is_away(pair: Pair) -> None:
-    """The instances are cancelled on the first peer only, and no endpoint has their addresses any more."""
+    """The instances are cancelled on the first peer only, and no endpoint has their addresses any
+    more."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
     pair.restart()  # a process that starts now makes no sweep in this stretch
@@ -998,9 +1087,11 @@ def deleted_while_two_is_away(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
-def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(process: str, pair: Pair) -> None:
-    """Before the finalizer is removed, the other peers are listed. They may hold instances without an endpoint that the
-    first peer lacks."""
+def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(
+    process: str, pair: Pair
+) -> None:
+    """Before the finalizer is removed, the other peers are listed. They may hold instances without
+    an endpoint that the first peer lacks."""
     deleted_while_two_is_away(pair)
     passes = 0
     while REF in pair.world.cluster.syncers:
@@ -1016,18 +1107,24 @@ def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(pro
 
 
 @pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
-def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process: str, pair: Pair) -> None:
+def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(
+    process: str, pair: Pair
+) -> None:
     """Each pass registers an instance, so its cancels go to the first peer only."""
     pair.one.others = pair.two.others = []
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
     pair.restart()  # a process that starts now makes no sweep in this stretch
-    pair.world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    pair.world.cluster.apply(
+        syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"})
+    )
     pair.world.cluster.delete(REF)
     passes = 0
     while REF in pair.world.cluster.syncers:
         passes += 1
         assert passes < 10
-        pair.world.cluster.apply(piece(*(endpoint(20 + number) for number in range(passes)), service="other"))
+        pair.world.cluster.apply(
+            piece(*(endpoint(20 + number) for number in range(passes)), service="other")
+        )
         if process == "one process each pass":
             pair.restart()
         pair.run()
@@ -1041,9 +1138,11 @@ def test_a_deletion_does_not_end_while_a_peer_depends_on_cut_replication(process
 
 
 @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
-def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(trouble: RegistryError, pair: Pair) -> None:
-    """The peer may be gone for good, although its address is still configured. 600 s after the deletion, all leases
-    there have expired."""
+def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(
+    trouble: RegistryError, pair: Pair
+) -> None:
+    """The peer may be gone for good, although its address is still configured. 600 s after the
+    deletion, all leases there have expired."""
     deleted_while_two_is_away(pair)
     pair.two.trouble = trouble
     deleted = pair.world.cluster.syncers[REF].deleted
@@ -1055,15 +1154,21 @@ def test_an_unlisted_peer_delays_a_deletion_until_its_leases_have_expired(troubl
         status = pair.world.cluster.syncers[REF].status
         assert status is not None
         if pair.clock.now() >= deleted + 60:
-            assert f"{TWO} could not be listed and may still hold an instance" in status.conditions[1].message
+            assert (
+                f"{TWO} could not be listed and may still hold an instance"
+                in status.conditions[1].message
+            )
     pair.clock.sleep(30)
     pair.run()
     assert REF not in pair.world.cluster.syncers
 
 
 @pytest.mark.parametrize("sweep_is_due", [False, True])
-def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_is_due: bool, pair: Pair) -> None:
-    """Passes that wait for the server's cache do not list them. A sweep that is due does not list them twice."""
+def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(
+    sweep_is_due: bool, pair: Pair
+) -> None:
+    """Passes that wait for the server's cache do not list them. A sweep that is due does not list
+    them twice."""
     pair.clock.sleep(SWEEP_MARGIN_SECONDS)
     pair.restart()
     pair.world.cluster.delete(REF)

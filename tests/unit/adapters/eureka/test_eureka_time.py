@@ -1,4 +1,5 @@
-"""Time limits of calls to Eureka: whatever the server does, a call ends with the limit of its stage or sooner."""
+"""Time limits of calls to Eureka: whatever the server does, a call ends with the limit of its stage
+or sooner."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ from tests.unit.adapters.eureka.test_eureka_calls import FakeClock, Highest
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 
 
-def client(url: str, clock: SystemClock, limit: TimeLimit | None = None, **options: Any) -> EurekaClient:
+def client(
+    url: str, clock: SystemClock, limit: TimeLimit | None = None, **options: Any
+) -> EurekaClient:
     settings = ConnectionOptions(address=EurekaAddress.parse(f"{url}/eureka"), **options)
     return EurekaClient(settings, clock=clock, random=random.Random(0), limit=limit)
 
@@ -42,8 +45,12 @@ def client(url: str, clock: SystemClock, limit: TimeLimit | None = None, **optio
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
-    """The server sends a byte every moment, so it is never silent. The list is Unknown after one try."""
-    with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=1) as eureka:
+    """The server sends a byte every moment, so it is never silent. The list is Unknown after one
+    try."""
+    with (
+        trickling(at_once) as server,
+        client(server.url, SystemClock(), answer_timeout=1) as eureka,
+    ):
         watch = Stopwatch()
         source = eureka.list_instances()
         assert watch.seconds < SOON_SECONDS
@@ -67,13 +74,16 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
             eureka.renew(KEY)
         assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
-    assert source.message.endswith("GET " + server.url + "/eureka/apps was not answered in the time that was left.")
+    assert source.message.endswith(
+        "GET " + server.url + "/eureka/apps was not answered in the time that was left."
+    )
     assert server.calls == 1
 
 
 @pytest.mark.loopback
 def test_silence_ends_with_the_limit_of_the_stage() -> None:
-    """The client waits for a silent server no longer than the time that is left, whatever the read timeout."""
+    """The client waits for a silent server no longer than the time that is left, whatever the read
+    timeout."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
@@ -87,7 +97,10 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
 @pytest.mark.loopback
 def test_silence_ends_with_the_read_timeout() -> None:
     """Without a limit of the stage, the read timeout of the options applies."""
-    with trickling(b"", pause=60) as server, client(server.url, SystemClock(), read_timeout=0.2, retries=0) as eureka:
+    with (
+        trickling(b"", pause=60) as server,
+        client(server.url, SystemClock(), read_timeout=0.2, retries=0) as eureka,
+    ):
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="no answer in time"):
             eureka.renew(KEY)
@@ -106,7 +119,9 @@ def test_a_stop_ends_a_trickling_answer() -> None:
     assert server.calls == 1
 
 
-def in_process(clock: FakeClock, limit: TimeLimit, answer: Response) -> tuple[EurekaClient, list[Request]]:
+def in_process(
+    clock: FakeClock, limit: TimeLimit, answer: Response
+) -> tuple[EurekaClient, list[Request]]:
     asked: list[Request] = []
 
     def handle(request: Request) -> Response:
@@ -132,7 +147,8 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 
 def test_no_retry_waits_beyond_the_limit() -> None:
-    """A wait longer than the time that is left does not begin. The error is that of the last try."""
+    """A wait longer than the time that is left does not begin. The error is that of the last
+    try."""
     clock = FakeClock()
     limit = TimeLimit(clock)
     eureka, asked = in_process(clock, limit, Response(status=503))
@@ -162,7 +178,9 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
         with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
             limit.end = clock.monotonic() + 1
             watch = Stopwatch()
-            with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
+            with pytest.raises(
+                RegistryUnavailable, match="was not answered in the time that was left"
+            ):
                 eureka.renew(KEY)
             assert watch.seconds < SOON_SECONDS
         assert len(server.threads) == 1
@@ -170,7 +188,8 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Name servers that answer only after this event is set. The system's resolver has no timeout."""
+    """Name servers that answer only after this event is set. The system's resolver has no
+    timeout."""
     answering, real = threading.Event(), socket.getaddrinfo
 
     def resolve(*args: Any, **kwargs: Any) -> Any:
@@ -198,7 +217,8 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
 
 @pytest.mark.loopback
 def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: threading.Event) -> None:
-    """So time is left to call the next peer. A connection that opens later is closed, and the next call works."""
+    """So time is left to call the next peer. A connection that opens later is closed, and the next
+    call works."""
     clock = SystemClock()
     with (
         trickling(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", whole=True) as server,
@@ -217,7 +237,10 @@ def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: thread
 def test_a_redirect_that_makes_no_sense_keeps_no_connection(location: str) -> None:
     """If it kept the connection, the next call would wait for one without end."""
     answer = Response(status=302, headers={"Location": location})
-    with LoopbackServer(lambda request: answer) as server, client(server.url, SystemClock(), concurrency=1) as eureka:
+    with (
+        LoopbackServer(lambda request: answer) as server,
+        client(server.url, SystemClock(), concurrency=1) as eureka,
+    ):
         for _ in range(3):
             found = in_side_thread(eureka.list_instances).result(SOON_SECONDS)
             assert isinstance(found, Unknown)

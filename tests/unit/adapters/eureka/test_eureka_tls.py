@@ -1,4 +1,5 @@
-"""TLS to Eureka on loopback: working connections, and one clear sentence for each kind of failure."""
+"""TLS to Eureka on loopback: working connections, and one clear sentence for each kind of
+failure."""
 
 from __future__ import annotations
 
@@ -65,20 +66,27 @@ def test_without_verification_any_certificate_will_do(authority: Authority) -> N
 
 
 @pytest.mark.parametrize("given", ["none", "other"])
-def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, stranger: Authority, given: str) -> None:
+def test_an_unknown_authority_asks_for_the_ca_file(
+    authority: Authority, stranger: Authority, given: str
+) -> None:
     """The sentence asks for the CA file if there is none, or if it is another authority's."""
     options = {"ca_file": str(stranger.ca_file)} if given == "other" else {}
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url, **options))
     assert cause is Cause.UNAVAILABLE
-    assert "comes from an authority that is not trusted: give that authority's certificate as CA file" in sentence
+    assert (
+        "comes from an authority that is not trusted: give that authority's certificate as CA file"
+        in sentence
+    )
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_another_host_name_is_reported(authority: Authority, host: str) -> None:
     """The sentence asks for a URL with a name from the certificate."""
     with serving_tls(empty, server_context(*authority.issue("eureka.test"))) as url:
-        cause, sentence = trouble(listed(url.replace("localhost", host), ca_file=str(authority.ca_file)))
+        cause, sentence = trouble(
+            listed(url.replace("localhost", host), ca_file=str(authority.ca_file))
+        )
     assert cause is Cause.UNAVAILABLE
     assert "is for another host name: put a name from the certificate into the URL" in sentence
 
@@ -103,7 +111,9 @@ def test_http_to_a_tls_port_that_hangs_up_is_reported(authority: Authority) -> N
     """The server may answer with a TLS alert, or not at all."""
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url.replace("https:", "http:")))
-    assert "check that Eureka runs at this address" in sentence or "this port speaks TLS" in sentence
+    assert (
+        "check that Eureka runs at this address" in sentence or "this port speaks TLS" in sentence
+    )
     assert cause in (Cause.UNAVAILABLE, Cause.UNUSABLE)
 
 
@@ -117,14 +127,19 @@ def test_http_to_a_tls_port_that_hangs_up_is_reported(authority: Authority) -> N
     ids=["Tomcat", "nginx", "Go"],
 )
 def test_http_to_a_tls_port_that_answers_is_reported(body: bytes) -> None:
-    """Some servers answer plain HTTP with an error page. The sentence says that the URL must begin with https."""
-    with LoopbackServer(lambda request: Response(status=400, body=body, content_type="text/plain")) as server:
+    """Some servers answer plain HTTP with an error page. The sentence says that the URL must begin
+    with https."""
+    with LoopbackServer(
+        lambda request: Response(status=400, body=body, content_type="text/plain")
+    ) as server:
         cause, sentence = trouble(listed(server.url))
     assert cause is Cause.UNUSABLE
     assert "this port speaks TLS; begin the URL with https://" in sentence
 
 
-@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+@pytest.mark.parametrize(
+    "newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"]
+)
 class TestClientCertificates:
     def context(self, authority: Authority, newest: ssl.TLSVersion) -> ssl.SSLContext:
         context = server_context(*authority.issue("localhost"), clients=authority.ca_file)
@@ -136,7 +151,9 @@ class TestClientCertificates:
         certificate, key = authority.issue("sync@example.test")
         with serving_tls(empty, self.context(authority, newest)) as url:
             own = (str(certificate), str(key))
-            assert listed(url, ca_file=str(authority.ca_file), client_certificate=own) == Complete(data=())
+            assert listed(url, ca_file=str(authority.ca_file), client_certificate=own) == Complete(
+                data=()
+            )
 
     @pytest.mark.parametrize("given", ["none", "other"])
     def test_a_missing_or_foreign_client_certificate_is_reported(
@@ -156,7 +173,8 @@ class TestClientCertificates:
 def test_a_deleted_ca_file_is_reported_and_a_changed_one_is_read(
     authority: Authority, stranger: Authority, tmp_path: Path
 ) -> None:
-    """The file is read for each new connection. While it is missing, lists fail. A corrected file works at once."""
+    """The file is read for each new connection. While it is missing, lists fail. A corrected file
+    works at once."""
     ca_file = tmp_path / "ca.pem"
     ca_file.write_bytes(stranger.ca_file.read_bytes())
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:

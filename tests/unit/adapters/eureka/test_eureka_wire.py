@@ -39,7 +39,9 @@ THEIRS: dict[str, Any] = OURS | {"instanceId": "dc-host:rating:8080", "metadata"
 
 
 def listing(*instances: Any, hash_code: str | None = None) -> bytes:
-    applications: dict[str, Any] = {"application": [{"name": "RATING", "instance": list(instances)}]}
+    applications: dict[str, Any] = {
+        "application": [{"name": "RATING", "instance": list(instances)}]
+    }
     if hash_code is not None:
         applications["apps__hashcode"] = hash_code
     return json.dumps({"applications": applications}).encode()
@@ -55,16 +57,24 @@ class TestWellFormed:
         (seen,) = wire.decode_list(listing(OURS)).instances
         assert seen.key == InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
         assert (seen.instance.host_name, seen.instance.ip_addr) == ("10.0.0.1", "10.0.0.1")
-        assert (seen.instance.port, seen.instance.secure_port) == (Port(8080, True), Port(443, False))
+        assert (seen.instance.port, seen.instance.secure_port) == (
+            Port(8080, True),
+            Port(443, False),
+        )
         assert (seen.status, seen.instance.override) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
-        assert (seen.instance.lease, seen.last_dirty_timestamp) == (LeaseTimes(30, 300), 1795248000785)
+        assert (seen.instance.lease, seen.last_dirty_timestamp) == (
+            LeaseTimes(30, 300),
+            1795248000785,
+        )
         assert (seen.registered, seen.last_renewal) == (1, 2)
         assert (seen.metadata, seen.instance.vip_address) == ({"eurekube.owner": "prod"}, "rating")
 
     @pytest.mark.parametrize("number", [8080, "8080"])
     @pytest.mark.parametrize("enabled", [True, "true"])
     def test_a_port_may_be_text_or_native(self, number: object, enabled: object) -> None:
-        (seen,) = wire.decode_list(listing(changed(OURS, port={"$": number, "@enabled": enabled}))).instances
+        (seen,) = wire.decode_list(
+            listing(changed(OURS, port={"$": number, "@enabled": enabled}))
+        ).instances
         assert seen.instance.port == Port(8080, True)
 
     def test_a_single_element_may_be_collapsed(self) -> None:
@@ -76,7 +86,9 @@ class TestWellFormed:
         """A malformed instance of another owner is treated as in an array."""
         bad = changed(THEIRS, port=8080)
         body = {"applications": {"application": {"name": "RATING", "instance": bad}}}
-        assert wire.decode_list(json.dumps(body).encode()).malformed == ("RATING/dc-host:rating:8080",)
+        assert wire.decode_list(json.dumps(body).encode()).malformed == (
+            "RATING/dc-host:rating:8080",
+        )
 
     @pytest.mark.parametrize("spelling", ["overriddenStatus", "overriddenstatus"])
     def test_an_override_has_two_spellings(self, spelling: str) -> None:
@@ -92,7 +104,11 @@ class TestWellFormed:
         for instance in ({"instanceId": "a"}, null):
             (seen,) = wire.decode_list(listing(instance)).instances
             assert seen.key == InstanceKey("RATING", "a")
-            assert (seen.instance.port, seen.instance.lease, seen.metadata) == (Port(0, False), LeaseTimes(0, 0), {})
+            assert (seen.instance.port, seen.instance.lease, seen.metadata) == (
+                Port(0, False),
+                LeaseTimes(0, 0),
+                {},
+            )
             assert seen.status is InstanceStatus.UNKNOWN
 
     def test_empty_metadata_is_empty(self) -> None:
@@ -104,7 +120,9 @@ class TestWellFormed:
 
     def test_native_metadata_becomes_text(self) -> None:
         """Numbers and booleans in metadata become text. A null is left out."""
-        (seen,) = wire.decode_list(listing(changed(OURS, metadata={"a": 1, "b": True, "c": None}))).instances
+        (seen,) = wire.decode_list(
+            listing(changed(OURS, metadata={"a": 1, "b": True, "c": None}))
+        ).instances
         assert seen.metadata == {"a": "1", "b": "true"}
 
     def test_an_unknown_status_is_unknown(self) -> None:
@@ -114,7 +132,9 @@ class TestWellFormed:
 
     def test_a_blank_id_is_the_host_name(self) -> None:
         """An instance without an id has its host name as id, as in the server."""
-        (seen,) = wire.decode_list(listing(changed(THEIRS, instanceId=None, hostName="h"))).instances
+        (seen,) = wire.decode_list(
+            listing(changed(THEIRS, instanceId=None, hostName="h"))
+        ).instances
         assert seen.key == InstanceKey("RATING", "h")
 
     def test_an_empty_registry_is_complete(self) -> None:
@@ -162,8 +182,17 @@ class TestUnusable:
 
     def test_a_list_with_fewer_instances_than_it_counts_is_unusable(self) -> None:
         """A list with fewer instances than its hash code counts was shortened in transit."""
-        assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
-        with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):
+        assert (
+            len(
+                wire.decode_list(
+                    listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")
+                ).instances
+            )
+            == 2
+        )
+        with pytest.raises(
+            RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"
+        ):
             wire.decode_list(listing(OURS, hash_code="OUT_OF_SERVICE_1_UP_1_"))
 
     @pytest.mark.parametrize("hash_code", ["", "nonsense", "abc_7"])
@@ -185,15 +214,19 @@ class TestMalformed:
         ],
     )
     def test_of_others_what_can_be_read_is_kept(self, changes: dict[str, Any]) -> None:
-        """A malformed field of another owner's instance counts as missing. The instance is listed and reported."""
+        """A malformed field of another owner's instance counts as missing. The instance is listed
+        and reported."""
         decoded = wire.decode_list(listing(changed(THEIRS, **changes), OURS))
-        assert [seen.key.id for seen in decoded.instances] == [THEIRS["instanceId"], OURS["instanceId"]]
+        assert [seen.key.id for seen in decoded.instances] == [
+            THEIRS["instanceId"],
+            OURS["instanceId"],
+        ]
         assert decoded.malformed == ("RATING/dc-host:rating:8080",)
         assert decoded.instances[0].instance.host_name == "10.0.0.1"
 
     def test_of_others_one_without_a_key_is_counted(self) -> None:
-        """Another owner's instance without id and host name is left out and reported. The comparison with the hash code
-        includes it."""
+        """Another owner's instance without id and host name is left out and reported. The
+        comparison with the hash code includes it."""
         nameless = changed(THEIRS, instanceId=None, hostName=None)
         decoded = wire.decode_list(listing(nameless, OURS, hash_code="UP_2_"))
         assert len(decoded.instances) == 1
@@ -206,7 +239,10 @@ class TestMalformed:
             pytest.param(changed(OURS, port=8080, instanceId="x"), id="our metadata, another id"),
             pytest.param(changed(OURS, port=8080, metadata=None), id="our id, no metadata"),
             pytest.param(changed(THEIRS, metadata=["eurekube.owner"]), id="unreadable metadata"),
-            pytest.param(changed(THEIRS, metadata={"a": {"b": "c"}, "eurekube.owner": "p"}), id="ours among nested"),
+            pytest.param(
+                changed(THEIRS, metadata={"a": {"b": "c"}, "eurekube.owner": "p"}),
+                id="ours among nested",
+            ),
             pytest.param("x", id="no object"),
         ],
     )
@@ -219,18 +255,26 @@ class TestMalformed:
         st.sampled_from(sorted(THEIRS)),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+            lambda inner: (
+                st.lists(inner, max_size=2)
+                | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+            ),
             max_leaves=4,
         ),
     )
     def test_no_field_of_others_hides_ours(self, field: str, value: Any) -> None:
-        """Whatever the value of another owner's field, our instance is read or the list is unusable."""
+        """Whatever the value of another owner's field, our instance is read or the list is
+        unusable."""
         try:
-            decoded = wire.decode_list(listing(changed(THEIRS, **{field: value}), OURS, hash_code="UP_2_"))
+            decoded = wire.decode_list(
+                listing(changed(THEIRS, **{field: value}), OURS, hash_code="UP_2_")
+            )
         except RegistryUnusable:
             return
         assert any(seen.key.id == OURS["instanceId"] for seen in decoded.instances)
-        assert len(decoded.instances) + sum(label.startswith("?") for label in decoded.malformed) == 2
+        assert (
+            len(decoded.instances) + sum(label.startswith("?") for label in decoded.malformed) == 2
+        )
 
 
 class TestOne:
@@ -238,7 +282,9 @@ class TestOne:
         """The answer to the uncached read has the root `instance`."""
         assert wire.decode_instance(json.dumps({"instance": OURS}).encode()).key.app == "RATING"
 
-    @pytest.mark.parametrize("body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"])
+    @pytest.mark.parametrize(
+        "body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"]
+    )
     def test_a_body_that_is_no_instance_is_unusable(self, body: bytes) -> None:
         """The body has another shape, lacks a key, or is cut."""
         with pytest.raises(RegistryUnusable):
@@ -247,7 +293,9 @@ class TestOne:
     def test_a_number_that_is_none_does_not_say_that_the_answer_was_cut(self) -> None:
         """The JSON is complete."""
         with pytest.raises(RegistryUnusable, match="is JSON but not an instance"):
-            wire.decode_instance(json.dumps({"instance": {**OURS, "lastDirtyTimestamp": "soon"}}).encode())
+            wire.decode_instance(
+                json.dumps({"instance": {**OURS, "lastDirtyTimestamp": "soon"}}).encode()
+            )
 
 
 def instance(**changes: Any) -> Instance:
@@ -294,7 +342,9 @@ class TestRegisterBody:
 
     def test_urls_are_sent_when_given(self) -> None:
         """Empty URLs are left out."""
-        body = json.loads(wire.encode_instance(instance(home_page_url="http://a/"), dirty_timestamp=1))
+        body = json.loads(
+            wire.encode_instance(instance(home_page_url="http://a/"), dirty_timestamp=1)
+        )
         assert body["instance"]["homePageUrl"] == "http://a/"
         assert "statusPageUrl" not in body["instance"]
 
@@ -302,14 +352,17 @@ class TestRegisterBody:
         "metadata", [{"k:v": "x"}, {"": "x"}, {"a b": "x"}, {"7": "x"}, {"a": "\x01"}, {"a/b": ""}]
     )
     def test_metadata_that_breaks_xml_is_not_sent(self, metadata: dict[str, str]) -> None:
-        """A key that is no XML name, or a control character, would break `/apps` for every reader of XML."""
+        """A key that is no XML name, or a control character, would break `/apps` for every reader
+        of XML."""
         with pytest.raises(RegistryRejected, match="was not sent"):
             wire.encode_instance(instance(metadata=metadata), dirty_timestamp=1)
 
     @given(
         st.dictionaries(
             st.from_regex(r"[A-Za-z_][A-Za-z0-9._-]{0,10}", fullmatch=True),
-            st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), max_size=20),
+            st.text(
+                st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), max_size=20
+            ),
             max_size=5,
         ),
         st.integers(1, 65535),
@@ -318,10 +371,18 @@ class TestRegisterBody:
     def test_an_instance_that_is_written_is_read_back(
         self, metadata: dict[str, str], port: int, status: InstanceStatus
     ) -> None:
-        """A server may return a registered body unchanged. It is read as the instance that was written."""
-        wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
+        """A server may return a registered body unchanged. It is read as the instance that was
+        written."""
+        wanted = instance(
+            metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/"
+        )
         seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))
-        assert (seen.key, seen.metadata, seen.instance.port, seen.status) == (wanted.key, metadata, wanted.port, status)
+        assert (seen.key, seen.metadata, seen.instance.port, seen.status) == (
+            wanted.key,
+            metadata,
+            wanted.port,
+            status,
+        )
         assert (seen.instance.lease, seen.instance.vip_address, seen.instance.home_page_url) == (
             wanted.lease,
             "rating",

@@ -1,4 +1,5 @@
-"""An instance that a batch registered on one of two Eureka servers, while the other server refused it."""
+"""An instance that a batch registered on one of two Eureka servers, while the other server refused
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def refuse_registrations(server: Server) -> None:
 
 
 def partly(number: int = 2) -> Site:
-    """A site whose last server refused a batch of one registration that the other servers accepted."""
+    """A site whose last server refused a batch of one registration that the other servers
+    accepted."""
     site = Site(number).listed()
     batches = site.registry.batches()
     assert batches is not None
@@ -37,11 +39,14 @@ def partly(number: int = 2) -> Site:
 
 
 def test_the_renewal_of_a_partly_registered_instance_says_absent_once() -> None:
-    """So the pass registers it by a single call, which the server replicates. Later renewals are normal."""
+    """So the pass registers it by a single call, which the server replicates. Later renewals are
+    normal."""
     site = partly()
     site.forget()
     assert not site.registry.renew(key(1))
-    assert [call.method for call in site.servers[0].calls] == ["PUT"], "the server that has it keeps it"
+    assert [call.method for call in site.servers[0].calls] == ["PUT"], (
+        "the server that has it keeps it"
+    )
     assert site.registry.renew(key(1))
 
 
@@ -76,8 +81,8 @@ def test_a_single_server_has_it_or_not() -> None:
 
 
 def test_the_replaced_instance_stays_on_a_server_that_lacks_the_new_one() -> None:
-    """The next pass finds the new instance on the first server. It registers it again before it cancels the old one.
-    Otherwise callers of the second server would find neither instance."""
+    """The next pass finds the new instance on the first server. It registers it again before it
+    cancels the old one. Otherwise callers of the second server would find neither instance."""
     story = Story((1,))
     for _ in range(2):
         story.run()

@@ -18,7 +18,9 @@ def details_of(answer: Any) -> KubernetesDetails:
     """The details, from an API that gives this answer to each call."""
     world = World()
     world.fault = lambda request, number: Response(status=200, body=json.dumps(answer).encode())
-    return KubernetesDetails(world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock))
+    return KubernetesDetails(
+        world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock)
+    )
 
 
 def schema_of(definition: Any) -> Any:
@@ -54,7 +56,14 @@ def test_the_schema_is_that_of_the_stored_version() -> None:
         {"spec": {"versions": [{"storage": "true", "schema": {"openAPIV3Schema": {}}}]}},
         {"spec": {"versions": [{"storage": True}]}},
         {"spec": {"versions": [{"storage": True, "schema": {"openAPIV3Schema": None}}]}},
-        {"spec": {"versions": [{"storage": False}, {"storage": True, "schema": {"openAPIV3Schema": {}}}]}},
+        {
+            "spec": {
+                "versions": [
+                    {"storage": False},
+                    {"storage": True, "schema": {"openAPIV3Schema": {}}},
+                ]
+            }
+        },
         {"spec": []},
         [],
         None,
@@ -67,7 +76,9 @@ def test_a_definition_that_lacks_its_schema_is_unknown(definition: Any) -> None:
     assert found.cause is Cause.UNUSABLE
 
 
-@pytest.mark.parametrize("spec", [None, [], {"selector": 0}, {"selector": False}, {"selector": ""}, {"selector": []}])
+@pytest.mark.parametrize(
+    "spec", [None, [], {"selector": 0}, {"selector": False}, {"selector": ""}, {"selector": []}]
+)
 def test_a_selector_that_is_none_is_not_an_empty_one(spec: Any) -> None:
     """A Service without a selector has another meaning: no check of its pods would follow."""
     found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec})
@@ -75,7 +86,9 @@ def test_a_selector_that_is_none_is_not_an_empty_one(spec: Any) -> None:
     assert found.cause is Cause.UNUSABLE
 
 
-@pytest.mark.parametrize("service", [{}, {"spec": {}}, {"spec": {"selector": None}}, {"spec": {"selector": {}}}])
+@pytest.mark.parametrize(
+    "service", [{}, {"spec": {}}, {"spec": {"selector": None}}, {"spec": {"selector": {}}}]
+)
 def test_a_service_may_have_no_selector(service: Any) -> None:
     """Another controller or a person makes its slices then."""
     found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, **service})

@@ -14,11 +14,21 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 def thing(kind: str, namespace: str, name: str, **more: Any) -> dict[str, Any]:
     """An object in the form that kubectl writes."""
     metadata = {"namespace": namespace, "name": name} if namespace else {"name": name}
-    version = {"EndpointSlice": "discovery.k8s.io/v1", "EurekaSyncer": "eurekube.io/v1"}.get(kind, "v1")
-    return {"apiVersion": version, "kind": kind, "metadata": {**metadata, "uid": f"uid-{name}"}, **more}
+    version = {"EndpointSlice": "discovery.k8s.io/v1", "EurekaSyncer": "eurekube.io/v1"}.get(
+        kind, "v1"
+    )
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {**metadata, "uid": f"uid-{name}"},
+        **more,
+    }
 
 
-SERVICES = [thing("Service", namespace, "web", spec={"ports": [{"port": 80}]}) for namespace in ("shop", "ship")]
+SERVICES = [
+    thing("Service", namespace, "web", spec={"ports": [{"port": 80}]})
+    for namespace in ("shop", "ship")
+]
 
 
 def cluster(*objects: dict[str, Any]) -> KubernetesCluster:
@@ -54,7 +64,11 @@ def test_a_kind_that_no_file_has_is_unknown() -> None:
     """An empty list would let a plan remove instances."""
     found = cluster(*SERVICES)
     told = unknown(found.list_slices(["shop"]).of("shop"))
-    assert told == "no file of --from has any EndpointSlice: add what kubectl get endpointslices -A -o json writes"
+    assert (
+        told
+        == "no file of --from has any EndpointSlice: add what kubectl get endpointslices -A -o "
+        "json writes"
+    )
     assert "has any EurekaSyncer" in unknown(found.list_syncers(None).of("shop"))
     assert "has any Node" in unknown(found.list_nodes())
     assert "has the CustomResourceDefinition eurekasyncers.eurekube.io" in unknown(found.crd_live())

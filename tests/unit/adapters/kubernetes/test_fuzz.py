@@ -1,5 +1,5 @@
-"""The API's answers with damaged bytes: the source is Unknown by the rules of a list. No other error occurs, and no
-list gets shorter."""
+"""The API's answers with damaged bytes: the source is Unknown by the rules of a list. No other
+error occurs, and no list gets shorter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,21 @@ pytestmark = pytest.mark.fuzz
 
 DIGITS = b"9" * 5000
 NESTED = b"[" * 5000 + b"]" * 5000
-STRAY = (b"\xff", b"\xc3(", b'\\ud800"', b"\\", b'"', b"{", b"}", b"[", b"]", b",", b"null", b"\x00", b"1e999")
+STRAY = (
+    b"\xff",
+    b"\xc3(",
+    b'\\ud800"',
+    b"\\",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"null",
+    b"\x00",
+    b"1e999",
+)
 WORLD = World()
 
 
@@ -41,11 +55,25 @@ def item(name: str, **fields: Any) -> dict[str, Any]:
 
 
 TARGET = {"kind": "Pod", "name": "p", "uid": "u"}
-ENDPOINT = {"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": TARGET, "zone": "a"}
-SERVICES = page("ServiceList", *(item(name, spec={"ports": [{"name": "http", "port": 80}]}) for name in "abc"))
-SLICES = page("EndpointSliceList", *(item(name, addressType="IPv4", endpoints=[ENDPOINT]) for name in "abc"))
-TIMES = {"creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "0001-01-01T00:00:00+14:00"}
-SYNCER = item("a", spec={"mode": "pod"}, status={"up": 1, "conditions": [{"type": "Ready", "status": "True"}]})
+ENDPOINT = {
+    "addresses": ["10.0.0.1"],
+    "conditions": {"ready": True},
+    "targetRef": TARGET,
+    "zone": "a",
+}
+SERVICES = page(
+    "ServiceList", *(item(name, spec={"ports": [{"name": "http", "port": 80}]}) for name in "abc")
+)
+SLICES = page(
+    "EndpointSliceList", *(item(name, addressType="IPv4", endpoints=[ENDPOINT]) for name in "abc")
+)
+TIMES = {
+    "creationTimestamp": "2026-01-02T03:04:05Z",
+    "deletionTimestamp": "0001-01-01T00:00:00+14:00",
+}
+SYNCER = item(
+    "a", spec={"mode": "pod"}, status={"up": 1, "conditions": [{"type": "Ready", "status": "True"}]}
+)
 SYNCER["metadata"] |= TIMES
 SYNCERS = page("EurekaSyncerList", SYNCER)
 
@@ -58,7 +86,11 @@ def listed(body: bytes, walk: Callable[[None], Listed[Any]]) -> Source[Any]:
         return found.elsewhere
     unknown = [source for source in found.by_namespace.values() if isinstance(source, Unknown)]
     complete = [source for source in found.by_namespace.values() if isinstance(source, Complete)]
-    return unknown[0] if unknown else Complete(data=tuple(each for source in complete for each in source.data))
+    return (
+        unknown[0]
+        if unknown
+        else Complete(data=tuple(each for source in complete for each in source.data))
+    )
 
 
 def damaged(body: bytes, longest: int = 12) -> st.SearchStrategy[bytes]:
@@ -75,7 +107,8 @@ def damaged(body: bytes, longest: int = 12) -> st.SearchStrategy[bytes]:
 @example(SERVICES.replace(b'"http"', NESTED, 1))
 @example(SERVICES.replace(b'"http"', b'"\xff"', 1))
 def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
-    """All three Services are listed, or a source is Unknown. The damage is too short to remove a whole item."""
+    """All three Services are listed, or a source is Unknown. The damage is too short to remove a
+    whole item."""
     source = listed(body, WORLD.cluster.list_services)
     if isinstance(source, Unknown):
         assert source.cause in (Cause.UNUSABLE, Cause.UNAVAILABLE)
@@ -105,10 +138,14 @@ def test_single_reads_never_raise(body: bytes, status: int) -> None:
     world.fault = lambda request, number: Response(status=status, body=body)
     assert isinstance(world.cluster.identity(), Complete | Unknown)
     assert isinstance(world.cluster.crd_live(), Complete | Unknown)
-    assert isinstance(world.cluster.list_namespaces(["kube-system"]).of("kube-system"), Complete | Unknown)
+    assert isinstance(
+        world.cluster.list_namespaces(["kube-system"]).of("kube-system"), Complete | Unknown
+    )
 
 
-@pytest.mark.parametrize("body", [b"\xff", b'{"metadata":' + NESTED + b"}", b'{"metadata":{"name":"\xff"}}', b""])
+@pytest.mark.parametrize(
+    "body", [b"\xff", b'{"metadata":' + NESTED + b"}", b'{"metadata":{"name":"\xff"}}', b""]
+)
 def test_a_write_with_a_damaged_answer_is_a_cluster_error(body: bytes) -> None:
     """The write adds a finalizer, and its answer cannot be read."""
     world = World()
@@ -140,25 +177,42 @@ def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
 def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:
     """The sentence names the item. It does not give the position of the byte."""
     for name in (b"\xff", b"long\xff"):
-        source = listed(SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services)
+        source = listed(
+            SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services
+        )
         assert isinstance(source, Unknown)
         assert source.message == "services shop/a cannot be read: text that is not UTF-8"
 
 
 LEASE = json.dumps(
-    item("lock", spec={"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000006Z"})
+    item(
+        "lock",
+        spec={
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "renewTime": "2026-01-02T03:04:05.000006Z",
+        },
+    )
 ).encode()
 NAMESPACES = page(
-    "PartialObjectMetadataList", {"metadata": {"name": "shop", "annotations": {"eurekube.io/allowed-apps": "a"}}}
+    "PartialObjectMetadataList",
+    {"metadata": {"name": "shop", "annotations": {"eurekube.io/allowed-apps": "a"}}},
 )
-PODS = page("PodList", item("a", spec={"nodeName": "n"}, status={"conditions": [{"type": "Ready", "status": "False"}]}))
+PODS = page(
+    "PodList",
+    item(
+        "a", spec={"nodeName": "n"}, status={"conditions": [{"type": "Ready", "status": "False"}]}
+    ),
+)
 
 
 @given(damaged(LEASE, len(LEASE)))
 def test_a_lock_is_read_or_a_cluster_error(body: bytes) -> None:
     """Whatever the Lease holds, the process continues, and knows that it does not hold the lock."""
     WORLD.fault = lambda request, number: Response(status=200, body=body)
-    lock = LeaseObject(WORLD.connection, LockName(namespace="a", name="b"), clock=WORLD.clock, random=Half())
+    lock = LeaseObject(
+        WORLD.connection, LockName(namespace="a", name="b"), clock=WORLD.clock, random=Half()
+    )
     with contextlib.suppress(ClusterError):
         assert isinstance(lock.read(), LockRecord)
 
@@ -174,5 +228,7 @@ def test_a_list_of_namespaces_never_raises(body: bytes) -> None:
 @example(page("PodList", item("a", spec={"containers": [None]})))
 def test_the_details_of_pods_never_raise(body: bytes) -> None:
     WORLD.fault = lambda request, number: Response(status=200, body=body)
-    details = KubernetesDetails(WORLD.connection, clock=WORLD.clock, random=Half(), limit=TimeLimit(WORLD.clock))
+    details = KubernetesDetails(
+        WORLD.connection, clock=WORLD.clock, random=Half(), limit=TimeLimit(WORLD.clock)
+    )
     assert isinstance(details.list_pod_details("shop"), Complete | Unknown)

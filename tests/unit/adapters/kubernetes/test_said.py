@@ -1,5 +1,5 @@
-"""The sentences for the Kubernetes API's errors: each is short, holds no credential, and is safe to print in a
-terminal."""
+"""The sentences for the Kubernetes API's errors: each is short, holds no credential, and is safe to
+print in a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ TOKEN = "t0ken-of-mine"
 
 
 def connected(
-    folder: Path, server: str, token: str = TOKEN, *, user: dict[str, Any] | None = None, **cluster: Any
+    folder: Path,
+    server: str,
+    token: str = TOKEN,
+    *,
+    user: dict[str, Any] | None = None,
+    **cluster: Any,
 ) -> KubernetesCluster:
     """A client of that server, with a fixed token or as another user, and one try."""
     content = {
@@ -86,8 +91,11 @@ def test_a_token_with_a_line_end_is_sent_without_it(end: str, tmp_path: Path) ->
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("between", ["\n", "\x00", "\u2013"])
-def test_a_token_that_cannot_be_sent_is_reported_and_not_shown(between: str, tmp_path: Path) -> None:
-    """An unexpected error would end the pass without renewals, and its traceback would show the token."""
+def test_a_token_that_cannot_be_sent_is_reported_and_not_shown(
+    between: str, tmp_path: Path
+) -> None:
+    """An unexpected error would end the pass without renewals, and its traceback would show the
+    token."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url, f"{TOKEN}{between}rest"))
     assert told == "the credentials for the Kubernetes API hold a character that no header may have"
@@ -98,15 +106,21 @@ def test_a_port_without_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
     """The sentence is our own, not OpenSSL's."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url.replace("http:", "https:")))
-    assert told.endswith(": this port does not speak TLS; begin the URL with http://, or correct it")
+    assert told.endswith(
+        ": this port does not speak TLS; begin the URL with http://, or correct it"
+    )
 
 
 @pytest.mark.loopback
 def test_a_port_with_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
     """Such a port answers plain HTTP with a TLS alert, or closes the connection."""
-    with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
+    with serving_tls(
+        lambda request: Response(status=200), server_context(*_issued(tmp_path))
+    ) as url:
         told = message(connected(tmp_path, url.replace("https:", "http:")))
-    assert told.endswith((": the connection was reset", ": this port speaks TLS; begin the URL with https://"))
+    assert told.endswith(
+        (": the connection was reset", ": this port speaks TLS; begin the URL with https://")
+    )
 
 
 @pytest.mark.loopback
@@ -117,10 +131,16 @@ def test_a_port_with_tls_is_reported_as_for_eureka(tmp_path: Path) -> None:
         ("https://127.0.0.1:1", "the connection was refused"),
     ],
 )
-def test_a_server_that_does_not_answer_is_reported_as_for_eureka(tmp_path: Path, server: str, why: str) -> None:
+def test_a_server_that_does_not_answer_is_reported_as_for_eureka(
+    tmp_path: Path, server: str, why: str
+) -> None:
     """The sentence has no error numbers of the operating system."""
     told = message(connected(tmp_path, server))
-    assert told == f"no answer from the Kubernetes API at {server} to GET /api/v1/namespaces/kube-system: {why}"
+    assert (
+        told
+        == f"no answer from the Kubernetes API at {server} to GET /api/v1/namespaces/kube-system: "
+        f"{why}"
+    )
 
 
 def _issued(folder: Path) -> tuple[Path, Path]:
@@ -130,13 +150,20 @@ def _issued(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.loopback
 def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
     """The sentence is the same as for Eureka."""
-    with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
+    with serving_tls(
+        lambda request: Response(status=200), server_context(*_issued(tmp_path))
+    ) as url:
         told = message(connected(tmp_path, url))
-    assert "comes from an authority that is not trusted: give that authority's certificate as CA file" in told
+    assert (
+        "comes from an authority that is not trusted: give that authority's certificate as CA file"
+        in told
+    )
 
 
 @pytest.mark.loopback
-def test_a_certificate_that_is_not_verified_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_certificate_that_is_not_verified_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The warning is our own. urllib3 would warn at each call, with the path of a module."""
     kubernetes = FullKubernetes(SystemClock().now)
     with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
@@ -148,11 +175,14 @@ def test_a_certificate_that_is_not_verified_is_reported_once(tmp_path: Path, cap
             assert isinstance(cluster.list_services(None).elsewhere, Complete)
     assert not [one for one in caught if "Unverified" in str(one.message)]
     (told,) = [record.message for record in caplog.records]
-    assert told.startswith("the Kubernetes API's certificate is not verified (insecure-skip-tls-verify)")
+    assert told.startswith(
+        "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify)"
+    )
 
 
 def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
-    """The time of the stage is over. The sentence blames no credentials program, because there is none."""
+    """The time of the stage is over. The sentence blames no credentials program, because there is
+    none."""
     connected(tmp_path, "http://127.0.0.1:1")
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
     clock = SystemClock()
@@ -165,33 +195,48 @@ def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
     """The folder exists, so the error does not say that the file is missing."""
-    with pytest.raises(ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"):
+    with pytest.raises(
+        ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"
+    ):
         ClientConnection(ConnectionSettings(kubeconfig=str(tmp_path)), {})
 
 
-@pytest.mark.parametrize("value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"])
+@pytest.mark.parametrize(
+    "value", ["2026-13-45", "0x_", "!!int ''", "!!timestamp now", f"!!bool {TOKEN}"]
+)
 def test_a_value_that_looks_like_a_date_or_number_is_reported(tmp_path: Path, value: str) -> None:
-    """PyYAML fails at each value in another way. Its errors may quote the value, which may be a token."""
+    """PyYAML fails at each value in another way. Its errors may quote the value, which may be a
+    token."""
     path = tmp_path / "config"
     path.write_text(f"current-context: {value}")
     with pytest.raises(ConfigurationError) as caught:
         ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
-    assert str(caught.value) == f"the kubeconfig {path} is not YAML: a value looks like a date or number; quote it"
+    assert (
+        str(caught.value)
+        == f"the kubeconfig {path} is not YAML: a value looks like a date or number; quote it"
+    )
 
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("given", ["program", "files", "data"])
 def test_a_client_certificate_is_used(tmp_path: Path, given: str) -> None:
-    """A program may print one, with or without a token. Paths in a kubeconfig are relative to its folder."""
+    """A program may print one, with or without a token. Paths in a kubeconfig are relative to its
+    folder."""
     authority = Authority(folder=tmp_path)
     certificate, key = authority.issue("sync@example.test")
     pems = {"client-certificate": certificate, "client-key": key}
     user: dict[str, Any] = {name: path.name for name, path in pems.items()}
     if given == "data":
-        user = {f"{name}-data": base64.b64encode(path.read_bytes()).decode() for name, path in pems.items()}
+        user = {
+            f"{name}-data": base64.b64encode(path.read_bytes()).decode()
+            for name, path in pems.items()
+        }
     if given == "program":
         version = "client.authentication.k8s.io/v1"
-        status = {"clientCertificateData": certificate.read_text(), "clientKeyData": key.read_text()}
+        status = {
+            "clientCertificateData": certificate.read_text(),
+            "clientKeyData": key.read_text(),
+        }
         (tmp_path / "printed").write_text(
             json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
         )
@@ -207,10 +252,13 @@ def test_a_client_certificate_is_used(tmp_path: Path, given: str) -> None:
 
 @pytest.mark.loopback
 def test_a_program_is_told_what_the_kubeconfig_says(tmp_path: Path) -> None:
-    """It gets its variables and arguments, and with `provideClusterInfo` the cluster, as client-go gives it."""
+    """It gets its variables and arguments, and with `provideClusterInfo` the cluster, as client-go
+    gives it."""
     authority = Authority(folder=tmp_path)
     version = "client.authentication.k8s.io/v1beta1"
-    script = f'echo "$1 $NAME" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" >> {tmp_path}/told; false'
+    script = (
+        f'echo "$1 $NAME" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" >> {tmp_path}/told; false'
+    )
     plugin = {
         "apiVersion": version,
         "command": "sh",
@@ -219,8 +267,13 @@ def test_a_program_is_told_what_the_kubeconfig_says(tmp_path: Path) -> None:
         "provideClusterInfo": True,
     }
     extensions = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}]
-    cluster: dict[str, Any] = {"certificate-authority": str(authority.ca_file), "extensions": extensions}
-    assert "ended with exit code 1" in message(connected(tmp_path, "https://k.test", user={"exec": plugin}, **cluster))
+    cluster: dict[str, Any] = {
+        "certificate-authority": str(authority.ca_file),
+        "extensions": extensions,
+    }
+    assert "ended with exit code 1" in message(
+        connected(tmp_path, "https://k.test", user={"exec": plugin}, **cluster)
+    )
     words, document = (tmp_path / "told").read_text().splitlines()
     assert words == "7 value"
     assert json.loads(document) == {
@@ -230,7 +283,9 @@ def test_a_program_is_told_what_the_kubeconfig_says(tmp_path: Path) -> None:
             "interactive": False,
             "cluster": {
                 "server": "https://k.test",
-                "certificate-authority-data": base64.b64encode(authority.ca_file.read_bytes()).decode(),
+                "certificate-authority-data": base64.b64encode(
+                    authority.ca_file.read_bytes()
+                ).decode(),
                 "config": {"audience": "a"},
             },
         },

@@ -23,11 +23,14 @@ def world() -> World:
 
 def old_cluster(world: World) -> KubernetesCluster:
     """A client that reads Endpoints."""
-    return KubernetesCluster(world.connection, clock=world.clock, random=Half(), endpoints_source="endpoints")
+    return KubernetesCluster(
+        world.connection, clock=world.clock, random=Half(), endpoints_source="endpoints"
+    )
 
 
 def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
-    """A node has its addresses by type, readiness, zone, and whether it is excluded from external load balancers."""
+    """A node has its addresses by type, readiness, zone, and whether it is excluded from external
+    load balancers."""
     exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
     world.make("/api/v1/nodes", {"metadata": {"name": "bare"}})
     labels = {"topology.kubernetes.io/zone": "z", exclude: ""}
@@ -38,14 +41,26 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
         {"type": "InternalIP", "address": "fd00::1"},
         {"type": "ExternalIP", "address": "203.0.113.1"},
     ]
-    conditions = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
-    world.patch("/api/v1/nodes/full/status", {"status": {"addresses": addresses, "conditions": conditions}})
-    full = Node(name="full", internal=("192.168.0.1", "fd00::1"), external=("203.0.113.1",), zone="z", excluded=True)
+    conditions = [
+        {"type": "MemoryPressure", "status": "False"},
+        {"type": "Ready", "status": "True"},
+    ]
+    world.patch(
+        "/api/v1/nodes/full/status", {"status": {"addresses": addresses, "conditions": conditions}}
+    )
+    full = Node(
+        name="full",
+        internal=("192.168.0.1", "fd00::1"),
+        external=("203.0.113.1",),
+        zone="z",
+        excluded=True,
+    )
     assert world.cluster.list_nodes() == Complete(data=(Node(name="bare", ready=False), full))
 
 
 def test_namespaces_are_read_with_their_annotations(world: World) -> None:
-    """One list reads all of them, or one read each. A Namespace that does not exist is an empty result."""
+    """One list reads all of them, or one read each. A Namespace that does not exist is an empty
+    result."""
     world.make("/api/v1/namespaces", {"metadata": {"name": "granted", "annotations": {"a": "b"}}})
     granted = Complete(data=(Namespace("granted", {"a": "b"}),))
     found = world.cluster.list_namespaces(None)
@@ -56,7 +71,9 @@ def test_namespaces_are_read_with_their_annotations(world: World) -> None:
 
 
 @pytest.mark.parametrize(("verb", "names"), [("list", None), ("get", ["granted"])])
-def test_namespaces_that_may_not_be_read_are_unknown(world: World, verb: str, names: list[str] | None) -> None:
+def test_namespaces_that_may_not_be_read_are_unknown(
+    world: World, verb: str, names: list[str] | None
+) -> None:
     """A 403 does not mean a Namespace without annotations."""
     world.server.deny("namespaces", verb)
     found = world.cluster.list_namespaces(names).of("granted")
@@ -73,7 +90,9 @@ def test_a_right_to_namespaces_that_is_missing_can_be_done_without(world: World)
         assert found.message.endswith("; grant it, or leave out --require-app-grant")
 
 
-def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_next(world: World) -> None:
+def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_next(
+    world: World,
+) -> None:
     """Each namespace would need all tries."""
     asked: list[str] = []
 
@@ -89,7 +108,12 @@ def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_ne
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b'{"metadata":{"name":"granted","annotations":{"a":1}}}', b'{"metadata":{"name":"another"}}']
+    "body",
+    [
+        b"",
+        b'{"metadata":{"name":"granted","annotations":{"a":1}}}',
+        b'{"metadata":{"name":"another"}}',
+    ],
 )
 def test_a_namespace_that_is_another_or_none_is_unknown(world: World, body: bytes) -> None:
     """The annotations of another Namespace would grant the wrong apps."""
@@ -124,12 +148,18 @@ def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
     }
     uid = world.make("/api/v1/namespaces/shop/pods", body)["metadata"]["uid"]
     expected = Complete(data=(Pod(name="p", uid=uid, labels={"a": "1"}, annotations={"b": "2"}),))
-    assert world.cluster.list_pods(["shop"]).of("shop") == world.cluster.list_pods(None).of("shop") == expected
+    assert (
+        world.cluster.list_pods(["shop"]).of("shop")
+        == world.cluster.list_pods(None).of("shop")
+        == expected
+    )
 
 
 def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
     """A drain could not be assigned to a pod."""
-    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=objects.PodDrainItem)
+    item = msgspec.json.decode(
+        b'{"metadata": {"name": "a", "namespace": "b"}}', type=objects.PodDrainItem
+    )
     with pytest.raises(ValueError, match="UID"):
         item.read()
 
@@ -149,14 +179,17 @@ def write(world: World, subsets: list[Any], **annotations: str) -> None:
 
 
 def test_endpoints_become_slices(world: World) -> None:
-    """Each subset gives a slice for each address family. An endpoint has its pod's name, UID and node. Its zone is
-    unknown."""
+    """Each subset gives a slice for each address family. An endpoint has its pod's name, UID and
+    node. Its zone is unknown."""
     target = {"kind": "Pod", "name": "rating-1", "uid": "u"}
     write(
         world,
         [
             {
-                "addresses": [{"ip": "10.0.0.1", "nodeName": "n", "targetRef": target}, {"ip": "fd00::1"}],
+                "addresses": [
+                    {"ip": "10.0.0.1", "nodeName": "n", "targetRef": target},
+                    {"ip": "fd00::1"},
+                ],
                 "notReadyAddresses": [{"ip": "10.0.0.2"}],
                 "ports": [{"name": "http", "port": 8080}],
             },
@@ -180,15 +213,22 @@ def test_endpoints_become_slices(world: World) -> None:
 
 
 def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
-    """The object exists and shows that there are no endpoints. A missing object would show nothing."""
+    """The object exists and shows that there are no endpoints. A missing object would show
+    nothing."""
     write(world, [])
     found = old_cluster(world).list_slices(["shop"]).of("shop")
     assert isinstance(found, Complete)
-    assert [(one.service, one.endpoints, one.of_endpoints) for one in found.data] == [("rating", (), True)]
+    assert [(one.service, one.endpoints, one.of_endpoints) for one in found.data] == [
+        ("rating", (), True)
+    ]
 
 
-@pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
-def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, selects: bool) -> None:
+@pytest.mark.parametrize(
+    ("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)]
+)
+def test_a_service_says_whether_it_has_a_selector(
+    world: World, selector: Any, selects: bool
+) -> None:
     """Kubernetes makes no slices for a Service without a selector."""
     spec = {"selector": selector, "ports": [{"port": 80}]}
     world.make("/api/v1/namespaces/shop/services", {"metadata": {"name": "rating"}, "spec": spec})
@@ -199,8 +239,11 @@ def test_a_service_says_whether_it_has_a_selector(world: World, selector: Any, s
 
 @pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
 @pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
-def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
-    """The mark counts without addresses, too. Older controllers wrote `warning` for a long list that is complete."""
+def test_endpoints_say_when_they_are_truncated(
+    world: World, subsets: list[Any], value: str, truncated: bool
+) -> None:
+    """The mark counts without addresses, too. Older controllers wrote `warning` for a long list
+    that is complete."""
     write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
     found = old_cluster(world).list_slices(["shop"]).of("shop")
     assert isinstance(found, Complete)
@@ -208,6 +251,8 @@ def test_endpoints_say_when_they_are_truncated(world: World, subsets: list[Any],
 
 
 @pytest.mark.parametrize("namespaces", [None, ["shop"]])
-def test_endpoints_that_may_not_be_listed_are_unknown(world: World, namespaces: list[str] | None) -> None:
+def test_endpoints_that_may_not_be_listed_are_unknown(
+    world: World, namespaces: list[str] | None
+) -> None:
     world.server.deny("endpoints", "list")
     assert isinstance(old_cluster(world).list_slices(namespaces).of("shop"), Unknown)

@@ -1,5 +1,5 @@
-"""Time limits of calls to the Kubernetes API: whatever the server does, a call ends with the limit of its stage or
-sooner."""
+"""Time limits of calls to the Kubernetes API: whatever the server does, a call ends with the limit
+of its stage or sooner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.kubernetes import SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.embedded.kubernetes import FullKubernetes
-from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, stopped_when_asked, trickling
+from tests.trickling import (
+    HEAD,
+    NEVER_ENDING_HEAD,
+    SOON_SECONDS,
+    Stopwatch,
+    stopped_when_asked,
+    trickling,
+)
 from tests.unit.adapters.kubernetes.world import Half, World, answer
 from tests.waiting import wait_until
 
@@ -37,7 +44,9 @@ def unavailable(source: Source[Any]) -> str:
     return source.message
 
 
-def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **options: Any) -> KubernetesCluster:
+def client(
+    url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **options: Any
+) -> KubernetesCluster:
     content = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
@@ -47,13 +56,16 @@ def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **op
     path = directory / "config"
     path.write_text(json.dumps(content))
     connection = ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
-    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, **options)
+    return KubernetesCluster(
+        connection, clock=clock, random=random.Random(0), limit=limit, **options
+    )
 
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Path) -> None:
-    """The server sends a byte every moment, so it is never silent. The list is Unknown after one try."""
+    """The server sends a byte every moment, so it is never silent. The list is Unknown after one
+    try."""
     clock = SystemClock()
     with trickling(at_once) as server:
         cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer_seconds=1)
@@ -61,7 +73,8 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
     assert message == (
-        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered completely in 1 s: the server or "
+        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered completely "
+        "in 1 s: the server or "
         "the network is too slow"
     )
     assert server.calls == 1
@@ -70,7 +83,8 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_path: Path) -> None:
-    """Lists of fifty namespaces and all other reads together take no longer than the time that was left."""
+    """Lists of fifty namespaces and all other reads together take no longer than the time that was
+    left."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     namespaces = [f"n-{number}" for number in range(50)]
@@ -109,11 +123,17 @@ def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
         (HEAD + b"{", "the answer broke off"),
         (HEAD + b"{}}}", "the answer broke off"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer broke off"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n", "the connection broke"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n",
+            "the connection broke",
+        ),
     ],
 )
-def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str, tmp_path: Path) -> None:
-    """It gives neither a waiting time nor a size. So the condition stays the same as long as the failure does."""
+def test_a_sentence_holds_no_number_of_the_moment(
+    at_once: bytes, sentence: str, tmp_path: Path
+) -> None:
+    """It gives neither a waiting time nor a size. So the condition stays the same as long as the
+    failure does."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once, pause=0, whole=True) as server:
@@ -127,8 +147,8 @@ def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str,
 @pytest.mark.loopback
 @pytest.mark.parametrize("left", [0.1, 0.25])
 def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -> None:
-    """The client waits for a silent server no longer than the time that is left. The sentence does not depend on the
-    waiting time."""
+    """The client waits for a silent server no longer than the time that is left. The sentence does
+    not depend on the waiting time."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server:
@@ -139,16 +159,21 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
         assert watch.seconds < SOON_SECONDS
     assert (
         message
-        == f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered in the time that was left"
+        == f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered in the "
+        "time that was left"
     )
 
 
 @pytest.mark.loopback
-def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One tenant's large annotations must not make everybody's list unknown. Later pages stay small."""
+def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One tenant's large annotations must not make everybody's list unknown. Later pages stay
+    small."""
     monkeypatch.setattr(tries, "LARGEST", 2**20)
     large = [
-        {"metadata": {"name": f"s-{n:03}", "namespace": "shop"}, "spec": {}, "x": "y" * 20_000} for n in range(100)
+        {"metadata": {"name": f"s-{n:03}", "namespace": "shop"}, "spec": {}, "x": "y" * 20_000}
+        for n in range(100)
     ]
     limits: list[str] = []
 
@@ -157,8 +182,14 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(tmp_path: Path, m
         begin, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
         token = str(begin + limit) if begin + limit < len(large) else ""
         items = large[begin : begin + limit]
-        body = {"kind": "ServiceList", "metadata": {"resourceVersion": "7", "continue": token}, "items": items}
-        return Response(status=200, headers={"Content-Type": "application/json"}, body=json.dumps(body).encode())
+        body = {
+            "kind": "ServiceList",
+            "metadata": {"resourceVersion": "7", "continue": token},
+            "items": items,
+        }
+        return Response(
+            status=200, headers={"Content-Type": "application/json"}, body=json.dumps(body).encode()
+        )
 
     clock = SystemClock()
     with LoopbackServer(handle) as server:
@@ -169,13 +200,17 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(tmp_path: Path, m
 
 
 @pytest.mark.loopback
-def test_an_answer_that_is_too_large_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_large_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The program must not run out of memory, and the next call works."""
     monkeypatch.setattr(tries, "LARGEST", 2**20)
     sizes = [*[2**20 + 1] * 4, 2**20]  # even the smallest page is too large
 
     def handle(request: Request) -> Response:
-        return Response(status=200, headers={"Content-Type": "application/json"}, body=b" " * sizes.pop(0))
+        return Response(
+            status=200, headers={"Content-Type": "application/json"}, body=b" " * sizes.pop(0)
+        )
 
     clock = SystemClock()
     with LoopbackServer(handle) as server:
@@ -214,11 +249,16 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 
 class Plugin:
-    """A credentials program whose token expires at once, so it runs for each call. It hangs while the file `hangs`
-    exists. The next run after the file `once` is made deletes this file, and hangs until the end of the test."""
+    """A credentials program whose token expires at once, so it runs for each call. It hangs while
+    the file `hangs` exists. The next run after the file `once` is made deletes this file, and hangs
+    until the end of the test."""
 
     def __init__(self, directory: Path, url: str) -> None:
-        self.hangs, self.runs, self.config = directory / "hangs", directory / "runs", directory / "config"
+        self.hangs, self.runs, self.config = (
+            directory / "hangs",
+            directory / "runs",
+            directory / "config",
+        )
         self.once, self.freed = directory / "once", directory / "freed"
         credential = {
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -227,7 +267,8 @@ class Plugin:
         }
         script = (
             f"echo >> {self.runs}; while [ -e {self.hangs} ]; do sleep 0.02; done; "
-            f"if rm {self.once} 2> /dev/null; then while [ ! -e {self.freed} ]; do sleep 0.02; done; fi; "
+            f"if rm {self.once} 2> /dev/null; then while [ ! -e {self.freed} ]; do sleep 0.02; "
+            "done; fi; "
             f"echo '{json.dumps(credential)}'"
         )
         plugin = {
@@ -262,8 +303,8 @@ def plugin(tmp_path: Path) -> Iterator[Plugin]:
 
 @pytest.mark.loopback
 def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plugin: Plugin) -> None:
-    """All calls wait for the one run. Each waits no longer than the read timeout, or than its stage lasts. After the
-    run has ended, the next call works."""
+    """All calls wait for the one run. Each waits no longer than the read timeout, or than its stage
+    lasts. After the run has ended, the next call works."""
     clock = SystemClock()
     limit = TimeLimit(clock)
     connection = ClientConnection(
@@ -284,7 +325,10 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     assert plugin.count() == before + 1
     plugin.hangs.unlink()
     limit.end = math.inf
-    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the program has not ended")
+    wait_until(
+        lambda: isinstance(cluster.list_services(None).elsewhere, Complete),
+        "the program has not ended",
+    )
 
 
 def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
@@ -292,7 +336,9 @@ def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
     settings = ConnectionSettings(
         kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds, again_seconds=0
     )
-    cluster = KubernetesCluster(ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(0))
+    cluster = KubernetesCluster(
+        ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(0)
+    )
     wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
     return cluster
 
@@ -306,10 +352,16 @@ def test_a_credentials_program_that_never_ends_is_started_again(plugin: Plugin) 
     unavailable(cluster.crd_live())
     wait_until(lambda: plugin.count() > before, "the program does not run")
     assert plugin.count() == before + 1 or watch.seconds >= 0.3
-    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked again")
+    wait_until(
+        lambda: isinstance(cluster.list_services(None).elsewhere, Complete),
+        "the API server is asked again",
+    )
     assert watch.seconds >= 0.3
     plugin.freed.touch()
-    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked no more")
+    wait_until(
+        lambda: isinstance(cluster.list_services(None).elsewhere, Complete),
+        "the API server is asked no more",
+    )
 
 
 @pytest.mark.loopback
@@ -330,7 +382,8 @@ def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin:
 
 
 def test_a_path_that_the_machine_refuses_is_one_sentence() -> None:
-    """The system's reason is part of the sentence. Another reason is a disk that does not answer."""
+    """The system's reason is part of the sentence. Another reason is a disk that does not
+    answer."""
     with pytest.raises(ConfigurationError, match=r"the kubeconfig x+ cannot be read: .*too long"):
         ClientConnection(ConnectionSettings(kubeconfig="x" * 300), {})
 
@@ -349,17 +402,22 @@ def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it(
 
 
 @pytest.mark.loopback
-def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(plugin: Plugin) -> None:
+def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(
+    plugin: Plugin,
+) -> None:
     """The program gets time, because it may ask a person. The wait has a limit."""
     plugin.hangs.touch()
     watch = Stopwatch()
-    with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the kubeconfig's program for them"):
+    with pytest.raises(
+        ConfigurationError, match=r"did not come in 0\.2 s: the kubeconfig's program for them"
+    ):
         ClientConnection(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
     assert watch.seconds < SOON_SECONDS
 
 
 def test_no_retry_waits_beyond_the_limit() -> None:
-    """A wait longer than the time that is left does not begin. The error is that of the last try."""
+    """A wait longer than the time that is left does not begin. The error is that of the last
+    try."""
     world = World()
     cluster, limit = limited(world)
     world.fault = lambda request, number: answer(503, {"kind": "Status", "message": "busy"})
@@ -381,7 +439,10 @@ def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
     listed = world.cluster.list_services(["shop", "b", "c", "d"])
     assert listed.of("shop") == Complete(data=())
     assert "timed out" in unavailable(listed.of("b"))
-    assert unavailable(listed.of("d")) == "services were not listed, because the API gave no answer for namespace b"
+    assert (
+        unavailable(listed.of("d"))
+        == "services were not listed, because the API gave no answer for namespace b"
+    )
     assert len(world.requests) - before == 1 + 4
 
 
@@ -398,6 +459,8 @@ def test_a_known_cluster_uid_is_read_again_only_on_request() -> None:
     assert world.cluster.identity() == known
     assert len(world.requests) == before
     assert isinstance(world.cluster.identity(anew=True), Unknown)
-    world.fault = lambda request, number: answer(200, {"metadata": {"name": "kube-system", "uid": "another"}})
+    world.fault = lambda request, number: answer(
+        200, {"metadata": {"name": "kube-system", "uid": "another"}}
+    )
     assert world.cluster.identity(anew=True) == Complete(data="another")
     assert world.cluster.identity() == known

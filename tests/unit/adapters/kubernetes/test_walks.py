@@ -1,4 +1,5 @@
-"""Lists of the Kubernetes API, page by page: a source is complete or Unknown, and never silently shorter."""
+"""Lists of the Kubernetes API, page by page: a source is complete or Unknown, and never silently
+shorter."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.adapters.kubernetes.world import START, CountingClock, Half, World, answer
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-EMPTY = {"kind": "ServiceList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
+EMPTY = {
+    "kind": "ServiceList",
+    "apiVersion": "v1",
+    "metadata": {"resourceVersion": "7"},
+    "items": [],
+}
 
 
 @pytest.fixture
@@ -39,7 +45,10 @@ def page(items: list[Any], token: str = "", revision: str = "7") -> dict[str, An
 
 
 def service(name: str, namespace: str = "shop", **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"ports": [{"port": 80}], **spec}}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"ports": [{"port": 80}], **spec},
+    }
 
 
 def scripted(world: World, *answers: Response) -> None:
@@ -63,7 +72,10 @@ def test_a_list_is_walked_in_pages_of_500(world: World) -> None:
 def test_pods_are_walked_in_pages_of_metadata(world: World) -> None:
     """501 Pods come in two calls that accept metadata only. A denied namespace alone is Unknown."""
     for number in range(501):
-        body = {"metadata": {"name": f"p-{number:03}"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+        body = {
+            "metadata": {"name": f"p-{number:03}"},
+            "spec": {"containers": [{"name": "c", "image": "c"}]},
+        }
         world.make("/api/v1/namespaces/shop/pods", body)
     world.server.deny("pods", "list", "secret")
     before = len(world.requests)
@@ -124,7 +136,10 @@ def test_a_denied_namespace_alone_is_unknown(world: World) -> None:
         (answer(200, json.dumps(page([service("c")]))[:-30]), Cause.UNUSABLE),
         (answer(200, {**EMPTY, "kind": "PodList"}), Cause.UNUSABLE),
         (answer(200, {"kind": "Status", "status": "Success"}), Cause.UNUSABLE),
-        (answer(200, {"kind": "ServiceList", "metadata": {"resourceVersion": "7"}}), Cause.UNUSABLE),
+        (
+            answer(200, {"kind": "ServiceList", "metadata": {"resourceVersion": "7"}}),
+            Cause.UNUSABLE,
+        ),
         (answer(200, []), Cause.UNUSABLE),
         (answer(302, "", Location="/login"), Cause.UNUSABLE),
     ],
@@ -155,18 +170,28 @@ def test_a_lost_connection_is_tried_again(world: World) -> None:
 
 
 def test_tries_are_bounded_and_further_apart(world: World) -> None:
-    """There are four tries, with waits up to 0.25, 0.5 and 1 s. After them the source is Unknown with the reason."""
+    """There are four tries, with waits up to 0.25, 0.5 and 1 s. After them the source is Unknown
+    with the reason."""
     scripted(world, answer(503, {"kind": "Status", "message": "etcd leader changed"}))
     found = world.cluster.list_services(None).elsewhere
     assert isinstance(found, Unknown)
-    assert found.message == "the Kubernetes API answered 503 to GET /api/v1/services: etcd leader changed"
+    assert (
+        found.message
+        == "the Kubernetes API answered 503 to GET /api/v1/services: etcd leader changed"
+    )
     assert world.clock.slept == [0.125, 0.25, 0.5]
 
 
 def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
-    """`Retry-After` is in seconds or is a date. If it is more than ten seconds, the next pass tries again."""
+    """`Retry-After` is in seconds or is a date. If it is more than ten seconds, the next pass tries
+    again."""
     later = format_datetime(datetime.fromtimestamp(world.clock.now() + 8, UTC))
-    scripted(world, answer(429, "", Retry_After="2"), answer(503, "", Retry_After=later), answer(200, EMPTY))
+    scripted(
+        world,
+        answer(429, "", Retry_After="2"),
+        answer(503, "", Retry_After=later),
+        answer(200, EMPTY),
+    )
     assert world.cluster.list_services(None).elsewhere == Complete(data=())
     assert world.clock.slept == [2, pytest.approx(6, abs=1)]
     scripted(world, answer(429, "", Retry_After="3600"), answer(200, EMPTY))
@@ -175,9 +200,17 @@ def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
 
 
 def test_an_expired_token_restarts_the_list_once(world: World) -> None:
-    """After a 410 for a later page, the list starts again. Items of the first attempt are dropped."""
-    expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
-    scripted(world, answer(200, page([service("old")], "t")), expired, answer(200, page([service("new")])))
+    """After a 410 for a later page, the list starts again. Items of the first attempt are
+    dropped."""
+    expired = answer(
+        410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}}
+    )
+    scripted(
+        world,
+        answer(200, page([service("old")], "t")),
+        expired,
+        answer(200, page([service("new")])),
+    )
     assert names(world.cluster.list_services(None).of("shop")) == ["new"]
     assert [request.query.get("continue") for request in world.requests] == [None, "t", None]
 
@@ -198,9 +231,18 @@ def test_an_embedded_server_that_compacts_restarts_the_walk(world: World) -> Non
 
 
 def test_a_second_expiry_is_unknown(world: World) -> None:
-    """After a second 410 the source is Unknown. The server's token for an inconsistent list is never used."""
-    expired = answer(410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}})
-    scripted(world, answer(200, page([service("a")], "t")), expired, answer(200, page([service("a")], "t")), expired)
+    """After a second 410 the source is Unknown. The server's token for an inconsistent list is
+    never used."""
+    expired = answer(
+        410, {"kind": "Status", "reason": "Expired", "metadata": {"continue": "inconsistent"}}
+    )
+    scripted(
+        world,
+        answer(200, page([service("a")], "t")),
+        expired,
+        answer(200, page([service("a")], "t")),
+        expired,
+    )
     assert cause(world.cluster.list_services(None).elsewhere) is Cause.UNAVAILABLE
     assert len(world.requests) == 4
 
@@ -223,8 +265,14 @@ def test_a_token_that_leads_nowhere_ends_the_walk(world: World) -> None:
 
 
 def test_one_malformed_item_makes_its_namespace_unknown(world: World) -> None:
-    """The item may hide an object, so nothing in its namespace is removed. The other namespaces are Complete."""
-    items = [service("a"), service("bad", "other", ports="none"), service("b", "other"), service("c", "third")]
+    """The item may hide an object, so nothing in its namespace is removed. The other namespaces are
+    Complete."""
+    items = [
+        service("a"),
+        service("bad", "other", ports="none"),
+        service("b", "other"),
+        service("c", "third"),
+    ]
     scripted(world, answer(200, page(items)))
     listed = world.cluster.list_services(None)
     found = listed.of("other")
@@ -234,7 +282,9 @@ def test_one_malformed_item_makes_its_namespace_unknown(world: World) -> None:
     assert names(listed.of("third")) == ["c"]
 
 
-@pytest.mark.parametrize("item", [7, None, {}, {"metadata": {"name": 5}}, {"metadata": {}}, service("a", "")])
+@pytest.mark.parametrize(
+    "item", [7, None, {}, {"metadata": {"name": 5}}, {"metadata": {}}, service("a", "")]
+)
 def test_an_item_without_a_name_makes_the_whole_walk_unknown(world: World, item: Any) -> None:
     """The item's namespace is unknown."""
     scripted(world, answer(200, page([service("a"), item])))
@@ -255,17 +305,24 @@ def test_null_items_are_none(world: World) -> None:
 
 def test_without_the_crd_the_syncers_are_unknown(world: World) -> None:
     """A 404 in plain text is CRDMissing, for the cluster and for a namespace."""
-    world.server.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io")
+    world.server.call(
+        "DELETE",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io",
+    )
     assert cause(world.cluster.list_syncers(None).elsewhere) is Cause.CRD_MISSING
     assert cause(world.cluster.list_syncers(["shop"]).of("shop")) is Cause.CRD_MISSING
     assert cause(world.cluster.crd_live()) is Cause.CRD_MISSING
 
 
 def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
-    """While a finalizer keeps an object, the list is Complete with deleted items. crd_live gives the reason."""
+    """While a finalizer keeps an object, the list is Complete with deleted items. crd_live gives
+    the reason."""
     assert isinstance(world.cluster.crd_live(), Complete)
     world.make_syncer(finalizers=["eurekube.io/cleanup"])
-    world.server.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io")
+    world.server.call(
+        "DELETE",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io",
+    )
     assert world.read().deleted is not None
     assert cause(world.cluster.crd_live()) is Cause.CRD_TERMINATING
 
@@ -280,7 +337,9 @@ def test_a_crd_says_when_it_was_created(world: World) -> None:
 
 
 @pytest.mark.parametrize(("ours", "later"), [(0, 0), (600, 600), (1, 0), (-600, 0)])
-def test_the_age_of_a_crd_is_told_by_a_clock_of_ours_that_is_ahead(world: World, ours: float, later: float) -> None:
+def test_the_age_of_a_crd_is_told_by_a_clock_of_ours_that_is_ahead(
+    world: World, ours: float, later: float
+) -> None:
     """Instances have times of our clock. A clock that is behind makes them only older."""
     clock = CountingClock(time=world.clock.now() + ours)
     cluster = KubernetesCluster(world.connection, clock=clock, random=Half())
@@ -298,7 +357,8 @@ def test_a_crd_of_a_server_that_tells_no_time_counts_as_new(world: World) -> Non
 
 
 def test_a_denied_crd_is_unknown(world: World) -> None:
-    """Without the right to `get` it, nothing shows whether a person deleted the syncers or the CRD."""
+    """Without the right to `get` it, nothing shows whether a person deleted the syncers or the
+    CRD."""
     world.server.deny("customresourcedefinitions", "get")
     assert cause(world.cluster.crd_live()) is Cause.DENIED
 

@@ -23,7 +23,11 @@ CREATED = "2026-01-02T03:04:05Z"
 
 
 def endpoint_slice(**fields: Any) -> EndpointSlice | None:
-    metadata = {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "rating"}}
+    metadata = {
+        "name": "s",
+        "namespace": "shop",
+        "labels": {"kubernetes.io/service-name": "rating"},
+    }
     body = {"metadata": metadata, "addressType": "IPv4", **fields}
     return msgspec.json.decode(msgspec.json.encode(body), type=objects.SliceItem).read()
 
@@ -35,7 +39,9 @@ def service(**spec: Any) -> Any:
 
 def syncer(**fields: Any) -> Any:
     metadata = {"name": "rating", "namespace": "shop", "uid": "u", "creationTimestamp": CREATED}
-    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **fields}), type=syncers.SyncerItem).read()
+    return msgspec.json.decode(
+        msgspec.json.encode({"metadata": metadata, **fields}), type=syncers.SyncerItem
+    ).read()
 
 
 @pytest.mark.parametrize(
@@ -49,8 +55,11 @@ def syncer(**fields: Any) -> Any:
         ({"ready": False, "serving": True, "terminating": True}, (False, True, True)),
     ],
 )
-def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[bool, bool, bool]) -> None:
-    """A nil ready or serving is true. A nil terminating is false (discovery/v1 EndpointConditions)."""
+def test_the_nil_rules_of_endpoint_conditions(
+    conditions: Any, expected: tuple[bool, bool, bool]
+) -> None:
+    """A nil ready or serving is true. A nil terminating is false (discovery/v1
+    EndpointConditions)."""
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "conditions": conditions}])
     assert found is not None
     (endpoint,) = found.endpoints
@@ -74,7 +83,8 @@ def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[b
 def test_a_pod_of_a_lost_node_is_not_ready_whatever_its_containers_were(
     ready: str | None, since: str | None, gate: str | None, expected: bool
 ) -> None:
-    """The node controller sets only Ready to false. Until the kubelet sees our open gate, Ready was never true."""
+    """The node controller sets only Ready to false. Until the kubelet sees our open gate, Ready was
+    never true."""
     conditions: list[dict[str, str | None]] = [
         {"type": "ContainersReady", "status": "True"},
         {"type": "Ready", "status": ready, "lastTransitionTime": since},
@@ -108,12 +118,19 @@ LOAD_BALANCER, MESH = "cloud.example.com/load-balancer", "mesh.example.com/proxy
 def test_a_pod_is_ready_when_its_containers_and_all_its_other_gates_are(
     true: tuple[str, ...], unknown: tuple[str, ...], expected: bool
 ) -> None:
-    """As the kubelet judges it, but for our own gate. A condition that is missing or Unknown is not true."""
+    """As the kubelet judges it, but for our own gate. A condition that is missing or Unknown is not
+    true."""
     of_status = {**dict.fromkeys(true, "True"), **dict.fromkeys(unknown, "Unknown")}
     body: dict[str, Any] = {
         "metadata": {"name": "rating-1", "namespace": "shop", "uid": "u"},
-        "spec": {"readinessGates": [{"conditionType": one} for one in (LOAD_BALANCER, objects.REGISTERED, MESH)]},
-        "status": {"conditions": [{"type": type_, "status": status} for type_, status in of_status.items()]},
+        "spec": {
+            "readinessGates": [
+                {"conditionType": one} for one in (LOAD_BALANCER, objects.REGISTERED, MESH)
+            ]
+        },
+        "status": {
+            "conditions": [{"type": type_, "status": status} for type_, status in of_status.items()]
+        },
     }
     found = msgspec.json.decode(msgspec.json.encode(body), type=objects.ReadinessItem).read()
     assert (found.ready, found.registered) == (expected, False)
@@ -136,24 +153,36 @@ def test_a_port_whose_name_is_null_has_none() -> None:
 def test_only_the_first_address_counts() -> None:
     """The API says to use addresses[0]. A port may lack a name and a number."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": "shop"}
-    entry = {"addresses": ["10.0.0.1", "10.0.0.2"], "targetRef": target, "nodeName": "n", "zone": "z"}
+    entry = {
+        "addresses": ["10.0.0.1", "10.0.0.2"],
+        "targetRef": target,
+        "nodeName": "n",
+        "zone": "z",
+    }
     found = endpoint_slice(endpoints=[entry], ports=[{"name": "", "port": 80}, {"port": None}])
     assert found is not None
     assert [each.address for each in found.endpoints] == ["10.0.0.1"]
-    assert (found.endpoints[0].pod, found.endpoints[0].node, found.endpoints[0].zone) == (PodRef("p", "u"), "n", "z")
+    assert (found.endpoints[0].pod, found.endpoints[0].node, found.endpoints[0].zone) == (
+        PodRef("p", "u"),
+        "n",
+        "z",
+    )
     assert found.ports == (EndpointPort(name="", port=80), EndpointPort(name="", port=None))
 
 
 def test_a_target_that_is_no_pod_is_none() -> None:
     """Mirrored and hand-written slices may refer to any object."""
-    found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Node", "name": "n"}}])
+    found = endpoint_slice(
+        endpoints=[{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Node", "name": "n"}}]
+    )
     assert found is not None
     assert found.endpoints[0].pod is None
 
 
 @pytest.mark.parametrize(("namespace", "counts"), [("shop", True), ("", True), ("bank", False)])
 def test_a_reference_to_a_pod_of_another_namespace_is_ignored(namespace: str, counts: bool) -> None:
-    """A slice in the namespace `shop`, even a hand-written one, says nothing about another team's pods."""
+    """A slice in the namespace `shop`, even a hand-written one, says nothing about another team's
+    pods."""
     target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": namespace}
     found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": target}])
     assert found is not None
@@ -163,7 +192,10 @@ def test_a_reference_to_a_pod_of_another_namespace_is_ignored(namespace: str, co
 @pytest.mark.parametrize("uid", [{}, {"uid": ""}])
 def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
     """Two endpoints without UIDs must not count as one pod."""
-    targets = [{"addresses": [f"10.0.0.{n}"], "targetRef": {"kind": "Pod", "name": "p", **uid}} for n in (1, 2)]
+    targets = [
+        {"addresses": [f"10.0.0.{n}"], "targetRef": {"kind": "Pod", "name": "p", **uid}}
+        for n in (1, 2)
+    ]
     found = endpoint_slice(endpoints=targets)
     assert found is not None
     assert [each.pod for each in found.endpoints] == [None, None]
@@ -194,13 +226,21 @@ def test_a_headless_service() -> None:
     """A Service with clusterIPs ["None"] is headless. An ExternalName has no cluster IPs."""
     assert service(clusterIP="None", clusterIPs=["None"], ipFamilies=["IPv6"]).headless
     assert service(type="ExternalName").cluster_ips == ()
-    assert service(clusterIP="10.96.0.1", clusterIPs=["10.96.0.1", "fd00::1"]).cluster_ips == ("10.96.0.1", "fd00::1")
+    assert service(clusterIP="10.96.0.1", clusterIPs=["10.96.0.1", "fd00::1"]).cluster_ips == (
+        "10.96.0.1",
+        "fd00::1",
+    )
 
 
 def test_a_syncer_with_all_its_metadata() -> None:
     """Times become Unix seconds. A syncer that is not deleted has None as its deletion time."""
     found = syncer(spec={"mode": "pod"})
-    assert (found.created, found.deleted, found.spec, found.status) == (START - 2.0 + 2.0, None, {"mode": "pod"}, None)
+    assert (found.created, found.deleted, found.spec, found.status) == (
+        START - 2.0 + 2.0,
+        None,
+        {"mode": "pod"},
+        None,
+    )
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 3])
@@ -210,19 +250,34 @@ def test_a_spec_that_is_no_object_is_empty(spec: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [7, [], {"conditions": "x"}, {"conditions": [{"type": "Ready", "status": "Perhaps"}]}, {"up": "many"}]
+    "status",
+    [
+        7,
+        [],
+        {"conditions": "x"},
+        {"conditions": [{"type": "Ready", "status": "Perhaps"}]},
+        {"up": "many"},
+    ],
 )
 def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
     """The status is a report and never an input, so it is written again."""
     assert syncer(status=status).status is None
 
 
-@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "1000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00Z", "1000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
 @pytest.mark.parametrize("field", ["lastTransitionTime", "unconfirmedSince", "eurekaUnknownSince"])
 def test_a_status_with_a_time_that_cannot_be_written_again_is_none(field: str, time: str) -> None:
-    """The API accepts and returns such a time. A pass that copies it would fail, or its write would be refused."""
+    """The API accepts and returns such a time. A pass that copies it would fail, or its write would
+    be refused."""
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": time}
-    assert syncer(status={"conditions": [condition]} if field == "lastTransitionTime" else {field: time}).status is None
+    assert (
+        syncer(
+            status={"conditions": [condition]} if field == "lastTransitionTime" else {field: time}
+        ).status
+        is None
+    )
 
 
 def test_a_status_survives_the_api() -> None:

@@ -1,4 +1,5 @@
-"""Writes to the Kubernetes API: each requires the version that it was made for, and is tried at most three times."""
+"""Writes to the Kubernetes API: each requires the version that it was made for, and is tried at
+most three times."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import pytest
 
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterRejected, ClusterUnavailable
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterDenied,
+    ClusterRejected,
+    ClusterUnavailable,
+)
 from eurekube_sync.model.kubernetes import EventRecord, SyncerRef, SyncerStatus
 from tests.unit.adapters.kubernetes.world import START, SYNCERS, World, answer
 
@@ -55,8 +61,8 @@ class TestFinalizer:
         assert len(world.requests) == before
 
     def test_a_status_after_it_meets_no_conflict(self, world: World) -> None:
-        """The finalizer gave the listed object a new version, which is no conflict. Another change after it is a
-        conflict."""
+        """The finalizer gave the listed object a new version, which is no conflict. Another change
+        after it is a conflict."""
         made = world.make_syncer()
         world.cluster.add_finalizer(made)
         before = len(world.requests)
@@ -66,10 +72,12 @@ class TestFinalizer:
         assert world.read().status == replace(STATUS, up=0)
 
     def test_a_change_in_between_is_read_and_kept(self, world: World) -> None:
-        """After a 422 of the `test` operation, the object is read and the finalizer is added again. The other finalizer
-        stays."""
+        """After a 422 of the `test` operation, the object is read and the finalizer is added again.
+        The other finalizer stays."""
         made = world.make_syncer()
-        before_each_patch(world, lambda: world.patch(OBJECT, {"metadata": {"finalizers": ["x.io/late"]}}), 1)
+        before_each_patch(
+            world, lambda: world.patch(OBJECT, {"metadata": {"finalizers": ["x.io/late"]}}), 1
+        )
         assert world.cluster.add_finalizer(made).finalizers == ("x.io/late", CLEANUP_FINALIZER)
 
     def test_the_fourth_change_gives_up(self, world: World) -> None:
@@ -80,7 +88,8 @@ class TestFinalizer:
             world.cluster.add_finalizer(made)
 
     def test_it_is_never_added_to_a_deleting_object(self, world: World) -> None:
-        """If the deletion is known, no call is made. If it happens meanwhile, no finalizer is added."""
+        """If the deletion is known, no call is made. If it happens meanwhile, no finalizer is
+        added."""
         made = world.make_syncer(finalizers=["x.io/a"])
         before_each_patch(world, lambda: world.server.call("DELETE", OBJECT), 1)
         with pytest.raises(ClusterConflict):
@@ -91,7 +100,9 @@ class TestFinalizer:
             world.cluster.add_finalizer(world.read())
         assert world.methods(before) == ["GET"]
 
-    def test_a_syncer_of_another_cluster_is_not_touched_despite_the_same_version(self, world: World) -> None:
+    def test_a_syncer_of_another_cluster_is_not_touched_despite_the_same_version(
+        self, world: World
+    ) -> None:
         """Each cluster counts its versions separately. Only the UID identifies the object."""
         bare = world.make_syncer()
         with pytest.raises(ClusterConflict):
@@ -105,7 +116,9 @@ class TestFinalizer:
     def test_a_changed_spec_or_a_successor_is_a_conflict(self, world: World) -> None:
         """A plan for the old spec must not be applied."""
         made = world.make_syncer()
-        before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
+        before_each_patch(
+            world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1
+        )
         with pytest.raises(ClusterConflict):
             world.cluster.add_finalizer(made)
         world.fault = lambda request, number: None
@@ -159,7 +172,8 @@ class TestFinalizer:
 
 class TestStatus:
     def test_a_label_in_between_is_no_obstacle(self, world: World) -> None:
-        """After a 409 the object is read again. If its spec is the same, the status is written again."""
+        """After a 409 the object is read again. If its spec is the same, the status is written
+        again."""
         made = world.make_syncer()
         before_each_patch(world, label(world, "a"), 2)
         world.cluster.write_status(made, STATUS)
@@ -175,7 +189,9 @@ class TestStatus:
     def test_a_status_of_an_old_spec_is_not_written(self, world: World) -> None:
         """The generation has changed. The next pass reports on the new spec."""
         made = world.make_syncer()
-        before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
+        before_each_patch(
+            world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1
+        )
         with pytest.raises(ClusterConflict):
             world.cluster.write_status(made, STATUS)
         assert world.read().status is None
@@ -211,7 +227,9 @@ class TestStatus:
     def test_a_status_that_the_schema_refuses_is_rejected(self, world: World) -> None:
         """A 422 is reported and not tried again."""
         made = world.make_syncer()
-        world.fault = lambda request, number: answer(422, {"kind": "Status", "message": "status.up: Invalid value"})
+        world.fault = lambda request, number: answer(
+            422, {"kind": "Status", "message": "status.up: Invalid value"}
+        )
         with pytest.raises(ClusterRejected, match=r"status\.up: Invalid value"):
             world.cluster.write_status(made, STATUS)
 
@@ -219,9 +237,17 @@ class TestStatus:
 def refuses(world: World, *causes: tuple[str, str]) -> None:
     """Answer each patch as Kubernetes 1.28 does for a stored syncer that the CRD refuses."""
     message = 'EurekaSyncer.eurekube.io "rating" is invalid'
-    listed = [{"reason": "FieldValueInvalid", "message": why, "field": field} for field, why in causes]
+    listed = [
+        {"reason": "FieldValueInvalid", "message": why, "field": field} for field, why in causes
+    ]
     details = {"name": "rating", "group": "eurekube.io", "kind": "EurekaSyncer", "causes": listed}
-    status = {"kind": "Status", "message": message, "reason": "Invalid", "details": details, "code": 422}
+    status = {
+        "kind": "Status",
+        "message": message,
+        "reason": "Invalid",
+        "details": details,
+        "code": 422,
+    }
     world.fault = lambda request, number: answer(422, status) if request.method == "PATCH" else None
 
 
@@ -231,14 +257,17 @@ class TestStoredSpecThatTheDefinitionRefuses:
     UNCHECKED = ("<nil>", 'Invalid value: "null": some validation rules were not checked')
 
     @pytest.mark.parametrize("cause", [PATTERN, RULE, ("spec.ports[0]", "Required value")], ids=str)
-    def test_no_write_is_tried_again_and_the_field_is_named(self, world: World, cause: tuple[str, str]) -> None:
+    def test_no_write_is_tried_again_and_the_field_is_named(
+        self, world: World, cause: tuple[str, str]
+    ) -> None:
         """Another try would meet the same refusal. Only a person can mend the spec."""
         bare = world.make_syncer()
         ours = world.cluster.add_finalizer(world.make_syncer("other"))
         refuses(world, cause, self.UNCHECKED)
         before = len(world.requests)
         named = (
-            f"of syncer shop/[a-z]+ cannot be written until somebody mends its spec, .*: {re.escape(': '.join(cause))}$"
+            "of syncer shop/[a-z]+ cannot be written until somebody mends its spec, .*: "
+            f"{re.escape(': '.join(cause))}$"
         )
         with pytest.raises(ClusterRejected, match=f"the finalizer {named}"):
             world.cluster.add_finalizer(bare)
@@ -259,7 +288,13 @@ class TestStoredSpecThatTheDefinitionRefuses:
 
 class TestEvents:
     def event(self, **changes: str) -> EventRecord:
-        fields = {"reason": "Held", "message": "12 removals held", "key": "held", "uid": "u", **changes}
+        fields = {
+            "reason": "Held",
+            "message": "12 removals held",
+            "key": "held",
+            "uid": "u",
+            **changes,
+        }
         return EventRecord(syncer=SyncerRef("shop", "rating"), warning=True, **fields)
 
     def events(self, world: World) -> list[tuple[str, int, str]]:
@@ -267,7 +302,8 @@ class TestEvents:
         return [(item["message"], item["count"], item["lastTimestamp"]) for item in items]
 
     def test_the_same_event_is_one_object(self, world: World) -> None:
-        """Within five minutes it is not sent again. Later its count rises, even from another process."""
+        """Within five minutes it is not sent again. Later its count rises, even from another
+        process."""
         world.cluster.record_event(self.event(), at=START)
         before = len(world.requests)
         world.cluster.record_event(self.event(message="13 removals held"), at=START + 299)
@@ -297,7 +333,8 @@ class TestEvents:
         assert self.events(world)[0][1] == 2
 
     def test_a_terminating_namespace_is_no_error(self, world: World) -> None:
-        """The API answers 403 with the cause NamespaceTerminating, or 404 if the namespace is gone."""
+        """The API answers 403 with the cause NamespaceTerminating, or 404 if the namespace is
+        gone."""
         world.make_syncer(finalizers=["x.io/a"])
         world.server.call("DELETE", "/api/v1/namespaces/shop")
         world.cluster.record_event(self.event(), at=START)

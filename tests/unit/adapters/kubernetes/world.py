@@ -1,4 +1,5 @@
-"""A small world for tests of the Kubernetes adapter: an embedded API, a counting clock, and faults on demand."""
+"""A small world for tests of the Kubernetes adapter: an embedded API, a counting clock, and faults
+on demand."""
 
 from __future__ import annotations
 
@@ -16,12 +17,15 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection
 
-DEFINITION: Any = yaml.safe_load((Path(__file__).parents[4] / "crds" / "eurekasyncer.yaml").read_text())
+DEFINITION: Any = yaml.safe_load(
+    (Path(__file__).parents[4] / "crds" / "eurekasyncer.yaml").read_text()
+)
 START = 1_767_323_045.0
 SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
 
 Fault = Callable[[Request, int], Response | None]
-"""It gets a request and its number from 1. It returns another answer, or None to let the request pass. It may raise."""
+"""It gets a request and its number from 1. It returns another answer, or None to let the request
+pass. It may raise."""
 
 
 @dataclass(slots=True)
@@ -82,10 +86,16 @@ class World:
 
     def make_service(self, name: str, namespace: str = "shop") -> None:
         spec = {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}
-        self.make(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": name}, "spec": spec})
+        self.make(
+            f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": name}, "spec": spec}
+        )
 
     def make_syncer(self, name: str = "rating", **metadata: Any) -> SyncerObject:
-        head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name, **metadata}}
+        head = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "metadata": {"name": name, **metadata},
+        }
         self.make(SYNCERS, {**head, "spec": {"selector": {"app": name}}})
         return self.read(name)
 
@@ -100,4 +110,8 @@ class World:
 def answer(status: int, body: Any = None, **headers: str) -> Response:
     """A response with a JSON body, or with this text."""
     raw = body.encode() if isinstance(body, str) else json.dumps(body or {}).encode()
-    return Response(status=status, body=raw, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return Response(
+        status=status,
+        body=raw,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )

@@ -1,4 +1,5 @@
-"""The metrics of a pass: they follow its report, and a value that the pass does not know is left out."""
+"""The metrics of a pass: they follow its report, and a value that the pass does not know is left
+out."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def test_the_metrics_count_changes_and_cancels() -> None:
     """They show the state after the pass."""
     one = world(1, 2, 3, 4)
     one.run()
-    one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3), endpoint(4, ready=False)))
+    one.cluster.apply(
+        piece(endpoint(1), endpoint(2, ready=False), endpoint(3), endpoint(4, ready=False))
+    )
     found = of(one.run())
     assert values(found, INSTANCES) == {("RATING", "UP"): 2, ("RATING", "DOWN"): 2}
     one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3)))
@@ -110,7 +113,11 @@ def test_metrics_of_unread_sources_have_no_value() -> None:
     one.run()
     one.cluster.uid = Unknown(cause=Cause.DENIED, message="no")
     found = of(one.run(), ExitCode.KUBERNETES_DENIED)
-    assert (values(found, INSTANCES), values(found, SYNCERS), values(found, LAST_GOOD)) == ({}, {}, {})
+    assert (values(found, INSTANCES), values(found, SYNCERS), values(found, LAST_GOOD)) == (
+        {},
+        {},
+        {},
+    )
     assert found.keys().isdisjoint({INSTANCES, SYNCERS, HELD, LAST_GOOD})
     assert values(found, EXIT_CODE) == {(): 11}
     assert values(found, UNKNOWN)["Kubernetes",] > 0

@@ -1,4 +1,5 @@
-"""The monitor of a process: counters grow, gauges follow the last pass, and a loop that stops is noticed."""
+"""The monitor of a process: counters grow, gauges follow the last pass, and a loop that stops is
+noticed."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def samples(monitor: Monitor) -> dict[str, float]:
     """Return the samples as a scrape reads them."""
     text = exposition.text(monitor).decode()
     return {
-        sample.name + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): sample.value
+        sample.name
+        + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
@@ -80,7 +82,9 @@ def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Mo
     assert not [name for name in samples(monitor) if name.startswith("eurekube_sync_instances")]
 
 
-def test_the_last_syncer_that_is_gone_is_not_shown_any_more(world: FakeWorld, monitor: Monitor) -> None:
+def test_the_last_syncer_that_is_gone_is_not_shown_any_more(
+    world: FakeWorld, monitor: Monitor
+) -> None:
     """A good pass removes it. Any other pass keeps it."""
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     world.cluster.syncers.clear()
@@ -105,8 +109,11 @@ def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) ->
     assert (monitor.live, monitor.ready) == (True, True)
 
 
-def test_a_copy_that_waits_is_ready_and_shows_no_instances(world: FakeWorld, monitor: Monitor) -> None:
-    """It shows the time of the last good pass, whichever copy made it. An older time does not replace a newer one."""
+def test_a_copy_that_waits_is_ready_and_shows_no_instances(
+    world: FakeWorld, monitor: Monitor
+) -> None:
+    """It shows the time of the last good pass, whichever copy made it. An older time does not
+    replace a newer one."""
     monitor.has_lock("a/b", lambda: False)
     monitor.waits()
     assert monitor.ready
@@ -131,7 +138,8 @@ def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> No
 
 
 def test_names_and_helps_are_well_made() -> None:
-    """These are the rules of promtool check metrics: base units, counters with _total, and unique names."""
+    """These are the rules of promtool check metrics: base units, counters with _total, and unique
+    names."""
     names = [one.name for one in METRICS]
     assert len(set(names)) == len(names)
     for one in METRICS:
@@ -141,8 +149,11 @@ def test_names_and_helps_are_well_made() -> None:
         assert one.help.endswith(".")
 
 
-def test_the_file_is_for_the_textfile_collector(world: FakeWorld, monitor: Monitor, tmp_path: Path) -> None:
-    """It lacks the metrics of the process. The next process reads the time of the last good pass from it."""
+def test_the_file_is_for_the_textfile_collector(
+    world: FakeWorld, monitor: Monitor, tmp_path: Path
+) -> None:
+    """It lacks the metrics of the process. The next process reads the time of the last good pass
+    from it."""
     path = tmp_path / "sync.prom"
     assert exposition.good_in_file(path) is None
     monitor.passed(world.run(), ExitCode.OK, "", 1)
@@ -163,8 +174,11 @@ def test_a_file_that_cannot_be_written_is_logged(
 
 
 @pytest.mark.loopback
-def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None:
-    """It is a POST under job, owner and scope, so metrics without a value stay. A failed push is logged."""
+def test_a_push_adds_to_what_is_there(
+    world: FakeWorld, monitor: Monitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is a POST under job, owner and scope, so metrics without a value stay. A failed push is
+    logged."""
     calls: list[Request] = []
 
     def gateway(request: Request) -> Response:
@@ -194,4 +208,7 @@ def test_a_push_that_is_answered_byte_by_byte_delays_no_pass(
         watch = Stopwatch()
         exposition.push(monitor, server.url, {})
         assert watch.seconds < SOON_SECONDS
-    assert f"the metrics were not pushed to --push-metrics {server.url}: no answer in time" in caplog.text
+    assert (
+        f"the metrics were not pushed to --push-metrics {server.url}: no answer in time"
+        in caplog.text
+    )

@@ -1,4 +1,5 @@
-"""The HTML page: it shows the most important facts, escapes text from others, and needs no script."""
+"""The HTML page: it shows the most important facts, escapes text from others, and needs no
+script."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 
 from eurekube_sync.cli.monitoring.exposition import KEPT_SYNCERS, html_of
-from eurekube_sync.cli.monitoring.metrics import AT_RISK, HELD, INSTANCES, UNKNOWN, Monitor, Passed, Values
+from eurekube_sync.cli.monitoring.metrics import (
+    AT_RISK,
+    HELD,
+    INSTANCES,
+    UNKNOWN,
+    Monitor,
+    Passed,
+    Values,
+)
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
@@ -17,11 +26,18 @@ from tests.unit.worlds.fakes import FakeWorld
 EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 
 
-def status(*, ready: str = "", app: str = "", works: bool = False, reason: str = "", message: str = "") -> SyncerStatus:
+def status(
+    *, ready: str = "", app: str = "", works: bool = False, reason: str = "", message: str = ""
+) -> SyncerStatus:
     """The status of a syncer with its condition Ready."""
     state = ConditionStatus.TRUE if works else ConditionStatus.FALSE
     one = Condition(
-        type="Ready", status=state, reason=reason, message=message, last_transition=0, observed_generation=1
+        type="Ready",
+        status=state,
+        reason=reason,
+        message=message,
+        last_transition=0,
+        observed_generation=1,
     )
     return SyncerStatus(observed_generation=1, ready=ready, app_name=app, conditions=(one,))
 
@@ -82,7 +98,8 @@ def test_all_that_a_pass_says() -> None:
 
 
 def test_problems_are_highlighted_on_the_page() -> None:
-    """The problems are a failed pass, DOWN instances, held removals, leases at risk and unread sources."""
+    """The problems are a failed pass, DOWN instances, held removals, leases at risk and unread
+    sources."""
     values: Values = {
         INSTANCES: {("RATING", "DOWN"): 3.0, ("SHOP", "DOWN"): 1.0},
         HELD: {("TooManyRemovals",): 40.0},
@@ -90,7 +107,10 @@ def test_problems_are_highlighted_on_the_page() -> None:
         UNKNOWN: {("Eureka",): 1.0, ("Kubernetes",): 0.0},
     }
     failed = Passed(at=0, seconds=1, code=ExitCode.EUREKA_UNREAD, summary="nothing changed")
-    broken = [(SyncerRef("a", str(number)), status(reason="InvalidSpec")) for number in range(KEPT_SYNCERS + 2)]
+    broken = [
+        (SyncerRef("a", str(number)), status(reason="InvalidSpec"))
+        for number in range(KEPT_SYNCERS + 2)
+    ]
     page = "".join(html_of(remembering(passes=(failed,), syncers=broken, values=values)))
     assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
     assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
@@ -104,7 +124,9 @@ def test_problems_are_highlighted_on_the_page() -> None:
 
 def test_a_cell_without_a_text_keeps_its_place() -> None:
     """Otherwise later cells would be in the wrong column."""
-    page = "".join(html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))])))
+    page = "".join(
+        html_of(remembering(syncers=[(SyncerRef("a", "b"), status(ready="0/0", message="why"))]))
+    )
     row = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
         ("Syncer", "a/b"),
@@ -117,7 +139,10 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
 
 def test_text_that_others_wrote_is_escaped() -> None:
     """Names, messages, summaries and the owner may hold any text."""
-    shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
+    shown = (
+        SyncerRef(EVIL, EVIL),
+        status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL),
+    )
     one = remembering(
         EVIL, lock=EVIL, syncers=[shown], values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
         passes=(Passed(at=0, seconds=1, code=ExitCode.OK, summary=EVIL),),

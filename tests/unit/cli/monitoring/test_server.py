@@ -46,7 +46,10 @@ def test_the_paths(world: FakeWorld, monitor: Monitor) -> None:
         assert "process_cpu_seconds_total" in metrics.text
         page = requests.get(url, timeout=10)
         assert "1 registered" in page.text
-        assert page.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+        assert (
+            page.headers["Content-Security-Policy"]
+            == "default-src 'none'; style-src 'unsafe-inline'"
+        )
         assert requests.head(url, timeout=10).text == ""
         assert requests.get(f"{url}/nowhere", timeout=10).status_code == 404
         assert requests.post(url, data="x", timeout=10).status_code == 501
@@ -76,7 +79,8 @@ def test_an_ipv6_address(monitor: Monitor) -> None:
 def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest connections are closed for new ones. So a probe is answered, and files are left for renewals."""
+    """The oldest connections are closed for new ones. So a probe is answered, and files are left
+    for renewals."""
     monkeypatch.setattr(exposition, "_MOST_CLIENTS", 3)
     monkeypatch.setattr(exposition._Connection, "timeout", 60)
     with serving(monitor, "127.0.0.1", 0) as url, ExitStack() as opened:
@@ -88,12 +92,16 @@ def test_clients_that_say_nothing_do_not_use_up_the_files_of_the_process(
         assert silent[-1].recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_a_client_that_breaks_off_is_no_news(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_breaks_off_is_no_news(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The next client is answered, and no error is printed."""
     with serving(monitor, "127.0.0.1", 0) as url:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         with socket.create_connection(address, 2) as client:
             client.sendall(b"GET /livez")
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close it by a reset
+            client.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # close it by a reset
         assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
     assert capsys.readouterr().err == ""

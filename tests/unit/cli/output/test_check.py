@@ -13,7 +13,9 @@ LINES = "spec:\n  terminationGracePeriodSeconds: 155"
 
 
 def _short(name: str) -> Finding:
-    return Finding(check=Check.POD_END, grade=Grade.WARNING, text=name, fix="add these lines", manifest=LINES)
+    return Finding(
+        check=Check.POD_END, grade=Grade.WARNING, text=name, fix="add these lines", manifest=LINES
+    )
 
 
 def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
