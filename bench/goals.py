@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.row import EMPTIED, FIRST, PASS, PROGRAM, STEADY, Row
+from bench.row import DELETED, EMPTIED, FIRST, PASS, PROGRAM, REPLACED, STEADY, Row
 
 _SECONDS = {
     (FIRST, 10_000): 4.0,
@@ -11,6 +11,10 @@ _SECONDS = {
     (EMPTIED, 60_000): 25.0,
     (STEADY, 10_000): 1.1,
     (STEADY, 60_000): 5.0,
+    (REPLACED, 10_000): 3.5,
+    (REPLACED, 60_000): 25.0,
+    (DELETED, 10_000): 10.0,
+    (DELETED, 60_000): 60.0,
 }
 """On the wall clock, from the start of the process to its end."""
 _PROCESSOR = {(PASS, 1_000): 0.045, (PASS, 10_000): 0.3, (PASS, 60_000): 1.5}

@@ -70,12 +70,14 @@ class Applier:
         keys: Iterable[InstanceKey],
         unlisted: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
+        renewable: Sequence[InstanceKey] = (),
     ) -> dict[InstanceKey, Reading]:
         """Read each key uncached, in turn, from another start each time; a failure is an `Unread`.
         Keys that no list shows (`unlisted`) are read on every server; a batch may show that they
         are absent. Another owner's instance is read together with the instance that it is
-        `in_the_way_of`."""
-        free = frozenset(unlisted)
+        `in_the_way_of`. Many instances that are `renewable` are read in batches, which renew
+        them."""
+        free, readable = frozenset(unlisted), self._readable(renewable)
 
         def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
             if why := self._give_up(self._reads):
@@ -91,16 +93,36 @@ class Applier:
             self._reads.note(unreachable=False)
             return key, reading
 
-        def absent(
+        def together(
             batches: Batches, chunk: Sequence[InstanceKey]
         ) -> list[tuple[InstanceKey, Reading] | None]:
-            found = batches.absent(chunk)
-            return [(key, None) if key in found else None for key in chunk]
+            asked = [key for key in chunk if key in free]
+            ours = [key for key in chunk if key in readable]
+            readings: dict[InstanceKey, Reading] = {}
+            if asked:
+                readings.update(dict.fromkeys(batches.absent(asked)))
+            if ours:
+                readings.update(batches.read(ours))
+                for key in ours:
+                    self._renewals.note_reading(key, self._deadline.begun)
+            return [(key, readings[key]) if key in readings else None for key in chunk]
 
         some = rotated(list(dict.fromkeys(keys)), self._clock.now())
         wanted = keys_in_turn(some, lambda key: in_the_way_of.get(key, key))
+        in_batches = free | readable
         return dict(
-            self._shortened(wanted, free.__contains__, absent, read, self._reads, as_given=True)
+            self._shortened(
+                wanted, in_batches.__contains__, together, read, self._reads, as_given=True
+            )
+        )
+
+    def _readable(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """Return the instances to be read by renewals: those that this process renews anyway. Fewer
+        than fill a batch are left to single reads, which renew nothing and cost little."""
+        batches = self._registry.batches()
+        readable = self._renewals.readable(keys, self._deadline.begun)
+        return (
+            frozenset() if batches is None or len(readable) < batches.size else frozenset(readable)
         )
 
     def renew(

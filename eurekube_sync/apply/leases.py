@@ -23,6 +23,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 _FORGOTTEN_AFTER = 20
 """Periods: 10 minutes, for which an instance lives by default without a renewal. Eureka may be down
 as long, come back empty, and not be readable for some time."""
+_READ_AGAIN_AFTER = 10  # periods, so that readings are at most a tenth more renewals
 _JITTER = 0.8  # of an interval: less than one, because passes do not begin to the second
 
 
@@ -42,6 +43,7 @@ class RenewalLedger:
         self._last: dict[InstanceKey, float] = {}
         self._forgotten_at: float | None = None
         self._again: set[InstanceKey] = set()  # the next pass renews these in any case
+        self._read: dict[InstanceKey, float] = {}  # when each lease was last read by a renewal
 
     def due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
         """Return the leases to renew in this pass."""
@@ -69,6 +71,18 @@ class RenewalLedger:
             now -= self._interval * passes + _JITTER * part * min(self._interval, self.period)
         self._last[key] = now
 
+    def readable(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
+        """Return the leases that may be read by a renewal: those that this process renews, and has
+        not read so for a while. Held removals are read in each pass, and renewals by many reads
+        would hide from Eureka that other clients' renewals fail
+        (`PeerAwareInstanceRegistryImpl.isLeaseExpirationEnabled`)."""
+        latest = now - _READ_AGAIN_AFTER * self.period
+        return [key for key in keys if key in self._last and self._read.get(key, -inf) <= latest]
+
+    def note_reading(self, key: InstanceKey, now: float) -> None:
+        """Remember a reading by a renewal. It does not count as one: it reached one server only."""
+        self._read[key] = now
+
     def again(self, key: InstanceKey) -> None:
         """Make the next pass renew the lease, whether it is due or not."""
         self._again.add(key)
@@ -76,6 +90,7 @@ class RenewalLedger:
     def drop(self, key: InstanceKey) -> None:
         """Forget a lease that is cancelled."""
         self._last.pop(key, None)
+        self._read.pop(key, None)
 
     def renewed_lately(self) -> tuple[InstanceKey, ...]:
         """Return the leases that this process renewed lately."""
@@ -89,6 +104,7 @@ class RenewalLedger:
         oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}
         self._again = {key for key in self._again if key in self._last}
+        self._read = {key: at for key, at in self._read.items() if key in self._last}
 
 
 T = TypeVar("T")

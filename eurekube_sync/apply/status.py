@@ -56,7 +56,7 @@ _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
 """The CRD allows 1,024 characters in an error. The command that releases removals comes last in its
 condition."""
-_PATIENCE = frozenset({"AddressPending"})  # reasons that end by themselves
+_PATIENCE = frozenset({"AddressPending", "Deleting"})  # reasons that end by themselves
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 

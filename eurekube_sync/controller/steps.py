@@ -115,6 +115,13 @@ def _read_again(
     age of the list."""
     memory, read = given.world.memory, set[InstanceKey]()
     alone = len(given.world.servers) <= 1  # else another server's list may lack an instance
+    # Still listed, but cancelled, or its renewal was a 404: a batch can say that it is absent,
+    # without a renewal.
+    gone = found.cancelled | {
+        key for key, outcome in found.renewed.items() if outcome.result is Result.GONE
+    }
+    # What has a former mark is renewed only once it is known that its installation has ended.
+    apart = gone | {instance.key for instance in observed.former.values()}
     telling = [
         *found.unshown[:1],
         *(of_doubtful_age(found.desired, observed) if memory.first_pass else ()),
@@ -134,7 +141,9 @@ def _read_again(
         if not unread:
             return (desired, plan), observed
         absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-        readings = found.applier.read(unread, absent, plan.in_the_way)
+        renewable = [key for key in unread if key in observed.ours and key not in apart]
+        unlisted = [*absent, *(key for key in unread if key in gone)]
+        readings = found.applier.read(unread, unlisted, plan.in_the_way, renewable)
         memory.own_writes.settle(readings)
         dating = (
             readings

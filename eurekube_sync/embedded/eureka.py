@@ -226,9 +226,27 @@ class EmbeddedEureka:
         for item in items:
             if item.get("instanceInfo"):
                 item["instanceInfo"] = self.read(item["instanceInfo"], now)
-        return _json(
-            {"responseList": [{"statusCode": self.replicated(item, now)} for item in items]}
+        return _json({"responseList": [self.reply(item, now) for item in items]})
+
+    def reply(self, item: Document, now: int) -> Document:
+        """Apply one item; return its status code, and the instance that the server tells another
+        one."""
+        status = self.replicated(item, now)
+        if (
+            item.get("action") != "Heartbeat"
+            or status != 200
+            or item.get("lastDirtyTimestamp") is None
+        ):
+            return {"statusCode": status}
+        # `validateDirtyTimestamp`
+        sent, found = (
+            int(item["lastDirtyTimestamp"]),
+            self.registry.find(item["appName"], item["id"], now=now),
         )
+        stored = int(found["lastDirtyTimestamp"]) if found else sent
+        if sent < stored:
+            return {"statusCode": 409, "responseEntity": found}
+        return {"statusCode": 404 if sent > stored else 200}
 
     def replicated(self, item: Document, now: int) -> int:
         """Apply one item and return its status code. A change of status is a 500: the program never

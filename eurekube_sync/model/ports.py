@@ -76,6 +76,11 @@ class Batches(Protocol):
         """Return the keys that no reachable server holds. This reads uncached and renews
         nothing."""
 
+    def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
+        """Read instances of ours uncached, and **renew** them there, as the only batch that reads
+        does. What is not in the result has to be read by `Registry.read_instance`: it may be
+        registered or not."""
+
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """Renew each lease on every server that holds it: DONE, PARTLY, ABSENT or UNSETTLED."""
 

@@ -45,6 +45,16 @@ def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
         yield real(request.getfixturevalue("eureka_fast").url, stock=False)
 
 
+@pytest.fixture(scope="module", params=SERVERS)
+def stock(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server with stock timings: its lists are up to 30 s old."""
+    if request.param == "embedded":
+        with embedded(stock=True) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_stock").url, stock=True)
+
+
 @pytest.fixture
 def app(request: pytest.FixtureRequest) -> str:
     """An app of the test's own."""
@@ -81,6 +91,14 @@ def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
     return [one["statusCode"] for one in document["responseList"]]
 
 
+def told(eureka: EurekaSubject, *items: Document) -> list[tuple[int, Document | None]]:
+    """The code of each item, and the instance that it shows."""
+    return [
+        (one["statusCode"], one.get("responseEntity"))
+        for one in send(eureka, *items).json()["responseList"]
+    ]
+
+
 def test_the_answers_have_the_order_of_the_items(eureka: EurekaSubject, app: str) -> None:
     """Items are carried out in this order, too: an item sees what the one before it did."""
     items = [
@@ -103,6 +121,54 @@ def test_a_heartbeat_of_an_unknown_status_is_a_404(eureka: EurekaSubject, app: s
     eureka.delete(f"/apps/{app}/a/status")
     assert codes(eureka, item("Heartbeat", app, "a")) == [404]
     assert eureka.get(f"/apps/{app}/a").status_code == 200
+
+
+def test_a_heartbeat_with_an_older_timestamp_tells_the_instance(
+    stock: EurekaSubject, app: str
+) -> None:
+    """Exactly as an uncached read does, also right after a write that no list shows yet; and it
+    renews the lease. What is not registered, or has the status UNKNOWN, is a 404."""
+    eureka = stock
+    items = [registration(app, "up", metadata={"a": "1"}), registration(app, "down", status="DOWN")]
+    items += [
+        registration(app, "epoch", lastDirtyTimestamp="0"),
+        registration(app, "unknown", status="UNKNOWN"),
+    ]
+    assert codes(eureka, *items) == [200] * 4
+    listed = sorted(eureka.listed(app), key=lambda instance: str(instance["instanceId"]))
+    there = ("up", "down", "epoch")
+    asked = [
+        item("Heartbeat", app, id_, lastDirtyTimestamp=-1) for id_ in (*there, "unknown", "nothing")
+    ]
+    assert (
+        told(eureka, *asked)
+        == [(409, eureka.instance(app, id_)) for id_ in there] + [(404, None)] * 2
+    )
+    eureka.put(f"/apps/{app}/up/status", value="OUT_OF_SERVICE")
+    changes = [
+        registration(app, "down", status="UP"),
+        registration(app, "epoch", vipAddress="other"),
+    ]
+    assert codes(eureka, *changes, item("Cancel", app, "unknown")) == [200] * 3
+    before = eureka.instance(app, "up")
+    eureka.wait(0.1)
+    answers = told(eureka, *asked)
+    assert answers == [(409, eureka.instance(app, id_)) for id_ in there] + [(404, None)] * 2
+    assert (
+        sorted(eureka.listed(app), key=lambda instance: str(instance["instanceId"])) == listed
+    )  # it is cached
+    up, down, epoch = (instance for _, instance in answers[:3] if instance)
+    assert (up["status"], down["status"], epoch["vipAddress"]) == ("OUT_OF_SERVICE", "UP", "other")
+    assert up["leaseInfo"]["lastRenewalTimestamp"] > before["leaseInfo"]["lastRenewalTimestamp"]
+
+
+def test_a_heartbeat_with_another_timestamp_tells_nothing(eureka: EurekaSubject, app: str) -> None:
+    """An equal one is a 200. A newer one is a 404, though the instance is registered."""
+    assert codes(eureka, registration(app, "a", lastDirtyTimestamp="1795248000785")) == [200]
+    asked = [
+        item("Heartbeat", app, "a", lastDirtyTimestamp=1795248000785 + more) for more in (0, 1)
+    ]
+    assert told(eureka, *asked) == [(200, None), (404, None)]
 
 
 @timed
@@ -278,6 +344,18 @@ def test_250_of_ours_are_registered_renewed_and_cancelled(client: EurekaClient, 
     )
     assert sent(client, [ours.cancel(one.key) for one in instances]) == [200] * 250
     assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [404] * 250
+
+
+def test_250_of_ours_are_read_in_one_call(client: EurekaClient, app: str) -> None:
+    """As an uncached read of each shows them. One that is absent shows nothing."""
+    keys = [
+        InstanceKey(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)
+    ]
+    items = [ours.register(Dated(wanted(*key), 1_795_248_000_785)) for key in keys[:249]]
+    assert sent(client, items) == [200] * 249
+    readings = client.read_instances([ours.reading(key) for key in keys])
+    assert readings == [client.read_instance(key) for key in keys]
+    assert readings[249] is None
 
 
 def test_ids_may_contain_characters_that_a_path_may_not(client: EurekaClient, app: str) -> None:

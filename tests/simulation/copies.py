@@ -126,6 +126,13 @@ class Process:
         return report
 
 
+class _SmallBatches(EverywhereBatches):
+    """Batches that few instances fill, because instances that do not fill one are read by single
+    calls."""
+
+    size = 2
+
+
 def _heard(report: PassReport, code: ExitCode) -> None:
     """Ignores the report, because nobody reads it."""
 
@@ -157,7 +164,7 @@ def _registry(
         registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts)
     if not installation.batches:
         return registry
-    batches = EverywhereBatches(
+    batches = _SmallBatches(
         servers=servers,
         asked=clients(timeout=_ASK_TIMEOUT, retries=0),
         clock=clock,

@@ -312,7 +312,7 @@ def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
             return []
         codes = [one["statusCode"] for one in msgspec.json.decode(response.body)["responseList"]]
         items = zip(batched(request), codes, strict=False)
-        return [Key(item["appName"], item["id"]) for item, code in items if code == 404]
+        return [Key(item["appName"], item["id"]) for item, code in items if code in (404, 409)]
     if response.status == 404 or (call is Call.READ and response.status == 200):
         app, id_ = request.path.split("/")[-2:]
         return [Key(unquote(app), unquote(id_))]

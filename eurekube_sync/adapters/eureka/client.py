@@ -163,9 +163,16 @@ class EurekaClient(Registry):
 
     def replicate(self, items: Sequence[bytes]) -> list[int]:
         """Call `PeerReplicationResource.batchReplication`; return one status code for each item."""
+        return replication.decode_answers(self._send_batch(items), items=len(items))
+
+    def read_instances(self, items: Sequence[bytes]) -> list[ObservedInstance | None]:
+        """Send a batch of `replication.reading`; return the instance that each answer shows."""
+        return replication.decode_readings(self._send_batch(items), items=len(items))
+
+    def _send_batch(self, items: Sequence[bytes]) -> bytes:
         body = b'{"replicationList":[' + b",".join(items) + b"]}"
         answer = self._call("POST", "/peerreplication/batch/", body)
-        return replication.decode_answers(self._expect(answer, 200, json=True), items=len(items))
+        return self._expect(answer, 200, json=True)
 
     def server_status(self) -> replication.ServerStatus:
         """Call `StatusResource.getStatusInfo`. It is read as XML, because as JSON it is a 500."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from math import inf
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -35,6 +35,7 @@ _REGISTERING = 2
 processor limits them, but delay other clients [real]."""
 SINGLY = "Until batches work, each instance is renewed by its own call."
 Codes: TypeAlias = dict[InstanceKey, int] | None
+A = TypeVar("A")
 Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)
 
@@ -163,6 +164,26 @@ class EverywhereBatches:
         answers = self._send_to_all({key: replication.question(key) for key in keys})
         return frozenset(key for key, codes in answers.items() if set(codes.values()) == {404})
 
+    def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
+        """Ask the server to which single calls go, too. An instance that was written a moment ago
+        may not be on every server yet. It is left to the single read, which notes that."""
+        resting = {} if self.rests is None else self.rests.resting()
+        first = next((name for name in self.servers if name not in resting), None)
+        if first is None or first not in self._used:
+            return {}
+        server = self.servers[first]
+        items = {key: replication.reading(key) for key in keys if key not in self.doubts}
+        shown = self._send_to(first, items, server.read_instances) or {}
+        now = self.clock.now()
+        readings: dict[InstanceKey, ObservedInstance] = {}
+        for key, instance in shown.items():
+            if instance is None or instance.key != key:
+                continue
+            age = now - instance.last_dirty_timestamp / 1000
+            if len(self.servers) == 1 or abs(age) >= replication.REPLICATION_SECONDS:
+                readings[key] = instance
+        return readings
+
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """Register each on all servers, then send heartbeats: a server answers 200 even if it
         rejected the instance."""
@@ -181,7 +202,7 @@ class EverywhereBatches:
         names = [name for name in self.usable() if name in self._returned]
         heartbeats = {key: replication.heartbeat(key) for key in keys}
         found: set[InstanceKey] = set()
-        answers = self.workers.each(lambda name: self._send_to(name, heartbeats), names)
+        answers = self.workers.each(lambda name: self._codes_of(name, heartbeats), names)
         for name, codes in zip(names, answers, strict=True):
             if codes is not None:
                 self._returned.discard(name)
@@ -261,7 +282,7 @@ class EverywhereBatches:
                 if isinstance(one, ObservedInstance) and ours(one)
             ]
             unsettled = {key for key, one in registered.items() if one is Cause.NOT_READ}
-        codes = self._send_to(name, {key: replication.cancel(key) for key in there}) or {}
+        codes = self._codes_of(name, {key: replication.cancel(key) for key in there}) or {}
         unsettled.update(key for key in there if codes.get(key) not in (200, 404))
         otherwise = False if name in self._used else None
         return {key: otherwise if key in unsettled else True for key in keys}
@@ -278,15 +299,15 @@ class EverywhereBatches:
         heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
         def send(name: str) -> Codes:
-            taken = self._send_to(name, registrations, may_refuse=True)
+            taken = self._codes_of(name, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken.values()):
                 return None
-            return self._send_to(name, heartbeats)
+            return self._codes_of(name, heartbeats)
 
         return self._answers(names, send)
 
     def _send_to_all(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
-        return self._answers(self.usable(), lambda name: self._send_to(name, items))
+        return self._answers(self.usable(), lambda name: self._codes_of(name, items))
 
     def _answers(
         self, names: Sequence[str], send: Callable[[str], Codes]
@@ -301,20 +322,31 @@ class EverywhereBatches:
                 found.setdefault(key, {})[name] = code
         return found
 
-    def _send_to(
+    def _codes_of(
         self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
     ) -> Codes:
-        """Return the status of each item from one server. None without an answer, without time, if
+        """Return the status of each item from one server."""
+        return self._send_to(name, items, self.servers[name].replicate, may_refuse=may_refuse)
+
+    def _send_to(
+        self,
+        name: str,
+        items: Mapping[InstanceKey, bytes],
+        send: Callable[[Sequence[bytes]], list[A]],
+        *,
+        may_refuse: bool = False,
+    ) -> dict[InstanceKey, A] | None:
+        """Return the answer to each item from one server. None without an answer, without time, if
         batches have ended, or if an item was refused, which makes the whole batch a 400."""
         written = list(items.values())
-        codes: list[int] = []
+        answers: list[A] = []
         while left := replication.fitting(
-            written[len(codes) : len(codes) + self._sizes.get(name, SIZE)]
+            written[len(answers) : len(answers) + self._sizes.get(name, SIZE)]
         ):
             if self._is_over() or self.trouble is not None:
                 return None
             try:
-                codes += self.servers[name].replicate(left)
+                answers += send(left)
             except RegistryUnavailable as error:
                 if not self._shorten_batches(name, len(left), error):
                     self._leave_out(name, error)
@@ -323,9 +355,9 @@ class EverywhereBatches:
                 if not (may_refuse and isinstance(error, RegistryRejected)):
                     self._stop_batches(refused(error))
                 return None
-        if codes:
+        if answers:
             self.silent.pop(name, None)
-        return dict(zip(items, codes, strict=True))
+        return dict(zip(items, answers, strict=True))
 
     def _shorten_batches(self, name: str, number: int, error: RegistryUnavailable) -> bool:
         """If the server answers a single item, send it fewer at a time, or no more batches; return

@@ -14,7 +14,7 @@ from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.wording import counted
@@ -22,6 +22,7 @@ from eurekube_sync.model.wording import counted
 _MOST_BYTES = (
     512 * 1024
 )  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+_OLDER_THAN_ALL = -1
 _LARGEST_STATUS = 1024 * 1024
 REPLICATION_SECONDS = (
     5.0  # for a registration to reach the other peers, which replicate every 0.5 s
@@ -37,6 +38,7 @@ class ServerStatus(NamedTuple):
 
 class _Reply(msgspec.Struct, rename="camel"):
     status_code: int
+    response_entity: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Replies(msgspec.Struct, rename="camel"):
@@ -48,6 +50,13 @@ _REPLIES = msgspec.json.Decoder(_Replies)
 
 def heartbeat(key: InstanceKey) -> bytes:
     return _item("Heartbeat", key)  # without a timestamp, because a newer one is a 404
+
+
+def reading(key: InstanceKey) -> bytes:
+    """Renew a lease, and ask for its instance. To a heartbeat with an older timestamp than the
+    instance has, Eureka answers 409 and the instance, as an uncached read shows it
+    (`InstanceResource.validateDirtyTimestamp`)."""
+    return _item("Heartbeat", key, lastDirtyTimestamp=_OLDER_THAN_ALL)
 
 
 def question(key: InstanceKey) -> bytes:
@@ -80,6 +89,16 @@ def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def decode_answers(body: bytes, *, items: int) -> list[int]:
+    return [reply.status_code for reply in _replies(body, items)]
+
+
+def decode_readings(body: bytes, *, items: int) -> list[ObservedInstance | None]:
+    """Return the instance that each reply shows; None where it shows none, or one that cannot be
+    read."""
+    return [wire.decode_shown(reply.response_entity) for reply in _replies(body, items)]
+
+
+def _replies(body: bytes, items: int) -> list[_Reply]:
     try:
         replies = _REPLIES.decode(body).response_list
     except UNREADABLE:
@@ -87,7 +106,7 @@ def decode_answers(body: bytes, *, items: int) -> list[int]:
     if len(replies) != items:
         got = counted(len(replies), "reply", "replies")
         raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}.")
-    return [reply.status_code for reply in replies]
+    return replies
 
 
 def decode_status(body: bytes) -> ServerStatus:

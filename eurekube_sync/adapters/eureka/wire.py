@@ -200,6 +200,14 @@ def decode_instance(body: bytes) -> ObservedInstance:
         return _observed(_ONE.decode(body).instance, None)
 
 
+def decode_shown(raw: msgspec.Raw) -> ObservedInstance | None:
+    """Read the instance of a reply to a heartbeat; None if there is none, or it is malformed."""
+    try:
+        return _observed(_DOCUMENT.decode(raw), None)
+    except UNREADABLE:
+        return None
+
+
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
     try:

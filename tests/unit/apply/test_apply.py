@@ -588,6 +588,46 @@ def test_batches_say_which_keys_are_absent(batching: Bench) -> None:
     assert read == {f"read_instance {key(number)}" for number in (2, 3, 9)}
 
 
+def test_many_leases_of_ours_are_read_in_batches(batching: Bench) -> None:
+    """Only those that this process renews. What no batch shows is read by a call of its own."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 7)))
+    batching.applier.renew([renew(number) for number in range(1, 6)])
+    batching.registry.override(key(3), OUT)
+    batching.registry.refuse[key(4)] = RegistryRejected("400: no address")
+    del batching.registry.held[key(5)]
+    batching.wire.calls.clear()
+    keys = [key(number) for number in range(1, 7)]
+    readings = batching.applier.read(keys, renewable=keys)
+    assert readings == {one: batching.registry.held.get(one) for one in keys}
+    calls = batching.wire.calls
+    assert sum(int(call.split()[1]) for call in calls if call.startswith("read_batch")) == 5
+    assert {call for call in calls if call.startswith("read_instance")} == {
+        f"read_instance {key(number)}" for number in (4, 5, 6)
+    }
+
+
+def test_less_than_a_batch_is_read_by_single_calls(batching: Bench) -> None:
+    """They renew nothing."""
+    batching.registry.put(stored(instance(1)))
+    batching.applier.renew([renew(1)])
+    batching.wire.calls.clear()
+    batching.applier.read([key(1)], renewable=[key(1)])
+    assert batching.wire.calls == [f"read_instance {key(1)}"]
+
+
+def test_after_many_failed_reads_no_batch_of_reads_is_sent_either(batching: Bench) -> None:
+    """Eureka does not answer, so the remaining keys are unread."""
+    keys = [key(number) for number in range(1, 60)]
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 60)))
+    batching.applier.renew([renew(number) for number in range(1, 60)])
+    batching.registry.refuse_read.update(dict.fromkeys(keys, DOWN_AGAIN))
+    batching.applier.read(keys)
+    batching.wire.calls.clear()
+    readings = batching.applier.read(keys, renewable=keys)
+    assert batching.wire.calls == []
+    assert all(isinstance(reading, Unread) for reading in readings.values())
+
+
 def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench) -> None:
     """Eureka does not answer, so the remaining keys are unread."""
     for number in range(20):

@@ -32,6 +32,29 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
     assert sum(counts) == 4, "two leases, twice in a minute"
 
 
+def test_a_lease_is_read_by_a_renewal_only_where_it_is_renewed_and_seldom() -> None:
+    """Ten periods pass before it is read so again. A lease that was cancelled, or not renewed for
+    long, is not."""
+    ledger = RenewalLedger(period=30, slack=15)
+    keys = [key(number) for number in range(1, 5)]
+    for one in keys[:3]:
+        ledger.note(one, 100)
+    assert ledger.readable(keys, 100) == keys[:3]
+    for one in keys[:2]:
+        ledger.note_reading(one, 100)
+    assert ledger.readable(keys, 130) == [key(3)]
+    ledger.drop(key(2))
+    ledger.note(key(2), 200)
+    assert ledger.readable(keys, 399) == [key(2), key(3)]
+    assert ledger.readable(keys, 400) == keys[:3]
+    ledger.note(key(1), 1000)
+    ledger.note_reading(key(1), 1000)
+    ledger.note_reading(key(4), 1000)
+    ledger.forget(1000)
+    ledger.note(key(4), 1010)
+    assert ledger.readable(keys, 1010) == [key(4)]
+
+
 def test_where_every_pass_renews_the_very_next_one_does() -> None:
     """With a slack of the whole period, all leases are due in each pass, even those that were just
     registered."""

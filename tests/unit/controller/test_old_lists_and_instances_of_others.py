@@ -105,8 +105,47 @@ def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
     world.registry.held[key(2)] = changed(world.registry.held[key(2)], status=DOWN)
     world.cluster.apply(piece(*(endpoint(n) for n in range(2, 9))))
     world.run()
-    assert sum(call.startswith("read_instance") for call in world.wire.calls) == 3
+    assert read_singly(world) + read_together(world) == 3
     assert [one.status for one in world.registry.held.values()] == [UP] * 7
+
+
+def read_singly(world: FakeWorld) -> int:
+    """How many instances were read by a call each."""
+    return world.wire.verbs().count("read_instance")
+
+
+def read_together(world: FakeWorld) -> int:
+    """How many instances were asked for in batches of reads."""
+    return sum(int(call.split()[1]) for call in world.wire.calls if call.startswith("read_batch"))
+
+
+def test_many_changes_are_read_in_batches_and_then_singly() -> None:
+    """An instance that this process renews is read by a renewal, but not in each pass: 10 periods
+    must pass. One that it cancelled a moment ago is expected to be absent, and a batch says so
+    without a renewal."""
+    world = FakeWorld(cache=30)
+    world.own_writes = OwnWrites(seconds=45)
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.registry.batch_size = 2
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 9))), syncer())
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    world.cluster.apply(piece(*(endpoint(n) for n in range(5, 13))))
+    world.run()
+    assert (read_singly(world), read_together(world)) == (0, 5)  # four that go, and one that stays
+    world.later(10)
+    world.run()
+    cancelled = {f"read_instance {key(number)}" for number in range(1, 5)}
+    assert cancelled.isdisjoint(world.wire.calls)
+    assert world.wire.verbs().count("absent_batch") == 2
+    assert {one.instance.ip_addr for one in world.registry.held.values()} == {
+        f"10.0.0.{n}" for n in range(5, 13)
+    }
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in range(5, 13))))
+    world.later(10)
+    world.run()
+    assert (read_singly(world), read_together(world)) == (8, 0)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,22 @@ def test_each_instance_is_registered_under_its_new_id_and_then_cancelled_under_t
     assert world.wire.writes() == []
 
 
+def test_no_renewal_reads_an_instance_that_waits_to_be_moved(world: FakeWorld) -> None:
+    """It looks as if the old installation were at work. So it is read singly, also if this process
+    renewed it at the end of the pass before."""
+    world.registry.batch_size, world.renewals = 1, RenewalLedger(period=30, slack=5)
+    new = [InstanceKey("RATING", f"{NEW}:{NS}:rating:10.0.0.{number}:8080") for number in (1, 2)]
+    world.registry.refuse_register.update(
+        dict.fromkeys(new, RegistryUnavailable("it is restarted"))
+    )
+    for _ in range(2):
+        world.run()
+        later(world, 100)
+    assert "renew_batch" in world.wire.verbs()
+    assert "read_batch" not in world.wire.verbs()
+    assert by_owner(world) == {OLD: BOTH}
+
+
 def test_without_the_option_the_old_instances_are_another_owners(world: FakeWorld) -> None:
     """They are left to expire, as always."""
     world.former = NO_FORMER

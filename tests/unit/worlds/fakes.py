@@ -8,6 +8,7 @@ before or after its effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
@@ -123,7 +124,7 @@ class Wire:
 
     def writes(self) -> list[str]:
         """The calls that are neither reads nor renewals."""
-        no_writes = _READS | {"crd_live", "renew", "renew_batch", "absent_batch"}
+        no_writes = _READS | {"crd_live", "renew", "renew_batch", "absent_batch", "read_batch"}
         return [call for call in self.calls if call.split()[0] not in no_writes]
 
     def _maybe_kill(self, number: int, when: When) -> None:
@@ -332,6 +333,17 @@ class FakeBatches:
             return frozenset(key for key in told if key not in registry.held)
 
         return self._registry.wire.send(f"absent_batch {len(keys)}", effect, frozenset)
+
+    def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
+        def effect() -> Mapping[InstanceKey, ObservedInstance]:
+            registry, shown = self._registry, {}
+            for key in keys:
+                with suppress(RegistryError):
+                    if registry._renew(key) and (instance := registry._read(key)):
+                        shown[key] = instance
+            return shown
+
+        return self._registry.wire.send(f"read_batch {len(keys)}", effect, dict)
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         def one(key: InstanceKey) -> Batched:

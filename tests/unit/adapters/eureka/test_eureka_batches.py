@@ -554,6 +554,84 @@ class TestAnswers:
         assert batches is not None
         assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
 
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_a_batch_reads_what_an_uncached_read_shows(self, number: int) -> None:
+        """From the server that single calls go to. An absent instance is left to the single
+        read."""
+        site = Site(number)
+        for server in site.servers:
+            server.put(1, 2)
+        batches = site.listed().registry.batches()
+        assert batches is not None
+        site.forget()
+        read = batches.read([key(1), key(2), key(3)])
+        assert [server.count(BATCH) for server in site.servers] == [1, *[0] * (number - 1)]
+        assert read == {one: site.registry.read_instance(one) for one in (key(1), key(2))}
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_of_several_servers_a_new_instance_is_read_singly(self, number: int) -> None:
+        """It may not be replicated yet, which the single read notes."""
+        site = Site(number)
+        for server in site.servers:
+            server.client.register(instance(1), dirty_timestamp=int(site.clock.now() * 1000) - 4000)
+        batches = site.listed().registry.batches()
+        assert batches is not None
+        assert set(batches.read([key(1)])) == ({key(1)} if number == 1 else set())
+
+    def test_it_reads_from_the_server_to_which_single_calls_go(self) -> None:
+        """A server that failed rests. If a call reached it since, it takes single calls, and no
+        batches until the next list."""
+        site = Site(2)
+        for server in site.servers:
+            server.put(1)
+        batches = site.listed().registry.batches()
+        assert isinstance(batches, EverywhereBatches)
+        assert batches.rests is not None
+        site.servers[0].plugged = False
+        site.renew(1)
+        site.servers[0].plugged = True
+        site.forget()
+        assert set(batches.read([key(1)])) == {key(1)}
+        assert [server.count(BATCH) for server in site.servers] == [0, 1]
+        batches.rests.worked(NAMES[0])
+        assert batches.read([key(1)]) == {}
+
+    def test_an_instance_in_doubt_is_read_singly(self) -> None:
+        """A renewal in a batch has no timestamp, by which servers find their differences."""
+        site = Site(2)
+        for server in site.servers:
+            server.put(1, 2)
+        site.servers[0].client.register(
+            replace(instance(1), vip_address="changed"), dirty_timestamp=2
+        )
+        batches = site.listed().registry.batches()
+        assert batches is not None
+        assert set(batches.read([key(1), key(2)])) == {key(2)}
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            {"statusCode": 200},
+            {"statusCode": 409},
+            {"statusCode": 409, "responseEntity": None},
+            {"statusCode": 409, "responseEntity": "text"},
+            {"statusCode": 409, "responseEntity": {"instanceId": "a"}},
+            {"statusCode": 409, "responseEntity": {"app": "OTHER", "instanceId": "a"}},
+        ],
+    )
+    def test_a_reply_without_its_instance_is_left_to_the_single_read(
+        self, reply: dict[str, object]
+    ) -> None:
+        """Batches go on, because renewals do not need it."""
+        site = Site(1)
+        site.servers[0].put(1)
+        batches = site.listed().registry.batches()
+        assert batches is not None
+        body = json.dumps({"responseList": [reply]}).encode()
+        site.servers[0].answers[BATCH] = Response(status=200, body=body)
+        assert batches.read([key(1)]) == {}
+        assert site.registry.batching().on
+
     @pytest.mark.parametrize("code", [200, 403, 429, 500, 503])
     def test_an_id_is_free_only_where_each_server_answers_404(self, code: int) -> None:
         """Any other answer of one server proves nothing, and the id is read by a call of its
