@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeAlias, cast
 
@@ -96,6 +97,11 @@ class _KeptBatches:
         self._read += [(key, None) for key in found]
         return found
 
+    def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
+        instances = self._batches.read(keys)
+        self._read += instances.items()
+        return instances
+
 
 def _applications(instances: Sequence[ObservedInstance]) -> dict[str, Any]:
     """Return the JSON of `GET /apps`. An app that is listed in several parts has several
@@ -113,7 +119,9 @@ def reading_data(key: InstanceKey, read: _Read) -> dict[str, Any]:
     head = {"app": key.app, "id": key.id}
     if isinstance(read, str):
         return {**head, "failed": read}
-    return {**head, "instance": wire.observed_document(read) if read is not None else None}
+    if read is None:
+        return {**head, "instance": None}
+    return {**head, "instance": wire.observed_document(read), "readAt": read.read_at}
 
 
 def reading_of(data: Mapping[str, Any]) -> tuple[InstanceKey, ObservedInstance | str | None]:
@@ -121,10 +129,10 @@ def reading_of(data: Mapping[str, Any]) -> tuple[InstanceKey, ObservedInstance |
     key = InstanceKey(str(data["app"]), str(data["id"]))
     if "failed" in data:
         return key, str(data["failed"])
-    instance = data["instance"]
-    return key, wire.decode_instance(
-        msgspec.json.encode({"instance": instance})
-    ) if instance else None
+    if not data["instance"]:
+        return key, None
+    instance = wire.decode_instance(msgspec.json.encode({"instance": data["instance"]}))
+    return key, replace(instance, read_at=int(data["readAt"]))
 
 
 def all_documents(

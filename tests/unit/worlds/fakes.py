@@ -340,7 +340,7 @@ class FakeBatches:
             for key in keys:
                 with suppress(RegistryError):
                     if registry._renew(key) and (instance := registry._read(key)):
-                        shown[key] = instance
+                        shown[key] = replace(instance, read_at=0)  # a batch has no time
             return shown
 
         return self._registry.wire.send(f"read_batch {len(keys)}", effect, dict)

@@ -564,9 +564,13 @@ class TestAnswers:
         batches = site.listed().registry.batches()
         assert batches is not None
         site.forget()
-        read = batches.read([key(1), key(2), key(3)])
+        read = dict(batches.read([key(1), key(2), key(3)]))
         assert [server.count(BATCH) for server in site.servers] == [1, *[0] * (number - 1)]
-        assert read == {one: site.registry.read_instance(one) for one in (key(1), key(2))}
+        for one in (key(1), key(2)):
+            single = site.registry.read_instance(one)
+            assert single is not None
+            assert read.pop(one) == replace(single, read_at=0), "a batch does not say when"
+        assert read == {}
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_of_several_servers_a_new_instance_is_read_singly(self, number: int) -> None:
