@@ -15,11 +15,12 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 
-from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason, seen_as
+from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import counted, one_or_more
 
 
@@ -115,7 +116,7 @@ def _awaiting(
     *,
     dead: bool = False,
 ) -> Hold:
-    mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
+    mark, reason = mark_of(own, dead=dead), Reason.AWAITING_CONFIRMATION
     after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"

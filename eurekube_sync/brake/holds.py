@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from math import inf
 
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
@@ -50,15 +50,15 @@ class Brake:
     """Of namespaces where removals would be held; empty until they are read."""
 
 
-class HoldReason(StrEnum):
-    """Why removals are held: the reason of the condition `RemovalHeld`."""
-
-    TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    CRD_INSTALLED = "CRDInstalled"
-    """The syncers may have been deleted with an earlier CRD, and may be created again."""
-    AWAITING_CONFIRMATION = "AwaitingConfirmation"
-    """An app would lose its last UP instance without evidence, or dead pods are among too many
-    removals."""
+HOLD_REASONS = (
+    Reason.TOO_MANY_REMOVALS,  # the whole pass would remove too much
+    # The syncers may have been deleted with an earlier CRD, and may be created again.
+    Reason.CRD_INSTALLED,
+    # An app would lose its last UP instance without evidence, or dead pods are among too many
+    # removals.
+    Reason.AWAITING_CONFIRMATION,
+)
+"""Why removals are held: the reasons of the condition `RemovalHeld`."""
 
 
 def seen_as(removal: Removal, *, dead: bool) -> str:
@@ -71,7 +71,7 @@ def seen_as(removal: Removal, *, dead: bool) -> str:
 class Hold:
     """Removals that are held for one reason."""
 
-    reason: HoldReason
+    reason: Reason  # of HOLD_REASONS
     why: str  # the numbers, as a sentence without its end
     wait: str = ""  # what makes an approval unnecessary, as a clause
     removals: tuple[Removal, ...]

@@ -263,8 +263,8 @@ def _of_lost_apps(report: PassReport) -> Iterator[Problem]:
         yield _of_syncer(ref, Reason.LAST_INSTANCE_LOST, str(lost))
 
 
-def _of_syncer(ref: SyncerRef, reason: str, text: str, *, note: bool = False) -> Problem:
-    return Problem(reason=Reason(reason), subject=str(ref), text=text, syncer=True, note=note)
+def _of_syncer(ref: SyncerRef, reason: Reason, text: str, *, note: bool = False) -> Problem:
+    return Problem(reason=reason, subject=str(ref), text=text, syncer=True, note=note)
 
 
 def _of_scope(report: PassReport) -> Iterator[Problem]:

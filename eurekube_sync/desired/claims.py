@@ -16,6 +16,7 @@ from eurekube_sync.desired.conduct import Conduct
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ServedPort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Proof
 from eurekube_sync.model.values import dataclass
 
@@ -131,7 +132,7 @@ class Incomplete:
     """Why there may be more endpoints than were found, so that no instance is removed for a missing
     endpoint: an address or a slice does not exist yet."""
 
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -266,7 +267,7 @@ class NotServed:
     are kept."""
 
     syncer: SyncerObject
-    reason: str
+    reason: Reason
     message: str
     unknown: bool = False
     refused: Serving | None = None  # the claim that its Namespace does not grant

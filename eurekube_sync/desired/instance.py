@@ -43,6 +43,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
@@ -327,7 +328,7 @@ class Builder:
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
             raise InvalidSyncer(
-                "NoHostName",
+                Reason.NO_HOST_NAME,
                 f"{site.label} has a host name instead of an IP to put before {suffix}",
             )
         address = re.sub(r"[.:]", "-", site.host)
@@ -337,14 +338,14 @@ class Builder:
         ]
         if not name:
             raise InvalidSyncer(
-                "NoHostName", f"{site.label} has no {base}: set spec.hostName to ip"
+                Reason.NO_HOST_NAME, f"{site.label} has no {base}: set spec.hostName to ip"
             )
         name += suffix
         if len(name) > _LONGEST_NAME or any(
             len(label) > _LONGEST_LABEL for label in name.split(".")
         ):
             raise InvalidSyncer(
-                "NoHostName",
+                Reason.NO_HOST_NAME,
                 f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
                 "characters a label, "
                 f"{_LONGEST_NAME} in all): set spec.hostName to ip",

@@ -32,6 +32,7 @@ from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
@@ -100,7 +101,7 @@ def _note_missing(
     without slices: a pod may be behind them as well. Raises InvalidSyncer if all are so."""
     missing = _missing(chosen, catalog, family)
     for _, why in missing:
-        builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
+        builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
     return [service for service, _ in missing]
 
 
@@ -242,7 +243,7 @@ def _outdone_names(
 
 def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
     return InvalidSyncer(
-        "AmbiguousService",
+        Reason.AMBIGUOUS_SERVICE,
         f"{backend.label} is behind the Services {', '.join(names)}: name the app in spec.appName",
     )
 
@@ -434,7 +435,7 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     wrong, do = f"no Service has an {spec.address_family} address", "correct"
     if spec.address_family is None:
         wrong, do = "the Services have no address family in common", "set"
-    raise InvalidSyncer("NoAddress", f"{wrong} ({offers}): {do} spec.addressFamily")
+    raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({offers}): {do} spec.addressFamily")
 
 
 def _missing(
@@ -462,7 +463,9 @@ def _missing(
             f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type "
             "ExternalName has no pods"
         )
-        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+        raise InvalidSyncer(
+            Reason.NO_ENDPOINT_SLICES, "; ".join(why for _, why in missing) or names
+        )
     return missing
 
 

@@ -48,6 +48,7 @@ from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
@@ -163,7 +164,7 @@ def _claim(
         if catalog is None:
             return NotServed(
                 syncer=syncer,
-                reason="NamespaceNotAllowed",
+                reason=Reason.NAMESPACE_NOT_ALLOWED,
                 message="spec.selector.namespace: syncers of this namespace may not select "
                 "Services of namespace "
                 f"{namespace}; the operator may allow it with --allow-namespace "
@@ -176,7 +177,9 @@ def _claim(
         return _unknown(syncer, str(error))
 
 
-def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") -> NotServed:
+def _unknown(
+    syncer: SyncerObject, message: str, reason: Reason = Reason.SOURCE_UNKNOWN
+) -> NotServed:
     return NotServed(syncer=syncer, reason=reason, message=message, unknown=True)
 
 
@@ -196,7 +199,7 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
         return _unknown(syncer, why)
     annotations = found.data[0].annotations
     if refused := refusal(claim, annotations):
-        return NotServed(syncer=syncer, reason="NotGranted", message=refused, refused=claim)
+        return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)
     return replace(claim, granted_by=annotations)
 
 
@@ -211,7 +214,7 @@ def _delete(
     """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises
     SourceUnknown."""
     if isinstance(crd_live, Unknown):
-        return _unknown(syncer, crd_live.message, crd_live.cause.value)
+        return _unknown(syncer, crd_live.message, Reason(crd_live.cause))
     if isinstance(catalog, Unknown):
         return _unknown(syncer, catalog.message)
     served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
@@ -301,7 +304,7 @@ def _serve(
     """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
         raise InvalidSyncer(
-            "NoMatchingService",
+            Reason.NO_MATCHING_SERVICE,
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or "
             "correct spec.selector",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
@@ -23,15 +23,16 @@ from eurekube_sync.explain.registry import (
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, span
 from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.plan.duplicates import TURN_OFF
 from eurekube_sync.plan.value import Obstacle
 
-_ALTHOUGH_UP = {
-    "NotRenewed": "Registered, but not for long",
-    "OwnerClash": "Registered by another owner",
+_ALTHOUGH_UP: Mapping[str, str] = {
+    Reason.NOT_RENEWED: "Registered, but not for long",
+    Reason.OWNER_CLASH: "Registered by another owner",
 }
 
 
@@ -100,9 +101,12 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
         )
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
         fix = subject.kubectl("describe")
-        yield breaks(
-            Part.STATUS, ready.reason, text, *details, cause=ready.message, fix=fix, if_=counts
-        )
+        if counts:
+            yield Link(
+                Part.STATUS, Mark.BROKEN, text, ready.reason, details, cause=ready.message, fix=fix
+            )
+        else:
+            yield Link(Part.STATUS, Mark.NOTE, text, details=details)
     yield last_pass_link(look, alone=alone and not counts)
 
 
@@ -181,7 +185,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
                 "its syncer is suspended",
                 f"set spec.suspend to false: {subject.kubectl('edit')}",
             )
-            yield breaks(Part.SUSPEND, "Suspended", text, cause=cause, fix=fix, if_=missing)
+            yield breaks(Part.SUSPEND, Reason.SUSPENDED, text, cause=cause, fix=fix, if_=missing)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)
@@ -195,9 +199,9 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     else:
         none = claim.conduct.claims_nothing
         reason, cause = (
-            ("LimitZero", "its limit is 0")
+            (Reason.LIMIT_ZERO, "its limit is 0")
             if none
-            else ("OverLimit", "it is over the limit of its syncer")
+            else (Reason.OVER_LIMIT, "it is over the limit of its syncer")
         )
         text = (
             out[0].why
@@ -236,7 +240,12 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
         why = drained[0].why
         text = f"{why}{more}"
     yield breaks(
-        Part.DRAIN, "Drained", text, cause=why, fix=fix, if_=len(drained) == len(subject.verdicts)
+        Part.DRAIN,
+        Reason.DRAINED,
+        text,
+        cause=why,
+        fix=fix,
+        if_=len(drained) == len(subject.verdicts),
     )
 
 
@@ -246,7 +255,7 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
         text = f"{address_of(key)}{and_more(len(rivals))}: {rival}"
         yield breaks(
             Part.RIVALS,
-            "Conflict",
+            Reason.CONFLICT,
             text,
             cause=str(rival),
             fix=f"eurekube-sync explain {rival.syncer}",
@@ -266,8 +275,8 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
     )
     taken = "another instance is registered under its id"
     for obstacle, part, reason, cause, fix in (
-        (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", itself, off),
-        (Obstacle.TAKEN, Part.RIVALS, "Conflict", taken, "cancel that instance"),
+        (Obstacle.DUPLICATE, Part.DUPLICATE, Reason.DUPLICATE_REGISTRATION, itself, off),
+        (Obstacle.TAKEN, Part.RIVALS, Reason.CONFLICT, taken, "cancel that instance"),
     ):
         if same := [one for one in mine if one.obstacle is obstacle]:
             others = {one.other for one in same}
@@ -290,13 +299,8 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         if before is not None and before.status is ConditionStatus.TRUE:
             fix = "if all held removals are right, let the operator release them"
             cause = "its removals are held by the brake"
-            yield breaks(
-                Part.BRAKE,
-                before.reason,
-                f"the last pass said: {before.message}",
-                cause=cause,
-                fix=fix,
-            )
+            text = f"the last pass said: {before.message}"
+            yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
         return
     mine = (
         [one for one in held.removals if one.syncer == subject.ref and subject.concerns(one.key)]
@@ -313,7 +317,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
             "if all held removals are right, "
             f"{approve_command(held.plan_id, subject.report.settings.options)}"
         )
-        yield breaks(Part.BRAKE, hold.reason.value, text, *details, cause=cause, fix=fix)
+        yield breaks(Part.BRAKE, hold.reason, text, *details, cause=cause, fix=fix)
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:
@@ -324,7 +328,7 @@ def owner_links(report: PassReport) -> Iterator[Link]:
             text, fix = other.question, f"give --owner {quote(other.name)}, if that is right"
         yield breaks(
             Part.OWNER,
-            "OwnerClash",
+            Reason.OWNER_CLASH,
             text,
             cause=f"owner {other.name} serves the same syncer",
             fix=fix,
@@ -334,4 +338,4 @@ def owner_links(report: PassReport) -> Iterator[Link]:
         cause = "another cluster uses the same owner, so a pass only renews"
         replaces = f"eurekube-sync run --former-cluster {quote(cluster)}"
         fix = f"give each cluster its own owner; if this cluster replaces it: {replaces}"
-        yield breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
+        yield breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)

@@ -21,6 +21,7 @@ from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
 from eurekube_sync.explain.subject import Subject, endpoints_of, read, services_in, slices_of
 from eurekube_sync.explain.what import matches, near_labels, written
 from eurekube_sync.model.kubernetes import EndpointPort, PodDetail, SyncerObject
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more, some_of, span
 
@@ -29,15 +30,15 @@ _PATIENCE = (
 )
 _MOST = 5  # lines about single pods
 _REFUSED: Mapping[str, tuple[Part, str]] = {
-    "InvalidSpec": (Part.SPEC, "its spec is invalid"),
-    "InvalidName": (Part.SPEC, ""),
-    "InvalidMetadata": (Part.SPEC, ""),
-    "NotGranted": (Part.SPEC, "its Namespace does not grant what it registers"),
-    "NamespaceNotAllowed": (Part.SERVICES, "it may not select Services of that namespace"),
-    "NoMatchingService": (Part.SERVICES, "no Service matches its selector"),
-    "NoSuchPort": (Part.PORT, "its Services have no such port"),
-    "AmbiguousPort": (Part.PORT, ""),
-    "AmbiguousService": (Part.PORT, ""),
+    Reason.INVALID_SPEC: (Part.SPEC, "its spec is invalid"),
+    Reason.INVALID_NAME: (Part.SPEC, ""),
+    Reason.INVALID_METADATA: (Part.SPEC, ""),
+    Reason.NOT_GRANTED: (Part.SPEC, "its Namespace does not grant what it registers"),
+    Reason.NAMESPACE_NOT_ALLOWED: (Part.SERVICES, "it may not select Services of that namespace"),
+    Reason.NO_MATCHING_SERVICE: (Part.SERVICES, "no Service matches its selector"),
+    Reason.NO_SUCH_PORT: (Part.PORT, "its Services have no such port"),
+    Reason.AMBIGUOUS_PORT: (Part.PORT, ""),
+    Reason.AMBIGUOUS_SERVICE: (Part.PORT, ""),
 }
 """The broken link of a syncer that is not served, by the reason, and the cause in few words. Other
 reasons break the link of the endpoints."""
@@ -119,22 +120,24 @@ def _refused(subject: Subject, look: Look) -> Link | None:
             "the syncer is being deleted, so its instances are removed",
             "its syncer is being deleted",
         )
-        return breaks(Part.SPEC, "Deleting", text, cause=cause, fix=subject.kubectl("describe"))
+        return breaks(
+            Part.SPEC, Reason.DELETING, text, cause=cause, fix=subject.kubectl("describe")
+        )
     if isinstance(claim, NotServed):
         if claim.unknown:
             text = f"its Services, slices or pods could not be looked at: {claim.message}"
             return unseen(Part.SERVICES, text, reason=claim.reason)
-        if claim.reason == "NoMatchingService":
+        if claim.reason == Reason.NO_MATCHING_SERVICE:
             return _no_service(subject, look)
         reason, text = claim.reason, claim.message
     elif (message := refused_by_its_installation(claim.syncer, look)) is not None:
-        reason, text = "NotGranted", f"its condition Ready says: {message}"
+        reason, text = Reason.NOT_GRANTED, f"its condition Ready says: {message}"
     else:
         return None
     part, cause = _REFUSED.get(reason, (Part.ENDPOINTS, ""))
     namespace = subject.ref.namespace
     fix = subject.kubectl("edit")
-    if reason == "NotGranted":
+    if reason == Reason.NOT_GRANTED:
         fix = f"kubectl describe namespace {namespace}"
     if isinstance(claim, NotServed) and claim.edit:
         cause = text
@@ -151,7 +154,7 @@ def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
         if status and status.observed_generation >= syncer.generation
         else None
     )
-    return ready.message if ready and ready.reason == "NotGranted" else None
+    return ready.message if ready and ready.reason == Reason.NOT_GRANTED else None
 
 
 def _no_service(subject: Subject, look: Look) -> Link:
@@ -182,10 +185,15 @@ def _no_service(subject: Subject, look: Look) -> Link:
             f"write selector: {{matchLabels: {{{key}: {value}}}}} in its spec: "
             f"{subject.kubectl('edit')}"
         )
-    part, cause = _REFUSED["NoMatchingService"]
+    part, cause = _REFUSED[Reason.NO_MATCHING_SERVICE]
     text = f"no Service in namespace {namespace} matches {selector}"
     return breaks(
-        part, "NoMatchingService", text, *details, cause=cause, fix=fix or subject.kubectl("edit")
+        part,
+        Reason.NO_MATCHING_SERVICE,
+        text,
+        *details,
+        cause=cause,
+        fix=fix or subject.kubectl("edit"),
     )
 
 
@@ -217,7 +225,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         )
     return breaks(
         Part.SERVED,
-        "NoInstallation",
+        Reason.NO_INSTALLATION,
         text,
         cause=f"no installation seems to serve {served}",
         fix=fix,
@@ -259,7 +267,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
         yield breaks(
             Part.PODS,
-            "Terminating",
+            Reason.TERMINATING,
             text,
             cause=cause,
             fix=f"kubectl get pods -n {subject.namespace}",
@@ -296,7 +304,7 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
     fix = f"kubectl describe pod {names[0]} -n {subject.namespace}" if names else ""
     return breaks(
         Part.PODS,
-        "NotReady",
+        Reason.NOT_READY,
         text,
         *details,
         cause="its pod is not ready" if left == 1 else some,
@@ -336,7 +344,7 @@ def _none(subject: Subject, claim: Serving, look: Look) -> Link:
     if subject.pod:
         text = f"pod {subject.pod} is in no EndpointSlice of {names}"
         fix = f"kubectl describe pod {subject.pod} -n {namespace}"
-    return breaks(Part.PODS, "NoEndpoints", text, *(detail for detail, _ in found), fix=fix)
+    return breaks(Part.PODS, Reason.NO_ENDPOINTS, text, *(detail for detail, _ in found), fix=fix)
 
 
 def _without_port(subject: Subject, claim: Serving, names: str) -> Link:
@@ -353,7 +361,7 @@ def _without_port(subject: Subject, claim: Serving, names: str) -> Link:
         )
         return breaks(
             Part.PORT,
-            "NoSuchPort",
+            Reason.NO_SUCH_PORT,
             text,
             fix=f"kubectl edit endpointslice {piece.name} -n {subject.namespace}",
         )
@@ -362,19 +370,22 @@ def _without_port(subject: Subject, claim: Serving, names: str) -> Link:
             f"{label} has no container port with a name that Service {piece.service} has as "
             "targetPort"
         )
-        return breaks(Part.PORT, "NoSuchPort", text, fix=of_service)
+        return breaks(Part.PORT, Reason.NO_SUCH_PORT, text, fix=of_service)
     kept = claim.unplaced.get(place_of(piece.endpoints[0]))
     if kept is not None:
         text = f"{kept}: nothing new of it is registered, and its instances are kept"
-        return breaks(Part.PORT, "NoSuchPort", text, cause=kept, fix=of_service)
+        return breaks(Part.PORT, Reason.NO_SUCH_PORT, text, cause=kept, fix=of_service)
     have = one_or_more(len(subject.services), "does", "do")
     numbers = {key.id.rsplit(":", 1)[1] for key in claim.verdicts}
     if any(str(listed.port) in numbers for listed in piece.ports):
         text = f"{names} {have} not name the app that its syncer registers"
-        return breaks(Part.PORT, "AmbiguousService", text, fix=subject.kubectl("edit"))
+        return breaks(Part.PORT, Reason.AMBIGUOUS_SERVICE, text, fix=subject.kubectl("edit"))
     text = f"{names} {have} not have the port that its syncer registers"
     return breaks(
-        Part.PORT, "NoSuchPort", f"{text}, {port}" if port else text, fix=subject.kubectl("edit")
+        Part.PORT,
+        Reason.NO_SUCH_PORT,
+        f"{text}, {port}" if port else text,
+        fix=subject.kubectl("edit"),
     )
 
 

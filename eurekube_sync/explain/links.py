@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 
 
@@ -62,12 +63,14 @@ class Link:
 
 def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = "") -> Link:
     """Make a link that could not be checked."""
-    return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
+    return Link(
+        part, Mark.UNKNOWN, text, reason=reason or Reason.NOT_LOOKED_AT, details=details, fix=fix
+    )
 
 
 def breaks(
     part: Part,
-    reason: str,
+    reason: Reason,
     text: str,
     *details: str,
     cause: str = "",

@@ -24,6 +24,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources
 
@@ -51,7 +52,7 @@ def explain_missing(what: What, look: Look) -> Explanation:
             [one.name for one in _syncers(look, what.namespace)],
             f"kubectl get esync -n {what.namespace}",
         )
-        first = _nothing("EurekaSyncer", what.namespace, what.name, there, fix, "NoSyncer")
+        first = _nothing("EurekaSyncer", what.namespace, what.name, there, fix, Reason.NO_SYNCER)
     elif what.kind in (Kind.SERVICE, Kind.POD):
         service = (
             what.name if what.kind is Kind.SERVICE else _service_of(what.namespace, what.name, look)
@@ -94,7 +95,7 @@ def _nothing(
     name: str,
     there: Collection[str],
     fix: str,
-    reason: str = "NothingFound",
+    reason: Reason = Reason.NOTHING_FOUND,
 ) -> Link:
     """Report that an object does not exist, with similar names."""
     near = [f"{namespace}/{one}" for one in near_names(name, there) or sorted(there)[:3]]
@@ -126,7 +127,11 @@ def _service(namespace: str, name: str, look: Look) -> Link:
     nearly = list(_nearly_selecting(namespace, name, there[name], look))
     details, fix = [detail for detail, _ in nearly], nearly[0][1] if nearly else _APPLY
     return breaks(
-        Part.SYNCER, "NoSyncer", f"Service {name} is selected by no EurekaSyncer", *details, fix=fix
+        Part.SYNCER,
+        Reason.NO_SYNCER,
+        f"Service {name} is selected by no EurekaSyncer",
+        *details,
+        fix=fix,
     )
 
 
@@ -168,7 +173,7 @@ def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
         for label, _, _ in near_labels(selector, [(name, there[pod])])
     ]
     text, fix = f"pod {pod} is selected by no Service", f"kubectl get svc -n {namespace} -o wide"
-    return breaks(Part.SERVICES, "NotSelected", text, *nearly, fix=fix)
+    return breaks(Part.SERVICES, Reason.NOT_SELECTED, text, *nearly, fix=fix)
 
 
 def _no_claim(what: What, look: Look) -> Link:
@@ -191,7 +196,7 @@ def _no_claim(what: What, look: Look) -> Link:
         )
         return unseen(Part.SYNCER, text, *details, fix=fix)
     text = f"no syncer wants {what}, and Eureka does not list it"
-    return breaks(Part.SYNCER, "NothingFound", text, *details, fix=fix)
+    return breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, *details, fix=fix)
 
 
 def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
@@ -206,7 +211,10 @@ def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
             else "it has no mark of eurekube-sync"
         )
         return breaks(
-            Part.SYNCER, "NoSyncer", f"no EurekaSyncer in scope registers it: {cause}", cause=cause
+            Part.SYNCER,
+            Reason.NO_SYNCER,
+            f"no EurekaSyncer in scope registers it: {cause}",
+            cause=cause,
         )
     if not look.asked.covers(ref) or any(
         syncer.ref == ref for syncer in _syncers(look, ref.namespace)
@@ -216,7 +224,7 @@ def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
         return unseen(Part.SERVICES, text, fix=fix)
     text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
     fix = join(("eurekube-sync", "orphans", *look.asked.options))
-    return breaks(Part.SYNCER, "NoSyncer", text, cause="its syncer is gone", fix=fix)
+    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause="its syncer is gone", fix=fix)
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:

@@ -25,13 +25,16 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import unread
 
 _ORDER = list(Outcome)
 _MOST_READ = 30  # instances that are read uncached; more would be a load for Eureka
-_WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
+_WHOLE = frozenset(
+    {Reason.NOT_READY, Reason.DUPLICATE_REGISTRATION, Reason.OUT_OF_SERVICE, Reason.EXPIRED}
+)
 """Reasons whose sentence needs no details."""
 
 
@@ -216,7 +219,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
         syncer=syncer,
         status=status,
         found=found,
-        reason=ready.reason if ready else "InSync",
+        reason=ready.reason if ready else Reason.IN_SYNC,
         why=why,
     )
 
@@ -228,13 +231,13 @@ def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Expl
     why = next(
         (one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), ""
     )
-    reason = now.reason if now else "InSync"
+    reason = now.reason if now else Reason.IN_SYNC
     if broken:
         more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
         reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
     elif found.outcome is Outcome.UNKNOWN:
         reason, why = (
-            "NotLookedAt",
+            Reason.NOT_LOOKED_AT,
             next(one.text for one in found.links if one.mark is Mark.UNKNOWN),
         )
     return Row(syncer=syncer, status=status, found=found, reason=reason, why=why)
@@ -252,7 +255,9 @@ def _others(look: Look) -> Iterator[Row]:
             found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)
             served = f"class {name}" if name else "it, and the scope given here excludes it"
             why = f"no installation seems to serve {served}"
-            yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=why)
+            yield Row(
+                syncer=syncer, status=None, found=found, reason=Reason.NO_INSTALLATION, why=why
+            )
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:

@@ -15,6 +15,7 @@ from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord
 from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
@@ -160,7 +161,9 @@ def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
         whose = f"{observed_at(first)}{and_more(len(silent))}"
         ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
         text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
-        return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+        return breaks(
+            Part.EUREKA, Reason.NOT_RENEWED, text, cause="no pass renews it any more", fix=RUNS
+        )
     for instance in old:
         for answer in look.uncached(instance.key):
             if isinstance(answer, Unknown):
@@ -187,7 +190,7 @@ def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | Non
     text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
     cause = f"owner {owners[0]} registers it, not owner {look.owner}"
     fix = f"give --owner {quote(owners[0])}, if that is right"
-    return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
+    return breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)
 
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
@@ -209,13 +212,13 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
             text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
             why = "no pass renewed the leases in time, or Eureka started again without its list"
             cause = "the leases expired, or Eureka lost its list"
-            return breaks(Part.EUREKA, "Expired", text, why, cause=cause, fix=RUNS)
+            return breaks(Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=RUNS)
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
     return breaks(
-        Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix
+        Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause="no pass has registered it yet", fix=fix
     )
 
 
@@ -248,15 +251,17 @@ def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link
         )
         text, cause = f"{shown}: a person set it in Eureka", f"a person set it {one.status}"
         outlives = "an override stays when the instance is registered again, so no pass changes it"
-        return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
+        return breaks(Part.EUREKA, Reason.OUT_OF_SERVICE, text, outlives, cause=cause, fix=fix)
     text = f"{shown} in Eureka"
     if DRAINED not in one.metadata:
         cause = f"it is {one.status} in Eureka"
-        return breaks(Part.EUREKA, "AnotherStatus", text, cause=cause, fix="wait for the next pass")
+        return breaks(
+            Part.EUREKA, Reason.ANOTHER_STATUS, text, cause=cause, fix="wait for the next pass"
+        )
     by = _drained_by(one)
     text += f": the last pass saw it drained by annotation of {by}"
     fix = f"remove the annotation eurekube.io/drain from {by.replace('a ', 'the ')}"
-    return breaks(Part.EUREKA, "Drained", text, cause=f"it is drained by {by}", fix=fix)
+    return breaks(Part.EUREKA, Reason.DRAINED, text, cause=f"it is drained by {by}", fix=fix)
 
 
 def _drained_by(one: ObservedInstance) -> str:
@@ -314,7 +319,7 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= _SILENT:
         return Link(Part.LAST_PASS, Mark.OK, text)
-    reason, cause = "NotRenewed", f"the last good pass was {span(age)} ago"
+    reason, cause = Reason.NOT_RENEWED, f"the last good pass was {span(age)} ago"
     if age > _LEASE_SECONDS:
-        reason, cause = "Expired", f"{cause}, so its leases expired"
+        reason, cause = Reason.EXPIRED, f"{cause}, so its leases expired"
     return breaks(Part.LAST_PASS, reason, text, cause=cause, fix=RUNS, if_=alone)

@@ -170,6 +170,6 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
             "syncer": str(ref),
             "state": "notServed",
             **unknown,
-            "reason": "OtherClass",
+            "reason": Reason.OTHER_CLASS,
             "message": message,
         }
