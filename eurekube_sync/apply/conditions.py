@@ -149,7 +149,7 @@ def _of_claim(
                 text = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
             yield _problem(Reason.DELETING, text)
         case NotServed():
-            yield _problem(claim.reason, claim.message, unknown=claim.unknown)
+            yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
         case Serving():
             return
 
@@ -275,11 +275,13 @@ def _counted(claim: Serving, tally: Tally, synced: Aspect, *, desired: int, up: 
     reason = synced.reason
     if not up and reason != Reason.SUSPENDED:
         reason = Reason.NONE_UP
-    return Aspect(bool(up), reason, "; ".join([*notes, *claim.warnings]))
+    warnings = [*claim.warnings, *claim.drain_warnings]
+    return Aspect(bool(up), reason, "; ".join([*notes, *warnings]))
 
 
 def _unready(claim: Serving) -> str:
-    return f"{min(claim.unready.values())}{and_more(len(claim.unready))}"
+    first = min(verdict.why for verdict in claim.unready.values())
+    return f"{first}{and_more(len(claim.unready))}"
 
 
 def nothing_wanted(claim: Serving) -> tuple[Reason, str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 
 from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
@@ -56,9 +57,9 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 waiting.setdefault(removal.key, (hold.why, removal))
     for syncer, own in sorted(by_syncer(removal for _, removal in waiting.values()).items()):
         have = one_or_more(len(own), "has", "have")
-        gone = f"{len(own)} of syncer {syncer} {have} no pod any more"
-        why = f"{waiting[own[0].key][0]}; of these, {gone}"
-        kept.append(_awaiting(syncer, tuple(own), why, brake, dead=True))
+        why = f"{len(own)} of syncer {syncer} {have} no pod any more"
+        among, _ = waiting[own[0].key]
+        kept.append(replace(_awaiting(syncer, tuple(own), why, brake, dead=True), among=among))
     return kept
 
 

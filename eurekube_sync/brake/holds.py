@@ -72,6 +72,7 @@ class Hold:
     """Removals that are held for one reason."""
 
     reason: Reason  # of HOLD_REASONS
+    among: str = ""  # of dead pods: why the removals that they are among are held, as in `why`
     why: str  # the numbers, as a sentence without its end
     wait: str = ""  # what makes an approval unnecessary, as a clause
     removals: tuple[Removal, ...]
@@ -83,7 +84,13 @@ class Hold:
     @property
     def text(self) -> str:
         """All that a person needs to know of it, as a sentence without its end."""
-        return f"{self.why} ({self.wait})" if self.wait else self.why
+        return f"{self.among}; {self.own_text}" if self.among else self.own_text
+
+    @property
+    def own_text(self) -> str:
+        """The text without that of `among`."""
+        why = f"of these, {self.why}" if self.among else self.why
+        return f"{why} ({self.wait})" if self.wait else why
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -123,17 +130,18 @@ class Held:
     @property
     def reason(self) -> str:
         """The texts of the first holds, as a sentence without its end."""
-        texts = list(dict.fromkeys(hold.text for hold in self.holds))
-        if len(texts) == 1:
-            return texts[0]
+        by_text = {hold.text: hold for hold in self.holds}
+        if len(by_text) == 1:
+            return self.holds[0].text
         shown = []
         before = ""
-        for number, text in enumerate(texts[:3], 1):
-            # A hold of dead pods begins with the reason of the hold that they were part of.
-            shown.append(f"({number}) {text.removeprefix(f'{before}; ')}")
-            before = text
-        if len(texts) > 3:
-            shown.append(f"and {len(texts) - 3} more")
+        for number, hold in enumerate(list(by_text.values())[:3], 1):
+            # The reason of the hold before need not be told again.
+            text = hold.own_text if before and hold.among == before else hold.text
+            shown.append(f"({number}) {text}")
+            before = hold.why
+        if len(by_text) > 3:
+            shown.append(f"and {len(by_text) - 3} more")
         return "; ".join(shown)
 
 

@@ -119,6 +119,7 @@ class SourceUnknown(EurekubeError):
 
     def __init__(self, server: Server, unknown: Unknown) -> None:
         super().__init__(unknown.message)
+        self.unknown = unknown
         self.server = server
         self.cause = unknown.cause
 

@@ -144,7 +144,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
         UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(list(unread(report.view)))),
+            (Server.KUBERNETES.value,): float(len(unread(report.view))),
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
