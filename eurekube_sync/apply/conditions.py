@@ -16,7 +16,7 @@ from typing import NamedTuple
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.apply.tally import PassResult, Tally
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
-from eurekube_sync.brake.holds import condition_message
+from eurekube_sync.brake.holds import HOLD_REASONS, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
@@ -37,7 +37,6 @@ _BESIDE_READY = frozenset(
     {Reason.SUSPENDED, Reason.ENDPOINT_UNCLEAR, Reason.LIST_OUTDATED, Reason.DIFFERS}
 )
 """With these problems a syncer may be Ready."""
-_HELD = frozenset({Reason.TOO_MANY_REMOVALS, Reason.AWAITING_CONFIRMATION, Reason.CRD_INSTALLED})
 _CONFLICTS = frozenset({Reason.CONFLICT, Reason.DUPLICATE_REGISTRATION})
 
 
@@ -102,7 +101,7 @@ def _summary(problems: Sequence[Problem]) -> Aspect | None:
     """Return Ready of a syncer that is served. What waits for a person comes before what may end by
     itself."""
     against = [problem for problem in problems if problem.reason not in _BESIDE_READY]
-    for reasons in (_CONFLICTS, _HELD):
+    for reasons in (_CONFLICTS, HOLD_REASONS):
         waiting = _first([problem for problem in against if problem.reason in reasons])
         if waiting is not None:
             return waiting
@@ -116,7 +115,7 @@ def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
 
 
 def _removal_held(claim: Claim, problems: Sequence[Problem], now: float) -> Aspect:
-    held = _first([problem for problem in problems if problem.reason in _HELD])
+    held = _first([problem for problem in problems if problem.reason in HOLD_REASONS])
     held = Aspect(False, Reason.NOTHING_HELD, "") if held is None else held._replace(value=True)
     why = annotation_refused(claim.syncer, now)
     if not why:
@@ -150,7 +149,7 @@ def _of_claim(
                 text = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
             yield _problem(Reason.DELETING, text)
         case NotServed():
-            yield _problem(Reason(claim.reason), claim.message, unknown=claim.unknown)
+            yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
         case Serving():
             return
 
@@ -167,7 +166,7 @@ def _of_calls(
 def _of_holds(tally: Tally, release: str) -> Iterator[Problem]:
     if tally.hold is not None:
         message = condition_message(tally.hold, len(tally.held), release)
-        yield _problem(Reason(tally.hold.reason), message)
+        yield _problem(tally.hold.reason, message)
 
 
 def _of_others(tally: Tally) -> Iterator[Problem]:
@@ -184,7 +183,7 @@ def _of_sources(claim: Claim) -> Iterator[Problem]:
     if claim.incomplete:
         first = claim.incomplete[0]
         said = _sample([incomplete.message for incomplete in claim.incomplete])
-        yield _problem(Reason(first.reason), f"{said}; registered instances are renewed")
+        yield _problem(first.reason, f"{said}; registered instances are renewed")
     if claim.unclear:
         yield _problem(
             Reason.ENDPOINT_UNCLEAR, f"{_sample(claim.unclear)}; registered instances are renewed"
@@ -276,11 +275,13 @@ def _counted(claim: Serving, tally: Tally, synced: Aspect, *, desired: int, up: 
     reason = synced.reason
     if not up and reason != Reason.SUSPENDED:
         reason = Reason.NONE_UP
-    return Aspect(bool(up), reason, "; ".join([*notes, *claim.warnings]))
+    warnings = [*claim.warnings, *claim.drain_warnings]
+    return Aspect(bool(up), reason, "; ".join([*notes, *warnings]))
 
 
 def _unready(claim: Serving) -> str:
-    return f"{min(claim.unready.values())}{and_more(len(claim.unready))}"
+    first = min(verdict.why for verdict in claim.unready.values())
+    return f"{first}{and_more(len(claim.unready))}"
 
 
 def nothing_wanted(claim: Serving) -> tuple[Reason, str]:

@@ -46,7 +46,7 @@ class Opening:
     """A gate to open."""
 
     pod: PodReadiness
-    reason: str
+    reason: Reason
     message: str
     confirm: tuple[InstanceKey, ...] = ()  # instances that have to be UP first, by uncached reads
 
@@ -79,7 +79,9 @@ def openings(
             for uid in claim.gated & shut.keys():
                 found[uid].append(
                     Opening(
-                        pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted"
+                        pod=shut[uid],
+                        reason=Reason.SYNCER_DELETED,
+                        message="its syncer is being deleted",
                     )
                 )
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
@@ -126,18 +128,18 @@ def _opening(
     if key in claim.rivals:
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
         return because(
-            reason="Conflict", message=f"another syncer has the address of the pod, {ours}"
+            reason=Reason.CONFLICT, message=f"another syncer has the address of the pod, {ours}"
         )
     if claim.conduct.suspend:
-        return because(reason="Suspended", message="its syncer is suspended")
+        return because(reason=Reason.SUSPENDED, message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
-        return because(reason="OverLimit", message=verdict.why)
+        return because(reason=Reason.OVER_LIMIT, message=verdict.why)
     if claim.conduct.claims_nothing:
-        return because(reason="OverLimit", message=wanted.why)
+        return because(reason=Reason.OVER_LIMIT, message=wanted.why)
     if wanted.drained:
-        return because(reason="Drained", message=wanted.why)
+        return because(reason=Reason.DRAINED, message=wanted.why)
     if itself is not None:
-        return because(reason="RegistersItself", message=itself)
+        return because(reason=Reason.REGISTERS_ITSELF, message=itself)
     if isinstance(registry, Unknown):
         # From the syncer's status, because a CronJob's process remembers nothing.
         since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
@@ -149,7 +151,7 @@ def _opening(
             else None
         )
     up = wanted.instance.status is InstanceStatus.UP
-    return Opening(pod=pod, reason="Registered", message="", confirm=(key,)) if up else None
+    return Opening(pod=pod, reason=Reason.REGISTERED, message="", confirm=(key,)) if up else None
 
 
 def open_gates(

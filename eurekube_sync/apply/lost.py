@@ -26,14 +26,12 @@ from eurekube_sync.desired.waiting import ready_behind
 from eurekube_sync.model.actions import Outcomes, Register, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.left_alone import is_suspended
 from eurekube_sync.plan.value import Obstacle, Plan
-
-LAST_INSTANCE_LOST = "LastInstanceLost"
-"""The reason of Ready while an app has no UP instance and ready endpoints of it wait."""
 
 
 class Lost(NamedTuple):
@@ -132,7 +130,7 @@ def _had_one(claim: Claim) -> bool:
     One that inherited an app without any instance had none, and its status still says so."""
     status = claim.syncer.status
     ready = status.condition("Ready") if status else None
-    reported = ready is not None and ready.reason == LAST_INSTANCE_LOST
+    reported = ready is not None and ready.reason == Reason.LAST_INSTANCE_LOST
     return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
 
 

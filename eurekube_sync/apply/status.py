@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from eurekube_sync.apply.conditions import Aspect, conditions
-from eurekube_sync.apply.lost import LAST_INSTANCE_LOST
 from eurekube_sync.apply.tally import PassResult, Registered, Tally, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
@@ -56,7 +55,8 @@ _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
 """The CRD allows 1,024 characters in an error. The command that releases removals comes last in its
 condition."""
-_PATIENCE = frozenset({"AddressPending", "Deleting"})  # reasons that end by themselves
+# Reasons that end by themselves.
+_PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
@@ -195,7 +195,7 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
         )
         held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
         lost = (
-            condition.reason == LAST_INSTANCE_LOST
+            condition.reason == Reason.LAST_INSTANCE_LOST
         )  # an app may go long after its syncer was ready
         another = (held or lost) and before is not None and condition.reason != before.reason
         if (condition.status is value and not another) or condition.type == "Synced":
@@ -248,7 +248,7 @@ def abandoned_event(
         syncer=syncer.ref,
         uid=syncer.uid,
         warning=left is None or bool(left),
-        reason="Abandoned",
+        reason=Reason.ABANDONED,
         message=f"the annotation {ABANDON_ANNOTATION} ended the deletion early. {rest}",
         key="Abandoned",
     )

@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, to_confirm, unconfirmed
-from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, HoldReason, held_of, hold_back
+from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, held_of, hold_back
 from eurekube_sync.brake.weighing import Scales, hold_for, too_much
 from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
@@ -139,7 +140,7 @@ def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
         "CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
     )
-    return [hold_for(why, swept, HoldReason.CRD_INSTALLED)]
+    return [hold_for(why, swept, Reason.CRD_INSTALLED)]
 
 
 def _too_much_of_all_or_of_the_dead(
@@ -255,7 +256,7 @@ def to_look_up(held: Held | None) -> tuple[Removal, ...]:
     anyway."""
     removals: list[Removal] = []
     for hold in held.holds if held else ():
-        if hold.reason is not HoldReason.AWAITING_CONFIRMATION:
+        if hold.reason is not Reason.AWAITING_CONFIRMATION:
             removals += hold.removals
     return tuple(removals)
 

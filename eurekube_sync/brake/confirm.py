@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 
-from eurekube_sync.brake.holds import Brake, Held, Hold, HoldReason, seen_as
+from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import counted, one_or_more
 
 
@@ -55,9 +57,9 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 waiting.setdefault(removal.key, (hold.why, removal))
     for syncer, own in sorted(by_syncer(removal for _, removal in waiting.values()).items()):
         have = one_or_more(len(own), "has", "have")
-        gone = f"{len(own)} of syncer {syncer} {have} no pod any more"
-        why = f"{waiting[own[0].key][0]}; of these, {gone}"
-        kept.append(_awaiting(syncer, tuple(own), why, brake, dead=True))
+        why = f"{len(own)} of syncer {syncer} {have} no pod any more"
+        among, _ = waiting[own[0].key]
+        kept.append(replace(_awaiting(syncer, tuple(own), why, brake, dead=True), among=among))
     return kept
 
 
@@ -115,7 +117,7 @@ def _awaiting(
     *,
     dead: bool = False,
 ) -> Hold:
-    mark, reason = mark_of(own, dead=dead), HoldReason.AWAITING_CONFIRMATION
+    mark, reason = mark_of(own, dead=dead), Reason.AWAITING_CONFIRMATION
     after, within = brake.limits.confirm_after, brake.confirm_within
     when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"

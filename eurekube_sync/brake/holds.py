@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from math import inf
 
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
@@ -50,15 +50,15 @@ class Brake:
     """Of namespaces where removals would be held; empty until they are read."""
 
 
-class HoldReason(StrEnum):
-    """Why removals are held: the reason of the condition `RemovalHeld`."""
-
-    TOO_MANY_REMOVALS = "TooManyRemovals"  # the whole pass would remove too much
-    CRD_INSTALLED = "CRDInstalled"
-    """The syncers may have been deleted with an earlier CRD, and may be created again."""
-    AWAITING_CONFIRMATION = "AwaitingConfirmation"
-    """An app would lose its last UP instance without evidence, or dead pods are among too many
-    removals."""
+HOLD_REASONS = (
+    Reason.TOO_MANY_REMOVALS,  # the whole pass would remove too much
+    # The syncers may have been deleted with an earlier CRD, and may be created again.
+    Reason.CRD_INSTALLED,
+    # An app would lose its last UP instance without evidence, or dead pods are among too many
+    # removals.
+    Reason.AWAITING_CONFIRMATION,
+)
+"""Why removals are held: the reasons of the condition `RemovalHeld`."""
 
 
 def seen_as(removal: Removal, *, dead: bool) -> str:
@@ -71,7 +71,8 @@ def seen_as(removal: Removal, *, dead: bool) -> str:
 class Hold:
     """Removals that are held for one reason."""
 
-    reason: HoldReason
+    reason: Reason  # of HOLD_REASONS
+    among: str = ""  # of dead pods: why the removals that they are among are held, as in `why`
     why: str  # the numbers, as a sentence without its end
     wait: str = ""  # what makes an approval unnecessary, as a clause
     removals: tuple[Removal, ...]
@@ -83,7 +84,13 @@ class Hold:
     @property
     def text(self) -> str:
         """All that a person needs to know of it, as a sentence without its end."""
-        return f"{self.why} ({self.wait})" if self.wait else self.why
+        return f"{self.among}; {self.own_text}" if self.among else self.own_text
+
+    @property
+    def own_text(self) -> str:
+        """The text without that of `among`."""
+        why = f"of these, {self.why}" if self.among else self.why
+        return f"{why} ({self.wait})" if self.wait else why
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -123,17 +130,18 @@ class Held:
     @property
     def reason(self) -> str:
         """The texts of the first holds, as a sentence without its end."""
-        texts = list(dict.fromkeys(hold.text for hold in self.holds))
-        if len(texts) == 1:
-            return texts[0]
+        by_text = {hold.text: hold for hold in self.holds}
+        if len(by_text) == 1:
+            return self.holds[0].text
         shown = []
         before = ""
-        for number, text in enumerate(texts[:3], 1):
-            # A hold of dead pods begins with the reason of the hold that they were part of.
-            shown.append(f"({number}) {text.removeprefix(f'{before}; ')}")
-            before = text
-        if len(texts) > 3:
-            shown.append(f"and {len(texts) - 3} more")
+        for number, hold in enumerate(list(by_text.values())[:3], 1):
+            # The reason of the hold before need not be told again.
+            text = hold.own_text if before and hold.among == before else hold.text
+            shown.append(f"({number}) {text}")
+            before = hold.why
+        if len(by_text) > 3:
+            shown.append(f"and {len(by_text) - 3} more")
         return "; ".join(shown)
 
 

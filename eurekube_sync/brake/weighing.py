@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from eurekube_sync.brake.holds import BrakeLimits, Hold, HoldReason
+from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal, brings_up
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.plan.value import Plan
@@ -164,7 +165,7 @@ def _last_ones(number: int, apps: int) -> str:
 def hold_for(
     why: str,
     removals: Iterable[Removal],
-    reason: HoldReason = HoldReason.TOO_MANY_REMOVALS,
+    reason: Reason = Reason.TOO_MANY_REMOVALS,
 ) -> Hold:
     """Hold removals, except at another pod's address: there callers would reach another app."""
     kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]

@@ -30,7 +30,7 @@ from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.wording import and_more, counted, duration, one_or_more, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
-from eurekube_sync.observe.kubernetes import is_of_drains, unread, unread_by_kind
+from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, Obstacle
 
 T = TypeVar("T")
@@ -106,19 +106,18 @@ def _of_former_owners(report: PassReport) -> Iterator[Problem]:
 
 def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
     """Yield a problem for each kind of list and each cause, not for each namespace."""
-    for kind, sources in unread_by_kind(report.view).items():
-        by_cause: dict[Cause, list[tuple[str, Unknown]]] = {}
-        for name, source in sources:
-            by_cause.setdefault(source.cause, []).append((name, source))
-        for cause, alike in by_cause.items():
-            name, source = alike[0]
-            text = source.message
-            if len(alike) > 1:
-                text = f"{text}; likewise {some_of([other for other, _ in alike[1:]])}"
-            # Without the right to read them, drains are not followed. That must not stop a rollout.
-            harmless = is_of_drains(kind) and cause is Cause.DENIED
-            server = None if harmless else Server.KUBERNETES
-            yield Problem(reason=Reason(cause), subject=name, text=text, source=kind, server=server)
+    failed = _grouped(unread(report.view), lambda unread: (unread.kind, unread.source.cause))
+    for (kind, cause), alike in failed:
+        first = alike[0]
+        text = first.source.message
+        if len(alike) > 1:
+            text = f"{text}; likewise {some_of([other.name for other in alike[1:]])}"
+        # Without the right to read them, drains are not followed. That must not stop a rollout.
+        harmless = not first.needed and cause is Cause.DENIED
+        server = None if harmless else Server.KUBERNETES
+        yield Problem(
+            reason=Reason(cause), subject=first.name, text=text, source=kind, server=server
+        )
 
 
 def _of_eureka(report: PassReport) -> Iterator[Problem]:
@@ -263,8 +262,8 @@ def _of_lost_apps(report: PassReport) -> Iterator[Problem]:
         yield _of_syncer(ref, Reason.LAST_INSTANCE_LOST, str(lost))
 
 
-def _of_syncer(ref: SyncerRef, reason: str, text: str, *, note: bool = False) -> Problem:
-    return Problem(reason=Reason(reason), subject=str(ref), text=text, syncer=True, note=note)
+def _of_syncer(ref: SyncerRef, reason: Reason, text: str, *, note: bool = False) -> Problem:
+    return Problem(reason=reason, subject=str(ref), text=text, syncer=True, note=note)
 
 
 def _of_scope(report: PassReport) -> Iterator[Problem]:
@@ -329,10 +328,9 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_not_served(ref: SyncerRef, claim: NotServed, report: PassReport) -> Iterator[Problem]:
-    reported = {source.message for _, source in unread(report.view)}
-    if claim.unknown and claim.message in reported:
-        return
-    yield _of_syncer(ref, claim.reason, claim.message)
+    # A list that several syncers need is reported once, for all.
+    if claim.source not in [failed.source for failed in unread(report.view)]:
+        yield _of_syncer(ref, claim.reason, claim.message)
 
 
 def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[Problem]:
@@ -341,11 +339,8 @@ def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[
             yield _of_syncer(ref, Reason.OVER_LIMIT, note, note=True)
     for incomplete in claim.incomplete:
         yield _of_syncer(ref, incomplete.reason, incomplete.message)
-    reported = {source.message for _, source in unread(report.view)}
     for warning in claim.warnings:
-        # A sentence about all syncers may contain the same message.
-        if not any(message in warning for message in reported):
-            yield _of_syncer(ref, Reason.WARNING, warning)
+        yield _of_syncer(ref, Reason.WARNING, warning)
     for rival, alike in _grouped(claim.rivals.items(), lambda item: item[1]):
         key, _ = alike[0]
         yield _of_syncer(ref, Reason.CONFLICT, f"{key}: {rival}{and_more(len(alike))}")

@@ -204,7 +204,7 @@ def of_report(
             return code
     claims = report.desired.claims.values() if report.desired else ()
     if fail_on_broken and any(
-        isinstance(claim, NotServed) and not claim.unknown for claim in claims
+        isinstance(claim, NotServed) and claim.source is None for claim in claims
     ):
         return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import is_
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
@@ -37,12 +37,22 @@ class Kind(StrEnum):
     POD = "pod"
 
 
+class Drainer(NamedTuple):
+    """An object whose annotation drains an instance."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{'Service' if self.kind is Kind.SERVICE else 'pod'} {self.name}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Whether an instance is drained."""
 
     by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty if it is not drained
-    why: str = ""
+    drainer: Drainer | None = None  # the first object that drains it
     drain_unknown: frozenset[Kind] = frozenset()  # the kinds of objects that could not be read
     ignored: tuple[str, ...] = ()  # what is wrong with invalid annotations
 
@@ -75,37 +85,34 @@ def drain_of(
 ) -> Drain:
     """Return whether the Services or the pod of an instance drain it. The pod may also be behind
     the Services `perhaps`, whose slices do not show it."""
-    drained: list[tuple[Kind, str]] = []
+    drained: list[Drainer] = []
     ignored: list[str] = []
     unknown: set[Kind] = set()
 
-    def read(kind: Kind, name: str, annotated: Drainable) -> None:
+    def read(drainer: Drainer, annotated: Drainable) -> None:
         if annotated.drained:
-            drained.append((kind, name))
+            drained.append(drainer)
         if annotated.ignored:
-            ignored.append(f"{name}: {annotated.ignored}")
+            ignored.append(f"{drainer}: {annotated.ignored}")
 
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            read(
-                Kind.SERVICE,
-                f"Service {service.name}",
-                drainable(service.name, service.annotations),
-            )
+            annotated = drainable(service.name, service.annotations)
+            read(Drainer(Kind.SERVICE, service.name), annotated)
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
             unknown.add(Kind.POD)
         else:
-            read(Kind.POD, f"pod {pod.name}", listed)
-    by = tuple(dict.fromkeys(kind for kind, _ in drained))
+            read(Drainer(Kind.POD, pod.name), listed)
+    by = tuple(dict.fromkeys(drainer.kind for drainer in drained))
     if Kind.SERVICE not in by and any(_drains(service) for service in perhaps):
         unknown.add(Kind.SERVICE)
     if not by and not ignored and not unknown:  # as of nearly all instances
         return NO_DRAIN
     return Drain(
         by=by,
-        why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
+        drainer=drained[0] if drained else None,
         drain_unknown=frozenset(unknown),
         ignored=tuple(ignored),
     )
@@ -115,10 +122,10 @@ def _drains(service: Service) -> bool:
     return drainable(service.name, service.annotations).drained
 
 
-def drains_denied(pods: Known) -> Iterator[str]:
-    """Yield a sentence if the right to read Pods is missing."""
-    if isinstance(pods, Unknown) and pods.cause is Cause.DENIED:
-        yield f"drain annotations of Pods are not read: {pods.message}"
+def drained_kinds(metadata: Mapping[str, str]) -> Sequence[Kind]:
+    """Return the kinds in the mark of an instance, in the order of `Kind`; empty without a mark."""
+    names = metadata.get(DRAINED, "").split(",")
+    return [kind for kind in Kind if kind in names]
 
 
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")

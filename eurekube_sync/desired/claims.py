@@ -11,12 +11,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from eurekube_sync.desired.catalog import Kind, PodSocket
+from eurekube_sync.desired.catalog import Drainer, Kind, PodSocket
 from eurekube_sync.desired.conduct import Conduct
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ServedPort, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import PodRef, ServedPort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
-from eurekube_sync.model.sources import Complete, Listed, Proof
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Complete, Listed, Proof, Unknown
 from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ class Wanted:
 
     instance: Instance
     why: str
+    pod: PodRef | None = None  # None for an address without a pod
     drained: bool = False
+    drainer: Drainer | None = None
+    """The object whose annotation drains it; None if it could not be read, so that the mark of the
+    registered instance counts."""
     drain_unknown: frozenset[Kind] = (
         frozenset()
     )  # the kinds of objects whose drain annotation could not be read
@@ -109,7 +114,7 @@ class Leaving:
     why: str
     terminating: bool  # this is evidence; an endpoint that is only not ready is none
     drain_unknown: frozenset[Kind] = frozenset()
-    pod_uid: str | None = None  # of an endpoint that is not ready; None if it has no pod
+    pod: PodRef | None = None  # of an endpoint that is not ready; None if it has no pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +136,7 @@ class Incomplete:
     """Why there may be more endpoints than were found, so that no instance is removed for a missing
     endpoint: an address or a slice does not exist yet."""
 
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -152,6 +157,7 @@ class Serving:
     vip_address: str = ""
     warnings: tuple[str, ...] = ()
     port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name
+    drains_unread: Unknown | None = None  # why the drain annotations of its pods may not be read
     conduct: Conduct = Conduct()
     notes: tuple[str, ...] = ()
     granted_by: Mapping[str, str] | None = (
@@ -183,18 +189,23 @@ class Serving:
         )
 
     @cached_property
-    def unready(self) -> Mapping[InstanceKey, str]:
-        """Why an endpoint is not ready, of each that is neither drained nor terminating."""
-        return {
-            key: one.why
-            for key, one in self.verdicts.items()
-            if (
-                isinstance(one, Wanted)
-                and one.instance.status is not InstanceStatus.UP
-                and not one.drained
-            )
-            or (isinstance(one, Leaving) and not one.terminating)
-        }
+    def unready(self) -> Mapping[InstanceKey, Wanted | Leaving]:
+        """The verdict of each endpoint that is not ready, and neither drained nor terminating."""
+        unready: dict[InstanceKey, Wanted | Leaving] = {}
+        for key, verdict in self.verdicts.items():
+            if isinstance(verdict, Wanted):
+                if verdict.instance.status is not InstanceStatus.UP and not verdict.drained:
+                    unready[key] = verdict
+            elif isinstance(verdict, Leaving) and not verdict.terminating:
+                unready[key] = verdict
+        return unready
+
+    @property
+    def drain_warnings(self) -> tuple[str, ...]:
+        """What is not known of drains. The list that failed is a problem of the whole pass."""
+        if self.drains_unread is None:
+            return ()
+        return (f"drain annotations of Pods are not read: {self.drains_unread.message}",)
 
     @property
     def endpoints(self) -> int:
@@ -266,16 +277,16 @@ class NotServed:
     are kept."""
 
     syncer: SyncerObject
-    reason: str
+    reason: Reason
     message: str
-    unknown: bool = False
+    source: Unknown | None = None  # what it needs and could not be read; None if that is known
     refused: Serving | None = None  # the claim that its Namespace does not grant
     edit: str = ""  # the object to correct, such as `service rating`; empty if it is the syncer
 
     @property
     def reads_pods(self) -> bool:
         """Whether the list of pods may be evidence."""
-        return not self.unknown
+        return self.source is None
 
     def keeps_until_pod_gone(self, _instance: ObservedInstance) -> bool:
         """Whether an instance is kept only until its pod is gone."""

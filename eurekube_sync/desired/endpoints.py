@@ -24,6 +24,7 @@ from eurekube_sync.model.kubernetes import (
     Service,
     ServicePort,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 
 HTTP = "http"  # the name of the port that is the default
@@ -115,7 +116,7 @@ def choose_port(
         return ServicePort(name="", port=port)
     if len(fitting) > 1:
         raise InvalidSyncer(
-            "AmbiguousPort",
+            Reason.AMBIGUOUS_PORT,
             f"Service {service.name}{fits} {_ports(fitting)}: name one in spec.{field}",
         )
     return fitting[0] if fitting else None
@@ -167,14 +168,14 @@ def _no_such_port(
     if any(service.ports for service in services):
         there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in named)
         message = f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
-        return InvalidSyncer("NoSuchPort", message)
+        return InvalidSyncer(Reason.NO_SUCH_PORT, message)
     names = ", ".join(service.name for service in named)
     have = f"Services {names} have no ports"
     if len(services) == 1:
         have = f"Service {names} has no ports"
     lacking = "" if port is None else f", so none is named {port!r}"
     message = f"{have}{lacking}: set spec.{field} to the number of the port that {where}"
-    return InvalidSyncer("NoSuchPort", message)
+    return InvalidSyncer(Reason.NO_SUCH_PORT, message)
 
 
 def numbers_of(pieces: Iterable[EndpointSlice]) -> frozenset[int]:
@@ -372,7 +373,7 @@ def _no_slice_has(
     first = min(ours or filled, key=lambda piece: piece.name)
     if not ours:
         return InvalidSyncer(
-            "NoSuchPort",
+            Reason.NO_SUCH_PORT,
             f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} "
             f"({_writer(first)}) has {_slice_ports(first)}; name its port as the Service does",
             edit=f"endpointslice {first.name}",
@@ -383,14 +384,14 @@ def _no_slice_has(
         # (podutil.FindPort).
         label = min(label_of(endpoint) for piece in current for endpoint in piece.endpoints)
         return InvalidSyncer(
-            "NoSuchPort",
+            Reason.NO_SUCH_PORT,
             f"{label} has no container port named {target}, the targetPort of port {name} of "
             f"Service {service.name}: name the port in the pod's containers, or give its number as "
             "targetPort",
             edit=f"service {service.name}",
         )
     return InvalidSyncer(
-        "NoSuchPort",
+        Reason.NO_SUCH_PORT,
         f"the EndpointSlices of Service {service.name} do not have its port {name} yet: "
         f"{first.name} has {_slice_ports(first)}; the cluster writes them again after the "
         "Service's ports have changed",
@@ -497,7 +498,7 @@ def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     if not agreed and (there[0].endpoint.pod or len(names) > 1):
         offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
         behind = f"{there[0].label} is behind Services with different ports, {offers}"
-        raise InvalidSyncer("AmbiguousService", f"{behind}: name one in spec.port")
+        raise InvalidSyncer(Reason.AMBIGUOUS_SERVICE, f"{behind}: name one in spec.port")
     merged: dict[Identity, Backend] = {}
     for number in sorted(ports):
         same = [backend for backend in by_service if backend.port == number]

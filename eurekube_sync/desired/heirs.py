@@ -54,7 +54,8 @@ class Heirs:
         self._doubtful: dict[str, list[Serving]] = {}
         for _, claim in sorted(claims.items()):
             namespace = selected_namespace(claim.syncer)
-            if isinstance(claim, NotServed) and claim.unknown and claim.syncer.deleted is None:
+            unread = isinstance(claim, NotServed) and claim.source is not None
+            if unread and claim.syncer.deleted is None:
                 self._unread.setdefault(namespace, []).append(claim.syncer)
             elif (
                 isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing

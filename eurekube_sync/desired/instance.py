@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.claims import Incomplete, Wanted, every
 from eurekube_sync.desired.spec import (
+    DRAIN_ANNOTATION,
     HOST_NAME,
     MANAGEMENT_PORT,
     MOST_METADATA,
@@ -43,7 +44,8 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
-from eurekube_sync.model.sources import Listed
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Listed, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import cut
 
@@ -171,6 +173,7 @@ class Builder:
     asked: set[Registered] = field(default_factory=set)  # what the claim depends on in Eureka
     remembered: set[str] = field(default_factory=set)
     """The Services whose numbers in the status stay there while nothing of them is served."""
+    drains_unread: Unknown | None = None  # as of `Serving`
     _served: set[tuple[str, int | None, int | None]] = field(default_factory=set)  # as `ServedPort`
     _of_ports: dict[str, None] = field(default_factory=dict)
     _warnings: dict[str, None] = field(default_factory=dict)
@@ -287,9 +290,13 @@ class Builder:
             health_check_url=health,
         )
         listed = self.naming.listed.get(key)
+        if drain.drainer is not None:
+            why = f"{drain.drainer} has the annotation {DRAIN_ANNOTATION}"
         return Wanted(
-            why=drain.why or why,
+            why=why,
+            pod=site.pod,
             drained=bool(drain.by),
+            drainer=drain.drainer,
             drain_unknown=drain.drain_unknown,
             allotted=site.allotted,
             instance=listed.instance
@@ -327,7 +334,7 @@ class Builder:
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
             raise InvalidSyncer(
-                "NoHostName",
+                Reason.NO_HOST_NAME,
                 f"{site.label} has a host name instead of an IP to put before {suffix}",
             )
         address = re.sub(r"[.:]", "-", site.host)
@@ -337,14 +344,14 @@ class Builder:
         ]
         if not name:
             raise InvalidSyncer(
-                "NoHostName", f"{site.label} has no {base}: set spec.hostName to ip"
+                Reason.NO_HOST_NAME, f"{site.label} has no {base}: set spec.hostName to ip"
             )
         name += suffix
         if len(name) > _LONGEST_NAME or any(
             len(label) > _LONGEST_LABEL for label in name.split(".")
         ):
             raise InvalidSyncer(
-                "NoHostName",
+                Reason.NO_HOST_NAME,
                 f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
                 "characters a label, "
                 f"{_LONGEST_NAME} in all): set spec.hostName to ip",

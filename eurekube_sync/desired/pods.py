@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from eurekube_sync.desired.catalog import Catalog, drain_of, drains_denied
+from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
@@ -32,6 +32,8 @@ from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.values import dataclass
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
@@ -100,15 +102,17 @@ def _note_missing(
     without slices: a pod may be behind them as well. Raises InvalidSyncer if all are so."""
     missing = _missing(chosen, catalog, family)
     for _, why in missing:
-        builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
+        builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
     return [service for service, _ in missing]
 
 
 def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
-    """Warn of stray slices, and of what is not known of drains."""
+    """Warn of stray slices, and of drain annotations that may not be read."""
     for service in chosen:
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
-    builder.warn(*drains_denied(catalog.pod_drains))
+    drains = catalog.pod_drains
+    if isinstance(drains, Unknown) and drains.cause is Cause.DENIED:
+        builder.drains_unread = drains
 
 
 def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
@@ -242,7 +246,7 @@ def _outdone_names(
 
 def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
     return InvalidSyncer(
-        "AmbiguousService",
+        Reason.AMBIGUOUS_SERVICE,
         f"{backend.label} is behind the Services {', '.join(names)}: name the app in spec.appName",
     )
 
@@ -434,7 +438,7 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     wrong, do = f"no Service has an {spec.address_family} address", "correct"
     if spec.address_family is None:
         wrong, do = "the Services have no address family in common", "set"
-    raise InvalidSyncer("NoAddress", f"{wrong} ({offers}): {do} spec.addressFamily")
+    raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({offers}): {do} spec.addressFamily")
 
 
 def _missing(
@@ -462,7 +466,9 @@ def _missing(
             f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type "
             "ExternalName has no pods"
         )
-        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+        raise InvalidSyncer(
+            Reason.NO_ENDPOINT_SLICES, "; ".join(why for _, why in missing) or names
+        )
     return missing
 
 
@@ -492,8 +498,7 @@ def _found(
     if (
         not up and spec.not_ready == "Cancel" and not drain.by
     ):  # with a cancel, the mark of the drain would be lost
-        uid = pod.uid if pod else None
-        return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid)
+        return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod=pod)
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)
         if known is None:  # the slice and the list of pods were read at different times

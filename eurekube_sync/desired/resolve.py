@@ -48,7 +48,8 @@ from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
-from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.values import dataclass
 
 
@@ -163,21 +164,23 @@ def _claim(
         if catalog is None:
             return NotServed(
                 syncer=syncer,
-                reason="NamespaceNotAllowed",
+                reason=Reason.NAMESPACE_NOT_ALLOWED,
                 message="spec.selector.namespace: syncers of this namespace may not select "
                 "Services of namespace "
                 f"{namespace}; the operator may allow it with --allow-namespace "
                 f"{syncer.namespace}:{namespace}",
             )
         if isinstance(catalog, Unknown):
-            return _unknown(syncer, catalog.message)
+            return _unknown(syncer, catalog)
         return _granted(_serve_again(syncer, catalog, naming, earlier), view)
     except SourceUnknown as error:
-        return _unknown(syncer, str(error))
+        return _unknown(syncer, error.unknown)
 
 
-def _unknown(syncer: SyncerObject, message: str, reason: str = "SourceUnknown") -> NotServed:
-    return NotServed(syncer=syncer, reason=reason, message=message, unknown=True)
+def _unknown(
+    syncer: SyncerObject, source: Unknown, reason: Reason = Reason.SOURCE_UNKNOWN
+) -> NotServed:
+    return NotServed(syncer=syncer, reason=reason, message=source.message, source=source)
 
 
 def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
@@ -187,16 +190,16 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
         return claim
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
     if isinstance(found, Unknown):
-        return _unknown(syncer, found.message)
+        return _unknown(syncer, found)
     if not found.data:
         why = (
             f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants "
             "are unknown"
         )
-        return _unknown(syncer, why)
+        return _unknown(syncer, Unknown(cause=Cause.UNUSABLE, message=why))
     annotations = found.data[0].annotations
     if refused := refusal(claim, annotations):
-        return NotServed(syncer=syncer, reason="NotGranted", message=refused, refused=claim)
+        return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)
     return replace(claim, granted_by=annotations)
 
 
@@ -211,9 +214,9 @@ def _delete(
     """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises
     SourceUnknown."""
     if isinstance(crd_live, Unknown):
-        return _unknown(syncer, crd_live.message, crd_live.cause.value)
+        return _unknown(syncer, crd_live, Reason(crd_live.cause))
     if isinstance(catalog, Unknown):
-        return _unknown(syncer, catalog.message)
+        return _unknown(syncer, catalog)
     served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
     verdicts, wanted = (served.verdicts, served.wanted) if isinstance(served, Serving) else ({}, {})
     pods = frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
@@ -301,7 +304,7 @@ def _serve(
     """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
         raise InvalidSyncer(
-            "NoMatchingService",
+            Reason.NO_MATCHING_SERVICE,
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or "
             "correct spec.selector",
         )
@@ -322,6 +325,7 @@ def _serve(
         vip_address=vip_address,
         warnings=builder.warnings(vip_address),
         port_warnings=builder.port_warnings,
+        drains_unread=builder.drains_unread,
         ports=builder.served_ports,
         conduct=spec,
     )

@@ -28,6 +28,7 @@ from eurekube_sync.desired.spec import ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
 
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
@@ -62,13 +63,13 @@ def serve_services(
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
         app = builder.app_name(service)
         if why := missing_slices(service, catalog.slices_of(service), family=None):
-            builder.incomplete.append(Incomplete(reason="NoEndpointSlices", message=why))
+            builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
         found = places(service, ports, spec, nodes)
         if isinstance(found, str):
-            builder.incomplete.append(Incomplete(reason="AddressPending", message=found))
+            builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=found))
             continue
         if kind == "ClusterIP":
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
@@ -91,7 +92,7 @@ def _chosen(
     if not addressed and host is None:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
-            "NoAddress",
+            Reason.NO_ADDRESS,
             f"Service {names} is headless and has no address: use mode pod, or select another "
             "Service",
         )
@@ -110,7 +111,7 @@ def _chosen(
             found.append((service, (plain, secure)))
     if not found:
         raise InvalidSyncer(
-            "NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
+            Reason.NO_SUCH_PORT, f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
         )
     return found
 
@@ -293,13 +294,13 @@ def _node_ports(
             found.append(replace(site, node=node.name, allotted=True))
     if not found:
         usable = kind or "InternalIP or ExternalIP"
-        raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {usable}")
+        raise InvalidSyncer(Reason.NO_ADDRESS, f"no node has an {family} address of kind {usable}")
     return tuple(found)
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
     return InvalidSyncer(
-        "NoAddress", f"Service {service.name} is of type {service.type} and has {what}"
+        Reason.NO_ADDRESS, f"Service {service.name} is of type {service.type} and has {what}"
     )
 
 

@@ -17,6 +17,7 @@ from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import Path, cut, shape_faults
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
@@ -156,7 +157,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [
             ((), str(error))
         ]:
-            wrong.add(path, fault, reason="InvalidSpec")
+            wrong.add(path, fault, reason=Reason.INVALID_SPEC)
         raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
@@ -213,7 +214,7 @@ def check_app_name(field: str, name: str) -> str:
     """Return the name if it is a valid app name. Raises InvalidSyncer."""
     if not _APP_NAME.fullmatch(name):
         raise InvalidSyncer(
-            "InvalidName",
+            Reason.INVALID_NAME,
             f"{field}: {cut(name, 80)!r} cannot be an app name: 1 to 128 letters, digits, '.', "
             "'_' or '-', "
             "a letter or digit at both ends",
@@ -286,7 +287,7 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
         not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253
     ):
         wrong.add(
-            ("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", "InvalidName"
+            ("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", Reason.INVALID_NAME
         )
     for name, vip in (
         ("vipAddress", spec.vip_address),
@@ -294,7 +295,7 @@ def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
     ):
         if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
             names = "must be names of letters, digits and ._- with commas between, at most 512 long"
-            wrong.add((name,), names, "InvalidName")
+            wrong.add((name,), names, Reason.INVALID_NAME)
     for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
         if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
             wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
@@ -322,18 +323,18 @@ def _check_metadata(spec: Spec, wrong: Faults) -> None:
     for key, value in spec.metadata.items():
         _check_key(("metadata", key), key, wrong)
         if fault := value_fault(value):
-            wrong.add(("metadata", key), fault, "InvalidMetadata")
+            wrong.add(("metadata", key), fault, Reason.INVALID_METADATA)
     if size_of(spec.metadata) > MOST_METADATA:
-        wrong.add(("metadata",), TOO_MUCH_METADATA, "InvalidMetadata")
+        wrong.add(("metadata",), TOO_MUCH_METADATA, Reason.INVALID_METADATA)
     for name, value in spec.zone.map.items() if spec.zone.from_endpoint else ():
         if fault := value_fault(value) or ("" if value else "the value is empty"):
-            wrong.add(("zone", "map", name), fault, "InvalidMetadata")
+            wrong.add(("zone", "map", name), fault, Reason.INVALID_METADATA)
     if spec.zone.from_endpoint and ZONE in spec.metadata:
         fault = "metadata must not have the key zone if zone.fromEndpoint is true"
-        wrong.add(("zone",), fault, "InvalidMetadata")
+        wrong.add(("zone",), fault, Reason.INVALID_METADATA)
     if spec.paths.management_port is not None and MANAGEMENT_PORT in spec.metadata:
         fault = "metadata must not have the key management.port if paths.managementPort is set"
-        wrong.add(("paths",), fault, "InvalidMetadata")
+        wrong.add(("paths",), fault, Reason.INVALID_METADATA)
 
 
 def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
@@ -347,7 +348,7 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
                 "management.*: "
                 "set them by spec.metadata, spec.zone or spec.paths"
             )
-            wrong.add((*at, "key"), fault, "InvalidMetadata")
+            wrong.add((*at, "key"), fault, Reason.INVALID_METADATA)
         of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
         given = [
             name
@@ -366,7 +367,7 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
         if entry.key in taken:
             in_both = "a key must not be in both metadata and metadataFrom"
             fault = in_both if entry.key in spec.metadata else "another entry has the same key"
-            wrong.add((*at, "key"), fault, "InvalidMetadata")
+            wrong.add((*at, "key"), fault, Reason.INVALID_METADATA)
         taken.add(entry.key)
 
 
@@ -389,4 +390,4 @@ def _check_key(path: Path, key: str, wrong: Faults) -> None:
         )
     else:
         return
-    wrong.add(path, fault, "InvalidMetadata")
+    wrong.add(path, fault, Reason.INVALID_METADATA)

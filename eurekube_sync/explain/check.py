@@ -4,7 +4,6 @@ finding."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import yaml
@@ -17,28 +16,24 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, last_pass_link, lease_end
-from eurekube_sync.explain.subject import claims_in, endpoints_of, syncers_in
+from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, without_full_stop
 
-_MOST_NAMESPACES = (
-    50  # namespaces whose Pods are listed to see how long their pods serve at their end
-)
+_MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
 # Seconds at which a lease may seem to have ended, or a new write may seem older than the last
 _LARGE_SKEW = 60.0
-_NOBODY = InstanceKey(
-    "EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance"
-)  # real ids have four colons
-_EVICTED_AFTER = (
-    240.0  # seconds after the end of a lease within which a server evicts, on a timer of one minute
-)
+# Real ids have four colons.
+_NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")
+# Seconds after the end of a lease within which a server evicts, on a timer of one minute
+_EVICTED_AFTER = 240.0
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _RIGHT_URL = (
     "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own "
@@ -68,48 +63,62 @@ def everything(
     `namespace`: that of the installation. `locked`: it uses a lock there. `before`: it is not
     installed yet."""
     world, cluster = seen.world, seen.details
-    yield (kubernetes := reachable(cluster, world.cluster.identity()))
+    kubernetes = reachable(cluster, world.cluster.identity())
     answers = kubernetes.grade is Grade.OK
+    yield kubernetes
     if answers:
         yield clock("the Kubernetes API", cluster.ahead())
         yield definition(cluster, world.cluster.crd_live(), schema, before=before)
-    of_servers = list(servers(world.servers, world.clock.now()))
-    yield from of_servers
+    all_read = True
+    for finding in servers(world.servers, world.clock.now()):
+        if finding.check is Check.EUREKA_READ and finding.grade is not Grade.OK:
+            all_read = False
+        yield finding
     if before and answers:
         yield from rights(TO_INSTALL, [namespace], cluster)
     if before or not answers:
         return
     names = sorted(settings.scope.namespaces or ())
     looked = look(seen, settings, names)
-    view = looked.report.view
-    needed = of_a_pass(
-        lock=namespace if locked else None,
-        gates=any(
-            one.spec.get("readinessGate")
-            for one in syncers_in(looked.report)
-            if looked.asked.takes(one)
-        ),
-        nodes=view is not None and view.nodes is not None,
-        grants=("get" if names else "list") if settings.scope.granted_only else None,
-    )
-    all_read = all(one.grade is Grade.OK for one in of_servers if one.check is Check.EUREKA_READ)
-    if all_read and (batching := world.registry.batching()):
+    batching = world.registry.batching() if all_read else None
+    if batching:
         yield replicas(batching)
-    yield from rights(needed, names, cluster)
+    yield from rights(_needed(looked, settings, namespace if locked else None), names, cluster)
     yield from _owner(looked)
     if looked.last_pass is not None:
-        last = last_pass_link(looked, alone=True)
-        grade = {Mark.OK: Grade.OK, Mark.BROKEN: Grade.FAILED}.get(last.mark, Grade.WARNING)
-        fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
-        yield Finding(Check.LAST_PASS, grade, last.text, "" if grade is Grade.OK else fix)
-    served = sorted({selected_namespace(one.syncer) for one in claims_in(looked.report).values()})
+        yield _last_pass(looked)
+    claims = claims_in(looked.report).values()
+    served = sorted({selected_namespace(claim.syncer) for claim in claims})
     yield from pod_ends(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
+
+
+def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Needed]:
+    """Return the rights that a pass of this scope needs; `lock` as for `of_a_pass`."""
+    gates = False
+    for syncer in syncers_in(look.report):
+        if look.asked.takes(syncer) and syncer.spec.get("readinessGate"):
+            gates = True
+    view, grants = look.report.view, None
+    if settings.scope.granted_only:
+        grants = "get" if settings.scope.namespaces else "list"
+    nodes = view is not None and view.nodes is not None
+    return of_a_pass(lock=lock, gates=gates, nodes=nodes, grants=grants)
+
+
+def _last_pass(look: Look) -> Finding:
+    last = last_pass_link(look, alone=True)
+    if last.mark is Mark.OK:
+        return Finding(Check.LAST_PASS, Grade.OK, last.text)
+    grade = Grade.FAILED if last.broken else Grade.WARNING
+    fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
+    return Finding(Check.LAST_PASS, grade, last.text, fix)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
     """Check that the API answers, and says which cluster it is."""
-    server, fix = cluster.server(), "check --kubeconfig and --context: kubectl version"
+    server = cluster.server()
     if isinstance(server, Unknown):
+        fix = "check --kubeconfig and --context: kubectl version"
         return Finding(Check.KUBERNETES, Grade.FAILED, server.message, fix)
     if isinstance(identity, Unknown):
         text = (
@@ -118,9 +127,8 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
         )
         fix = "grant get on the namespace kube-system, as docs/install.md does"
         return Finding(Check.KUBERNETES, Grade.FAILED, text, fix)
-    return Finding(
-        Check.KUBERNETES, Grade.OK, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
-    )
+    text = f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
+    return Finding(Check.KUBERNETES, Grade.OK, text)
 
 
 def definition(
@@ -128,10 +136,10 @@ def definition(
 ) -> Finding:
     """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it
     may be missing."""
-    schema, said = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
+    schema, crd = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
-            return Finding(Check.CRD, Grade.OK, f"{said} is not installed yet")
+            return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
         return Finding(Check.CRD, Grade.FAILED, schema.message, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
         fix = (
@@ -140,27 +148,23 @@ def definition(
         )
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
     if schema.data != expected:
-        text = f"{said} is not of this version: fields of syncers may be refused or dropped"
+        text = f"{crd} is not of this version: fields of syncers may be refused or dropped"
         return Finding(Check.CRD, Grade.WARNING, text, f"bring it to this version: {_INSTALL}")
-    return Finding(Check.CRD, Grade.OK, f"{said} is of this version")
+    return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:
     if isinstance(ahead, Unknown):
-        return Finding(
-            Check.CLOCK,
-            Grade.WARNING,
-            f"the clock of {name} could not be looked at: {ahead.message}",
-        )
+        text = f"the clock of {name} could not be looked at: {ahead.message}"
+        return Finding(Check.CLOCK, Grade.WARNING, text)
     seconds = abs(ahead.data)
     if seconds < _SKEW:
         return Finding(Check.CLOCK, Grade.OK, f"the clock of {name} agrees with ours")
     side = "ahead of" if ahead.data > 0 else "behind"
     grade = Grade.FAILED if seconds >= _LARGE_SKEW else Grade.WARNING
     text = f"the clock of {name} is {seconds:.0f} s {side} ours: the older of two writes may win"
-    return Finding(
-        Check.CLOCK, grade, text, "set the time on both machines: timedatectl, chronyc tracking"
-    )
+    fix = "set the time on both machines: timedatectl, chronyc tracking"
+    return Finding(Check.CLOCK, grade, text, fix)
 
 
 def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
@@ -170,27 +174,26 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
         yield Finding(Check.EUREKA_READ, Grade.FAILED, "no Eureka is named", fix)
     for address, server in found.items():
         listed = server.list_instances()
-        if isinstance(listed, Complete):
-            yield Finding(
-                Check.EUREKA_READ,
-                Grade.OK,
-                f"{address} lists {counted(len(listed.data), 'instance')}",
-            )
-            yield _write(address, server)
-            yield _evicts(address, listed.data, now)
-            try:
-                yield clock(address, Complete(data=server.ahead()))
-            except RegistryError as error:
-                yield clock(address, unknown_from(error))
-        else:
-            fix = {
-                Cause.DENIED: "give its login: --eureka-username and --eureka-password-file",
-                Cause.UNUSABLE: _RIGHT_URL,
-            }.get(
-                listed.cause,
-                f"see that it runs and can be reached from here: curl -i {address}/apps",
-            )
-            yield Finding(Check.EUREKA_READ, Grade.FAILED, listed.message.rstrip("."), fix)
+        if isinstance(listed, Unknown):
+            yield _unlisted(address, listed)
+            continue
+        text = f"{address} lists {counted(len(listed.data), 'instance')}"
+        yield Finding(Check.EUREKA_READ, Grade.OK, text)
+        yield _write(address, server)
+        yield _evicts(address, listed.data, now)
+        try:
+            yield clock(address, Complete(data=server.ahead()))
+        except RegistryError as error:
+            yield clock(address, unknown_from(error))
+
+
+def _unlisted(address: str, listed: Unknown) -> Finding:
+    fix = f"see that it runs and can be reached from here: curl -i {address}/apps"
+    if listed.cause is Cause.DENIED:
+        fix = "give its login: --eureka-username and --eureka-password-file"
+    elif listed.cause is Cause.UNUSABLE:
+        fix = _RIGHT_URL
+    return Finding(Check.EUREKA_READ, Grade.FAILED, without_full_stop(listed.message), fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
@@ -208,35 +211,34 @@ def _write(address: str, server: EurekaServer) -> Finding:
         server.try_registration()
     except RegistryError as error:
         refusal = unknown_from(error)
-        text = f"{address} takes no writes: {refusal.message.rstrip('.')}"
-        fix = {
-            Cause.DENIED: _PASS_WRITES,
-            Cause.UNAVAILABLE: "see that it runs and that writes reach it from here",
-        }.get(refusal.cause, _OF_EUREKA_ITSELF)
+        text = f"{address} takes no writes: {without_full_stop(refusal.message)}"
+        fix = _OF_EUREKA_ITSELF
+        if refusal.cause is Cause.DENIED:
+            fix = _PASS_WRITES
+        elif refusal.cause is Cause.UNAVAILABLE:
+            fix = "see that it runs and that writes reach it from here"
         return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
     return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:
     """Check for instances whose leases ended long ago. A server in self-preservation lists them."""
-    overdue = [one for one in listed if one.last_renewal and now - lease_end(one) > _EVICTED_AFTER]
+    overdue = []
+    for instance in listed:
+        if instance.last_renewal and now - lease_end(instance) > _EVICTED_AFTER:
+            overdue.append(instance)
     if not overdue:
-        return Finding(
-            Check.SELF_PRESERVATION,
-            Grade.OK,
-            f"{address} lists no instance whose lease ended long ago",
-        )
+        text = f"{address} lists no instance whose lease ended long ago"
+        return Finding(Check.SELF_PRESERVATION, Grade.OK, text)
     text = (
         f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as "
         f"{overdue[0].key}, did not renew"
     )
-    until = (
-        "while self-preservation lasts, the server lists dead instances "
-        "(eureka.server.enable-self-preservation)"
+    fix = (
+        "find out why renewals are missing; while self-preservation lasts, the server lists dead "
+        "instances (eureka.server.enable-self-preservation)"
     )
-    return Finding(
-        Check.SELF_PRESERVATION, Grade.WARNING, text, f"find out why renewals are missing; {until}"
-    )
+    return Finding(Check.SELF_PRESERVATION, Grade.WARNING, text, fix)
 
 
 def replicas(batching: Batching) -> Finding:
@@ -244,7 +246,7 @@ def replicas(batching: Batching) -> Finding:
     if batching.on:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
     fix = "if single calls are enough, use --eureka-batch off"
-    return Finding(Check.REPLICAS, Grade.WARNING, batching.why.rstrip("."), fix)
+    return Finding(Check.REPLICAS, Grade.WARNING, without_full_stop(batching.why), fix)
 
 
 def _owner(look: Look) -> Iterator[Finding]:
@@ -253,12 +255,13 @@ def _owner(look: Look) -> Iterator[Finding]:
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so clashes of owners were not looked for"
         yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
-    elif clashes := list(owner_links(look.report)):
-        yield from (
-            Finding(Check.OWNER, Grade.FAILED, one.text.rstrip("."), one.fix) for one in clashes
-        )
-    elif isinstance(look.report.registry, Complete):
-        yield Finding(Check.OWNER, Grade.OK, f"owner {look.owner} is used by this cluster alone")
+        return
+    clashes = list(owner_links(look.report))
+    for clash in clashes:
+        yield Finding(Check.OWNER, Grade.FAILED, without_full_stop(clash.text), clash.fix)
+    if not clashes and isinstance(look.report.registry, Complete):
+        text = f"owner {look.owner} is used by this cluster alone"
+        yield Finding(Check.OWNER, Grade.OK, text)
 
 
 def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
@@ -268,11 +271,8 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
     for ref, claim in sorted(claims_in(look.report).items()):
-        if (
-            not isinstance(claim, Serving)
-            or not claim.wanted
-            or claim.syncer.spec.get("mode") == "service"
-        ):
+        of_services = claim.syncer.spec.get("mode") == "service"
+        if of_services or not isinstance(claim, Serving) or not claim.wanted:
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
@@ -280,23 +280,29 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
             left.add(namespace)
         elif isinstance(pods, Unknown):
             text = f"{ref}: its pods could not be looked at: {pods.message}"
-            yield Finding(Check.POD_END, Grade.WARNING, text, f"grant list on pods in {namespace}")
+            fix = f"grant list on pods in {namespace}"
+            yield Finding(Check.POD_END, Grade.WARNING, text, fix)
         else:
-            names = {
-                one.pod.name
-                for one in endpoints_of(look.report, namespace, claim.services)
-                if one.pod
-            }
-            behind = sorted(
-                (one for one in pods.data if one.name in names and not one.terminating),
-                key=workload,
-            )
-            for name, some in groupby(behind, workload):
-                yield of_workload(ref, namespace, name, list(some), needed)
+            for name, alike in sorted(_by_workload(claim, look, pods.data).items()):
+                yield of_workload(ref, namespace, name, alike, needed)
     if left:
         text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
         fix = f"look at them by name: eurekube-sync check -n {min(left)}"
         yield Finding(Check.POD_END, Grade.WARNING, text, fix)
+
+
+def _by_workload(
+    claim: Serving, look: Look, pods: Sequence[PodDetail]
+) -> Mapping[str, list[PodDetail]]:
+    """Return the pods in the slices of the syncer's Services, without those that terminate."""
+    names: set[str] = set()
+    for piece in slices_of(look.report, selected_namespace(claim.syncer), claim.services):
+        names.update(endpoint.pod.name for endpoint in piece.endpoints if endpoint.pod)
+    alike: dict[str, list[PodDetail]] = {}
+    for pod in pods:
+        if pod.name in names and not pod.terminating:
+            alike.setdefault(workload(pod), []).append(pod)
+    return alike
 
 
 def workload(pod: PodDetail) -> str:
@@ -315,10 +321,15 @@ def of_workload(
     terminate."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
-    about = f"{ref}: {name}" + (f" ({counted(len(pods), 'pod')})" if worst.controller else "")
+    about = f"{ref}: {name}"
+    if worst.controller:
+        about = f"{about} ({counted(len(pods), 'pod')})"
     unreadable = None in worst.pre_stops and not sleeps
-    time = "whose time cannot be read" if unreadable else f"of {sleeps:g} s"
-    serves = f"{about} has a preStop {time}" if worst.pre_stops else f"{about} has no preStop"
+    serves = f"{about} has no preStop"
+    if unreadable:
+        serves = f"{about} has a preStop whose time cannot be read"
+    elif worst.pre_stops:
+        serves = f"{about} has a preStop of {sleeps:g} s"
     if sleeps >= needed and grace > sleeps:
         return Finding(Check.POD_END, Grade.OK, serves)
     if unreadable and grace >= needed + _SHUTDOWN:
@@ -327,26 +338,31 @@ def of_workload(
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
         text = f"{serves}, but is killed after {grace:g} s"
+    fix = "add these lines to the template of the pod, or create the pod again with them"
+    if worst.controller:
+        kind, _, short = name.partition(" ")
+        fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
+    return Finding(Check.POD_END, Grade.WARNING, text, fix, _lines_to_add(worst, needed))
+
+
+def _lines_to_add(pod: PodDetail, needed: int) -> str:
+    """Return the YAML with which the pods of a workload, or the bare pod, serve long enough."""
     container = {
-        "name": (*worst.containers, "app")[0],
+        "name": pod.containers[0] if pod.containers else "app",
         "lifecycle": {"preStop": {"sleep": {"seconds": needed}}},
     }
     spec: dict[str, Any] = {
         "terminationGracePeriodSeconds": needed + _SHUTDOWN,
         "containers": [container],
     }
-    fix = "add these lines to the template of the pod, or create the pod again with them"
-    if worst.controller:
-        kind, _, short = name.partition(" ")
+    if pod.controller:
         spec = {"template": {"spec": spec}}
-        fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
-    manifest = str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
-    return Finding(Check.POD_END, Grade.WARNING, text, fix, manifest)
+    return str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
 
 
 def _sleeps(pod: PodDetail) -> float:
     """Return the seconds that a pod's longest `preStop` sleeps."""
-    return max((one for one in pod.pre_stops if one is not None), default=0.0)
+    return max(filter(None, pod.pre_stops), default=0.0)
 
 
 class Needed(NamedTuple):
@@ -355,11 +371,16 @@ class Needed(NamedTuple):
     verb: str
     resource: str  # with its group and subresource: `eurekasyncers.eurekube.io/status`
     without: str
-    where: str | None = (
-        None  # one namespace, `""` for the whole cluster, None for the served namespaces
-    )
+    where: str | None = None  # a namespace; "" for the whole cluster; None for those served
     optional: bool = False  # a pass goes on without it
     name: str = ""  # of one object; empty for all
+
+    @property
+    def right(self) -> Right:
+        whole, slash, subresource = self.resource.partition("/")
+        plural, _, group = whole.partition(".")
+        resource = f"{plural}{slash}{subresource}"
+        return Right(verb=self.verb, resource=resource, group=group, name=self.name)
 
 
 _DELETED_WITH_IT = "a deleted syncer keeps its instances, as the CRD may have been deleted, too"
@@ -398,20 +419,20 @@ def of_a_pass(
 ) -> Sequence[Needed]:
     """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a
     syncer needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
-    found = [*_OF_EACH_PASS]
+    needed = [*_OF_EACH_PASS]
     if grants is not None:
-        found.append(
-            Needed(grants, "namespaces", "grants are unknown, so nothing new is registered")
-        )
+        without = "grants are unknown, so nothing new is registered"
+        needed.append(Needed(grants, "namespaces", without))
     if gates:
-        found.append(Needed("patch", "pods/status", "pods with the readiness gate are never ready"))
+        without = "pods with the readiness gate are never ready"
+        needed.append(Needed("patch", "pods/status", without))
     if nodes:
-        found.append(Needed("list", "nodes", "no instance of a node port is found", ""))
-    for verb in ("create", "get", "patch") if lock is not None else ():
-        found.append(
-            Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True)
-        )
-    return found
+        needed.append(Needed("list", "nodes", "no instance of a node port is found", ""))
+    if lock is not None:
+        leases, without = "leases.coordination.k8s.io", "no copy gets the lock"
+        for verb in ("create", "get", "patch"):
+            needed.append(Needed(verb, leases, without, lock, optional=True))
+    return needed
 
 
 TO_INSTALL = (
@@ -443,37 +464,47 @@ def rights(
     """Report each missing right, and the number of those granted. `namespaces` are the served ones;
     empty for the whole cluster."""
     granted = 0
-    for one in needed:
-        whole, slash, part = one.resource.partition("/")
-        plural, _, group = whole.partition(".")
-        right = Right(verb=one.verb, resource=f"{plural}{slash}{part}", group=group, name=one.name)
+    for need in needed:
         missing = []
-        for place in (namespaces or [""]) if one.where is None else [one.where]:
-            answer = cluster.may(right, place)
+        places = (namespaces or [""]) if need.where is None else [need.where]
+        for place in places:
+            answer = cluster.may(need.right, place)
             if isinstance(answer, Unknown):
                 text = f"the rights could not be looked at: {answer.message}"
-                yield Finding(
-                    Check.RIGHTS, Grade.FAILED, text, "see that the Kubernetes API answers"
-                )
+                fix = "see that the Kubernetes API answers"
+                yield Finding(Check.RIGHTS, Grade.FAILED, text, fix)
                 return
-            granted += answer.data
-            missing += [] if answer.data else [place]
+            if answer.data:
+                granted += 1
+            else:
+                missing.append(place)
         if missing:
-            grade = Grade.WARNING if one.optional else Grade.FAILED
-            where = "for the whole cluster" if missing == [""] else f"in {', '.join(missing[:3])}"
-            named = f" -n {missing[0]}" if missing[0] else " -A" if one.where is None else ""
-            name = f"/{one.name}" if one.name else ""
-            subresource = f" --subresource {part}" if part else ""
-            asked = f"{whole}{name}{subresource}{named}"
-            fix = f"grant it, then ask again: kubectl auth can-i {one.verb} {asked}"
-            text = (
-                f"the right to {right} is not granted {where}: where it is missing, {one.without}"
-            )
-            yield Finding(Check.RIGHTS, grade, text, fix)
+            yield _missing(need, missing)
     if granted:
         yield Finding(Check.RIGHTS, Grade.OK, f"{granted} rights are granted")
 
 
-def code_of_check(found: Iterable[Finding]) -> ExitCode:
+def _missing(need: Needed, places: Sequence[str]) -> Finding:
+    """Report a right that is missing in these namespaces, or in the whole cluster."""
+    where = "for the whole cluster" if places == [""] else f"in {', '.join(places[:3])}"
+    text = f"the right to {need.right} is not granted {where}: where it is missing, {need.without}"
+    whole, _, subresource = need.resource.partition("/")
+    asked = f"{need.verb} {whole}"
+    if need.name:
+        asked += f"/{need.name}"
+    if subresource:
+        asked += f" --subresource {subresource}"
+    if places[0]:
+        asked += f" -n {places[0]}"
+    elif need.where is None:
+        asked += " -A"
+    grade = Grade.WARNING if need.optional else Grade.FAILED
+    fix = f"grant it, then ask again: kubectl auth can-i {asked}"
+    return Finding(Check.RIGHTS, grade, text, fix)
+
+
+def code_of_check(findings: Iterable[Finding]) -> ExitCode:
     """Return 0 unless something failed. Warnings do not count."""
-    return ExitCode.CHECK_FAILED if any(one.grade is Grade.FAILED for one in found) else ExitCode.OK
+    if any(finding.grade is Grade.FAILED for finding in findings):
+        return ExitCode.CHECK_FAILED
+    return ExitCode.OK

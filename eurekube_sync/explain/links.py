@@ -3,10 +3,13 @@ check."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 
 
@@ -47,12 +50,11 @@ class Link:
     part: Part
     mark: Mark
     text: str  # one sentence without its full stop
-    # A word as in conditions, of docs/troubleshooting.md; empty for a requirement that is met
+    # A `Reason`, or that of a status of another version; empty for a requirement that is met
     reason: str = ""
     details: tuple[str, ...] = ()  # more lines, such as similar names
-    cause: str = (
-        ""  # of a broken link, in few words for the last line, such as `its pod is not ready`
-    )
+    # Of a broken link, in few words for the last line, such as `its pod is not ready`
+    cause: str = ""
     fix: str = ""  # what to do, preferably a command
 
     @property
@@ -60,14 +62,23 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
-def unseen(part: Part, text: str, *details: str, reason: str = "", fix: str = "") -> Link:
+def unseen(
+    part: Part, text: str, *details: str, reason: Reason = Reason.NOT_LOOKED_AT, fix: str = ""
+) -> Link:
     """Make a link that could not be checked."""
-    return Link(part, Mark.UNKNOWN, text, reason=reason or "NotLookedAt", details=details, fix=fix)
+    return Link(part, Mark.UNKNOWN, text, reason, details, fix=fix)
+
+
+def not_read(
+    part: Part, what: str, source: Unknown, *, reason: Reason = Reason.NOT_LOOKED_AT
+) -> Link:
+    """Make a link that could not be checked, because a source could not be read."""
+    return unseen(part, f"{what} could not be looked at: {source.message}", reason=reason)
 
 
 def breaks(
     part: Part,
-    reason: str,
+    reason: Reason,
     text: str,
     *details: str,
     cause: str = "",
@@ -75,8 +86,16 @@ def breaks(
     if_: bool = True,
 ) -> Link:
     """Make a broken link, or a note if `if_` is false."""
-    broken = Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
-    return broken if if_ else Link(part, Mark.NOTE, text, details=details)
+    if not if_:
+        return Link(part, Mark.NOTE, text, details=details)
+    return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
+
+
+def first_broken(links: Iterable[Link]) -> Link | None:
+    for link in links:
+        if link.broken:
+            return link
+    return None
 
 
 class Outcome(StrEnum):
@@ -101,16 +120,16 @@ class Explanation:
     up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(
-        default_factory=dict
-    )  # the smallest syncer that would help; empty for none
+    # The smallest syncer that would help; empty for none
+    manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
     def broken(self) -> Link | None:
-        return next((link for link in self.links if link.broken), None)
+        return first_broken(self.links)
 
     @property
     def reason(self) -> str:
+        """The reason of its first broken link; empty if there is none."""
         return self.broken.reason if self.broken else ""
 
 
@@ -216,6 +235,6 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        return (
-            "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
-        )
+        if self.grade is Grade.OK:
+            return ""
+        return f"docs/troubleshooting.md#{self.check.value.lower()}"

@@ -4,29 +4,39 @@ what would help."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from shlex import join, quote
 from typing import Any
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, unseen
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.explain.links import (
+    Explanation,
+    Link,
+    Mark,
+    Outcome,
+    Part,
+    breaks,
+    not_read,
+    unseen,
+)
 from eurekube_sync.explain.subject import (
     apps_of,
     claims_in,
     is_meant,
     observed_at,
     read,
+    selector_of,
     syncers_in,
 )
 from eurekube_sync.explain.what import Kind, What, matches, near_labels, near_names, written
-from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
-from eurekube_sync.model.sources import Complete, Source, Unknown
-from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Source, Unknown
+from eurekube_sync.observe.kubernetes import SourceKind, unread
 
+_MOST = 3  # instances in Eureka with a link each
 _APPLY = (
     "apply the EurekaSyncer below, which selects the Service by its name (selector.service): "
     "kubectl apply -f -"
@@ -35,99 +45,107 @@ _APPLY = (
 
 def explain_missing(what: What, look: Look) -> Explanation:
     """Make a chain whose first link is broken, or unknown if a list failed."""
-    manifest: dict[str, Any] = {}
-    service: str | Link = ""
-    unread, theirs = (
-        _unknown_syncers(look, what.namespace),
-        list(look.marked(SyncerRef(what.namespace, what.name))),
-    )
-    if what.kind is not Kind.SYNCER:
-        theirs = [one for one in read(look.listed) if is_meant(what, one.key, one.instance)]
-    if unread is not None:
-        kind = f"EurekaSyncers of namespace {what.namespace}" if what.namespace else "EurekaSyncers"
-        first = _unread(Part.SYNCER, kind, unread)
+    theirs = _held_by_eureka(what, look)
+    failed = _unknown_syncers(look, what.namespace)
+    service = ""
+    if failed is not None:
+        of = f" of namespace {what.namespace}" if what.namespace else ""
+        first = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed)
     elif what.kind is Kind.SYNCER:
-        there, fix = (
-            [one.name for one in _syncers(look, what.namespace)],
-            f"kubectl get esync -n {what.namespace}",
-        )
-        first = _nothing("EurekaSyncer", what.namespace, what.name, there, fix, "NoSyncer")
-    elif what.kind in (Kind.SERVICE, Kind.POD):
-        service = (
-            what.name if what.kind is Kind.SERVICE else _service_of(what.namespace, what.name, look)
-        )
-        first = service if isinstance(service, Link) else _service(what.namespace, service, look)
+        names = [syncer.name for syncer in _syncers(look, what.namespace)]
+        fix = f"kubectl get esync -n {what.namespace}"
+        first = _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER)
+    elif what.kind is Kind.SERVICE:
+        service = what.name
+        first = _service(what, look)
+    elif what.kind is Kind.POD:
+        behind = _service_of(what, look)
+        first = behind if isinstance(behind, Link) else _service(behind, look)
+        service = "" if isinstance(behind, Link) else behind.name
     else:
         first = _in_eureka_alone(theirs[0], look) if theirs else _no_claim(what, look)
-    beside = list(_in_eureka(theirs, look)) if unread or theirs or what.kind is Kind.SYNCER else []
+    links = [first]
+    if failed is not None or theirs or what.kind is Kind.SYNCER:
+        links += _in_eureka(theirs, look)
     outcome, sentence = Outcome.UNKNOWN, f"Unknown whether it is registered: {first.text}"
     if first.broken:
         outcome = Outcome.NOT_REGISTERED
-        sentence = (
-            f"{'Registered, but by no syncer in scope' if theirs else 'Not registered'}: "
-            f"{first.cause}"
-        )
-    if first.fix == _APPLY:
-        meta, spec = (
-            {"name": service, "namespace": what.namespace},
-            {"selector": {"service": service}},
-        )
-        manifest = {
-            "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
-            "metadata": meta,
-            "spec": spec,
-        }
-    links, fix = (first, *beside), first.fix
+        head = "Registered, but by no syncer in scope" if theirs else "Not registered"
+        sentence = f"{head}: {first.cause}"
     return Explanation(
-        about=str(what), links=links, outcome=outcome, sentence=sentence, fix=fix, manifest=manifest
+        about=str(what),
+        links=tuple(links),
+        outcome=outcome,
+        sentence=sentence,
+        fix=first.fix,
+        manifest=_smallest_syncer(what.namespace, service) if first.fix is _APPLY else {},
     )
 
 
-def _unread(part: Part, kind: str, source: Unknown) -> Link:
-    return unseen(part, f"the {kind} could not be looked at: {source.message}", reason=source.cause)
+def _held_by_eureka(what: What, look: Look) -> list[ObservedInstance]:
+    """Return the instances in question that Eureka lists, whoever registered them."""
+    if what.kind is Kind.SYNCER:
+        return list(look.marked(SyncerRef(what.namespace, what.name)))
+    theirs = []
+    for instance in read(look.listed):
+        if is_meant(what, instance.key, instance.instance):
+            theirs.append(instance)
+    return theirs
+
+
+def _smallest_syncer(namespace: str, service: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": service, "namespace": namespace},
+        "spec": {"selector": {"service": service}},
+    }
+
+
+def _not_read(part: Part, kind: str, source: Unknown) -> Link:
+    return not_read(part, f"the {kind}", source, reason=Reason(source.cause))
 
 
 def _nothing(
     kind: str,
-    namespace: str,
-    name: str,
-    there: Collection[str],
+    what: What,
+    names: Collection[str],
     fix: str,
-    reason: str = "NothingFound",
+    reason: Reason = Reason.NOTHING_FOUND,
 ) -> Link:
     """Report that an object does not exist, with similar names."""
-    near = [f"{namespace}/{one}" for one in near_names(name, there) or sorted(there)[:3]]
+    near = [
+        f"{what.namespace}/{name}" for name in near_names(what.name, names) or sorted(names)[:3]
+    ]
     details = [f"there is {', '.join(near)}"] if near else []
-    return breaks(Part.SYNCER, reason, f"there is no {kind} {namespace}/{name}", *details, fix=fix)
+    text = f"there is no {kind} {what.namespace}/{what.name}"
+    return breaks(Part.SYNCER, reason, text, *details, fix=fix)
 
 
 def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
     if isinstance(look.listed, Unknown):
-        yield unseen(
-            Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}"
-        )
-    for one in theirs[:3]:
-        whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        yield Link(
-            Part.EUREKA,
-            Mark.NOTE,
-            f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}",
-        )
+        yield not_read(Part.EUREKA, "what Eureka holds", look.listed)
+    for instance in theirs[:_MOST]:
+        syncer = syncer_of(instance)
+        whose = f"syncer {syncer}" if syncer else "no mark of ours"
+        held = f"{instance.key} at {observed_at(instance)}, {instance.status}"
+        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {held}, {whose}")
 
 
-def _service(namespace: str, name: str, look: Look) -> Link:
+def _service(what: What, look: Look) -> Link:
+    """Explain a Service that no syncer selects, or that does not exist."""
+    name, namespace = what.name, what.namespace
     listed = look.selectors.get(namespace)
     if isinstance(listed, Unknown):
-        return _unread(Part.SERVICES, f"Services of namespace {namespace}", listed)
-    there = {one.name: one.labels for one in read(listed)}
+        return _not_read(Part.SERVICES, f"Services of namespace {namespace}", listed)
+    there = {service.name: service.labels for service in read(listed)}
     if name not in there:
-        return _nothing("Service", namespace, name, there, f"kubectl get svc -n {namespace}")
+        return _nothing("Service", what, there, f"kubectl get svc -n {namespace}")
     nearly = list(_nearly_selecting(namespace, name, there[name], look))
-    details, fix = [detail for detail, _ in nearly], nearly[0][1] if nearly else _APPLY
-    return breaks(
-        Part.SYNCER, "NoSyncer", f"Service {name} is selected by no EurekaSyncer", *details, fix=fix
-    )
+    details = [detail for detail, _ in nearly]
+    fix = nearly[0][1] if nearly else _APPLY
+    text = f"Service {name} is selected by no EurekaSyncer"
+    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, *details, fix=fix)
 
 
 def _nearly_selecting(
@@ -135,92 +153,93 @@ def _nearly_selecting(
 ) -> Iterator[tuple[str, str]]:
     """Yield syncers that select the Service except for one label, each with a fix."""
     for syncer in _syncers(look, namespace):
-        try:
-            selector = parse(syncer).selector
-        except InvalidSyncer:
+        selector = selector_of(syncer)
+        if selector is None:
             text = f"EurekaSyncer {syncer.ref} might select it, but its spec is invalid"
             yield text, f"eurekube-sync explain {syncer.ref}"
             continue
-        found = [label for label, _, _ in near_labels(dict(selector.labels), [(name, labels)])]
-        if found or near_names(name, [selector.service or ""]):
-            text = (
-                f"EurekaSyncer {syncer.ref} selects {selector}, and the Service has "
-                f"{', '.join(found or [name])}"
-            )
-            yield text, f"kubectl edit esync {syncer.name} -n {namespace}"
+        has = [near.label for near in near_labels(dict(selector.labels), [(name, labels)])]
+        if not has and near_names(name, [selector.service or ""]):
+            has = [name]
+        if has:
+            selects = f"EurekaSyncer {syncer.ref} selects {selector}"
+            fix = f"kubectl edit esync {syncer.name} -n {namespace}"
+            yield f"{selects}, and the Service has {', '.join(has)}", fix
 
 
-def _service_of(namespace: str, pod: str, look: Look) -> str | Link:
+def _service_of(what: What, look: Look) -> What | Link:
     """Return the Service that selects the pod, or a link with the reason why there is none."""
+    namespace = what.namespace
     pods, services = look.pods.get(namespace), look.selectors.get(namespace)
     for source, kind in ((pods, "Pods"), (services, "Services")):
         if isinstance(source, Unknown):
-            return _unread(Part.PODS, f"{kind} of namespace {namespace}", source)
-    there = {one.name: one.labels for one in read(pods)}
-    if pod not in there:
-        return _nothing("pod", namespace, pod, there, f"kubectl get pods -n {namespace}")
-    selectors = sorted((one.name, one.selector) for one in read(services))
-    if behind := [name for name, selector in selectors if matches(selector, there[pod])]:
-        return behind[0]
-    nearly = [
-        f"Service {name} selects {written(selector)}, and the pod has {label}"
-        for name, selector in selectors
-        for label, _, _ in near_labels(selector, [(name, there[pod])])
-    ]
-    text, fix = f"pod {pod} is selected by no Service", f"kubectl get svc -n {namespace} -o wide"
-    return breaks(Part.SERVICES, "NotSelected", text, *nearly, fix=fix)
+            return _not_read(Part.PODS, f"{kind} of namespace {namespace}", source)
+    there = {pod.name: pod.labels for pod in read(pods)}
+    if what.name not in there:
+        return _nothing("pod", what, there, f"kubectl get pods -n {namespace}")
+    labels = there[what.name]
+    details = []
+    for service in sorted(read(services), key=lambda service: service.name):
+        if matches(service.selector, labels):
+            return What(Kind.SERVICE, service.name, namespace)
+        selects = f"Service {service.name} selects {written(service.selector)}"
+        for near in near_labels(service.selector, [(service.name, labels)]):
+            details.append(f"{selects}, and the pod has {near.label}")
+    text = f"pod {what.name} is selected by no Service"
+    fix = f"kubectl get svc -n {namespace} -o wide"
+    return breaks(Part.SERVICES, Reason.NOT_SELECTED, text, *details, fix=fix)
 
 
 def _no_claim(what: What, look: Look) -> Link:
     """Report an app, address or instance id that no claim and no instance has, with similar
     apps."""
-    failed = [each for report in look.reports for each in unknown_sources(report.view)]
-    for name, source in failed:
-        if name.startswith(("Services", "EndpointSlices")):
-            return _unread(Part.SERVICES, "Services", source)
-    claims = [claim for report in look.reports for claim in claims_in(report).values()]
-    wanted = {app: claim.syncer.ref for claim in reversed(claims) for app in apps_of(claim)}
-    near = near_names(str(what), {one.key.app for one in read(look.listed)} | wanted.keys())
+    wanted: dict[str, SyncerRef] = {}
+    for report in look.reports:
+        for failed in unread(report.view):
+            if failed.kind in (SourceKind.SERVICES, SourceKind.SLICES):
+                return _not_read(Part.SERVICES, "Services", failed.source)
+        for ref, claim in claims_in(report).items():
+            for app in apps_of(claim):
+                wanted.setdefault(app, ref)
+    apps = {instance.key.app for instance in read(look.listed)}
+    near = near_names(str(what), apps.union(wanted))
     details = [f"similar: {', '.join(near)}"] if near else []
-    details += [f"EurekaSyncer {wanted[app]} registers as {app}" for app in near if app in wanted]
+    for app in near:
+        if app in wanted:
+            details.append(f"EurekaSyncer {wanted[app]} registers as {app}")
+    text = f"no syncer wants {what}"
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if isinstance(look.listed, Unknown):
-        text = (
-            f"no syncer wants {what}; what Eureka holds could not be looked at: "
-            f"{look.listed.message}"
-        )
+        text = f"{text}; what Eureka holds could not be looked at: {look.listed.message}"
         return unseen(Part.SYNCER, text, *details, fix=fix)
-    text = f"no syncer wants {what}, and Eureka does not list it"
-    return breaks(Part.SYNCER, "NothingFound", text, *details, fix=fix)
+    text = f"{text}, and Eureka does not list it"
+    return breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, *details, fix=fix)
 
 
-def _in_eureka_alone(one: ObservedInstance, look: Look) -> Link:
+def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
     """Explain by its marks an instance that no syncer in scope registers."""
-    ref, owner, of_cluster = syncer_of(one), one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER)
-    cluster = look.identity.data if isinstance(look.identity, Complete) else of_cluster
-    if ref is None or owner not in ("", look.owner) or of_cluster != cluster:
-        cluster_too = "" if of_cluster in (None, cluster) else " of another cluster"
-        cause = (
-            f"owner {owner}{cluster_too} registered it"
-            if owner
-            else "it has no mark of eurekube-sync"
-        )
-        return breaks(
-            Part.SYNCER, "NoSyncer", f"no EurekaSyncer in scope registers it: {cause}", cause=cause
-        )
-    if not look.asked.covers(ref) or any(
-        syncer.ref == ref for syncer in _syncers(look, ref.namespace)
-    ):
+    ref = syncer_of(instance)
+    owner, cluster = instance.metadata.get(OWNER, ""), instance.metadata.get(CLUSTER)
+    here = isinstance(look.identity, Unknown) or cluster == look.identity.data
+    if ref is None or owner not in ("", look.owner) or not here:
+        cause = "it has no mark of eurekube-sync"
+        if owner:
+            elsewhere = "" if here or cluster is None else " of another cluster"
+            cause = f"owner {owner}{elsewhere} registered it"
+        text = f"no EurekaSyncer in scope registers it: {cause}"
+        return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause=cause)
+    exists = ref in [syncer.ref for syncer in syncers_in(look.report)]
+    if exists or not look.asked.covers(ref):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
         return unseen(Part.SERVICES, text, fix=fix)
     text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
     fix = join(("eurekube-sync", "orphans", *look.asked.options))
-    return breaks(Part.SYNCER, "NoSyncer", text, cause="its syncer is gone", fix=fix)
+    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause="its syncer is gone", fix=fix)
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:
-    return [one for one in syncers_in(look.report) if one.namespace == namespace]
+    return [syncer for syncer in syncers_in(look.report) if syncer.namespace == namespace]
 
 
 def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
@@ -230,10 +249,16 @@ def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
     if view is None:
         return None
     sources: list[Source[Any]] = [view.identity]
-    sources += [view.syncers.of(namespace)] if namespace else view.syncers.by_namespace.values()
-    if not namespace and not look.report.settings.scope.namespaces:
-        sources.append(view.syncers.elsewhere)
-    return next((one for one in sources if isinstance(one, Unknown)), None)
+    if namespace:
+        sources.append(view.syncers.of(namespace))
+    else:
+        sources += view.syncers.by_namespace.values()
+        if not look.report.settings.scope.namespaces:
+            sources.append(view.syncers.elsewhere)
+    for source in sources:
+        if isinstance(source, Unknown):
+            return source
+    return None
 
 
 def unselected(look: Look, namespace: str) -> list[str]:
@@ -243,11 +268,12 @@ def unselected(look: Look, namespace: str) -> list[str]:
         return []
     selectors = []
     for syncer in syncers_in(look.report):
-        if selected_namespace(syncer) == namespace:
-            with suppress(InvalidSyncer):
-                selectors.append(parse(syncer).selector)
-    listed = read(look.selectors.get(namespace))
-    services = [Service(namespace=namespace, name=one.name, labels=one.labels) for one in listed]
-    return sorted(
-        one.name for one in services if not any(selector.matches(one) for selector in selectors)
-    )
+        selector = selector_of(syncer)
+        if selector is not None and selected_namespace(syncer) == namespace:
+            selectors.append(selector)
+    names = []
+    for listed in read(look.selectors.get(namespace)):
+        service = Service(namespace=namespace, name=listed.name, labels=listed.labels)
+        if not any(selector.matches(service) for selector in selectors):
+            names.append(service.name)
+    return sorted(names)

@@ -12,7 +12,7 @@ from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
@@ -25,23 +25,52 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.values import dataclass
-from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
 
 _ORDER = list(Outcome)
 _MOST_READ = 30  # instances that are read uncached; more would be a load for Eureka
-_WHOLE = frozenset({"NotReady", "DuplicateRegistration", "OutOfService", "Expired"})
+_WHOLE = frozenset(
+    {Reason.NOT_READY, Reason.DUPLICATE_REGISTRATION, Reason.OUT_OF_SERVICE, Reason.EXPIRED}
+)
 """Reasons whose sentence needs no details."""
+_NOTABLE = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
+"""Of a registered syncer, show for example that it is suspended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     syncer: SyncerObject
     status: SyncerStatus | None  # as computed by this look; None if unknown
-    found: Explanation  # without links if the status is enough
-    reason: str  # a word as in conditions; `InSync` if nothing is wrong
-    why: str = ""
+    found: Explanation  # without links if all is well by the status
+
+    @property
+    def reason(self) -> str:
+        """A word as in conditions; `InSync` if nothing is wrong."""
+        if self.found.broken:
+            return self.found.broken.reason
+        if self.found.outcome is Outcome.UNKNOWN:
+            return Reason.NOT_LOOKED_AT
+        ready = _ready(self.status)
+        return ready.reason if ready else Reason.IN_SYNC
+
+    @property
+    def why(self) -> str:
+        """The first broken link, the first unknown one, or what is notable; empty for nothing."""
+        broken = self.found.broken
+        if broken:
+            details = () if broken.reason in _WHOLE else broken.details[:1]
+            return "; ".join([broken.text, *details])
+        for link in self.found.links:
+            if self.found.outcome is Outcome.UNKNOWN:
+                tells = link.mark is Mark.UNKNOWN
+            else:
+                tells = link.mark is Mark.NOTE and link.part in _NOTABLE
+            if tells:
+                return link.text
+        return ""
 
     @property
     def since(self) -> float | None:
@@ -71,10 +100,9 @@ class Overview:
     eureka: Unknown | None  # why Eureka could not be read; None if it was read
     last_pass: Link
     renewals: Renewals
-    unread: tuple[tuple[str, Unknown], ...]  # the unknown sources of Kubernetes
-    unselected: tuple[
-        str, ...
-    ]  # Services of the named namespaces that no syncer selects, as `namespace/name`
+    unread: tuple[Unread, ...]  # the unknown sources of Kubernetes
+    # Services of the named namespaces that no syncer selects, as `namespace/name`
+    unselected: tuple[str, ...]
     held: int
     conflicts: int
     left_out: int = 0  # rows that the filters left out
@@ -82,28 +110,33 @@ class Overview:
     @property
     def unlisted(self) -> Unknown | None:
         """The reason why syncers may be missing from the rows; None if all were listed."""
-        return next(
-            (source for name, source in self.unread if name.startswith("EurekaSyncers")), None
-        )
+        for failed in self.unread:
+            if failed.kind is SourceKind.SYNCERS:
+                return failed.source
+        return None
 
-    def count(self, outcome: Outcome) -> int:
-        return sum(row.found.outcome is outcome for row in self.rows)
+    def count(self, *outcomes: Outcome) -> int:
+        return len([row for row in self.rows if row.found.outcome in outcomes])
 
 
 def overview(look: Look) -> Overview:
     """Sum up a look. It needs the Pods of the namespaces of `in_need`."""
-    report, rows = look.report, [*_served(look), *_others(look)]
-    named = sorted(look.asked.namespaces or ())
+    report = look.report
+    rows = [*_served(look), *_others(look)]
+    rows.sort(key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))
+    services = []
+    for namespace in sorted(look.asked.namespaces or ()):
+        services += [f"{namespace}/{name}" for name in unselected(look, namespace)]
     return Overview(
-        rows=tuple(sorted(rows, key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))),
+        rows=tuple(rows),
         look=look,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=last_pass_link(look, alone=False),
         renewals=_renewals(look),
-        unread=tuple(unread(report.view)),
-        unselected=tuple(f"{name}/{one}" for name in named for one in unselected(look, name)),
+        unread=unread(report.view),
+        unselected=tuple(services),
         held=len(report.held.removals) if report.held else 0,
-        conflicts=sum(one.conflict for one in report.plan.blocked),
+        conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
     )
 
 
@@ -121,12 +154,13 @@ def _oldest_by_syncer(look: Look) -> list[ObservedInstance]:
     first."""
     oldest = []
     for ref in claims_in(look.report):
-        # Eureka renews no instance whose status is UNKNOWN.
-        listed = [
-            i for i in look.marked(ref) if i.last_renewal and i.status is not InstanceStatus.UNKNOWN
-        ]
-        if listed:
-            oldest.append(min(listed, key=_by_renewal))
+        renewed = []
+        for instance in look.marked(ref):
+            # Eureka renews no instance whose status is UNKNOWN.
+            if instance.last_renewal and instance.status is not InstanceStatus.UNKNOWN:
+                renewed.append(instance)
+        if renewed:
+            oldest.append(min(renewed, key=_by_renewal))
     return sorted(oldest, key=_by_renewal)
 
 
@@ -148,22 +182,23 @@ def _renewals(look: Look) -> Renewals:
 
 def in_need(look: Look) -> frozenset[str]:
     """Return the namespaces of syncers that are not in order, whose Pods an explanation needs."""
-    claims, statuses = claims_in(look.report), look.report.all_statuses
-    return frozenset(
-        ref.namespace
-        for ref, claim in claims.items()
-        if not _in_order(claim, statuses.get(ref), look)
-    )
+    namespaces = set()
+    for ref, claim in claims_in(look.report).items():
+        if not _in_order(claim, look):
+            namespaces.add(ref.namespace)
+    return frozenset(namespaces)
 
 
 def _served(look: Look) -> Iterator[Row]:
     report = look.report
     for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
-        if status is not None and _in_order(claim, status, look) and _is_renewed(ref, look):
+        if status is not None and _in_order(claim, look) and _is_renewed(ref, look):
             yield _by_its_status(claim.syncer, status)
-        elif subject := subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look):
-            yield _by_its_links(claim.syncer, status, explain(subject, look))
+            continue
+        subject = subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look)
+        if subject is not None:
+            yield Row(syncer=claim.syncer, status=status, found=explain(subject, look))
 
 
 def _is_renewed(ref: SyncerRef, look: Look) -> bool:
@@ -179,17 +214,15 @@ def _is_renewed(ref: SyncerRef, look: Look) -> bool:
     return True
 
 
-def _in_order(claim: Claim, status: SyncerStatus | None, look: Look) -> bool:
+def _in_order(claim: Claim, look: Look) -> bool:
     """Whether all wanted instances are UP by the pass's own count, and nothing waits."""
+    status = look.report.all_statuses.get(claim.syncer.ref)
     if status is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
         return False
-    return (
-        _is_true(_ready(status))
-        and _is_true(status.condition("Synced"))
-        and status.up >= status.desired > 0
-    )
+    synced = _is_true(_ready(status)) and _is_true(status.condition("Synced"))
+    return synced and status.up >= status.desired > 0
 
 
 def _ready(status: SyncerStatus | None) -> Condition | None:
@@ -201,94 +234,73 @@ def _is_true(condition: Condition | None) -> bool:
 
 
 def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
-    ready, outcome, why = _ready(status), Outcome.REGISTERED, ""
+    """Make a row without an explanation. A Ready that is not True is its one link."""
+    ready = _ready(status)
+    links: list[Link] = []
     if not _is_true(ready):
-        outcome, why = Outcome.NOT_REGISTERED, ready.message if ready else ""
+        reason, text = (ready.reason, ready.message) if ready else (Reason.IN_SYNC, "")
+        links.append(Link(Part.STATUS, Mark.BROKEN, text, reason))
     found = Explanation(
         about=str(syncer.ref),
-        links=(),
-        outcome=outcome,
+        links=tuple(links),
+        outcome=Outcome.NOT_REGISTERED if links else Outcome.REGISTERED,
         up=status.up,
         of=status.desired,
         apps=status.apps,
     )
-    return Row(
-        syncer=syncer,
-        status=status,
-        found=found,
-        reason=ready.reason if ready else "InSync",
-        why=why,
-    )
-
-
-def _by_its_links(syncer: SyncerObject, status: SyncerStatus | None, found: Explanation) -> Row:
-    broken, now = found.broken, _ready(status)
-    # Of a registered syncer, show for example that it is suspended.
-    notable = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
-    why = next(
-        (one.text for one in found.links if one.mark is Mark.NOTE and one.part in notable), ""
-    )
-    reason = now.reason if now else "InSync"
-    if broken:
-        more = "" if broken.reason in _WHOLE else "; ".join(broken.details[:1])
-        reason, why = broken.reason, "; ".join(filter(None, [broken.text, more]))
-    elif found.outcome is Outcome.UNKNOWN:
-        reason, why = (
-            "NotLookedAt",
-            next(one.text for one in found.links if one.mark is Mark.UNKNOWN),
-        )
-    return Row(syncer=syncer, status=status, found=found, reason=reason, why=why)
+    return Row(syncer=syncer, status=status, found=found)
 
 
 def _others(look: Look) -> Iterator[Row]:
     """Make the rows of syncers out of scope. Their own status shows whether another installation
     serves them."""
     claims = claims_in(look.report)
-    for syncer in (one for one in syncers_in(look.report) if one.ref not in claims):
-        status, name = syncer.status, class_of(syncer)
-        if status is not None and is_served_elsewhere(syncer, look):
-            yield _by_its_status(syncer, status)
-        else:
-            found = Explanation(about=str(syncer.ref), links=(), outcome=Outcome.NOT_REGISTERED)
-            served = f"class {name}" if name else "it, and the scope given here excludes it"
-            why = f"no installation seems to serve {served}"
-            yield Row(syncer=syncer, status=None, found=found, reason="NoInstallation", why=why)
+    for syncer in syncers_in(look.report):
+        if syncer.ref in claims:
+            continue
+        if syncer.status is not None and is_served_elsewhere(syncer, look):
+            yield _by_its_status(syncer, syncer.status)
+            continue
+        name = class_of(syncer)
+        served = f"class {name}" if name else "it, and the scope given here excludes it"
+        text = f"no installation seems to serve {served}"
+        link = breaks(Part.SERVED, Reason.NO_INSTALLATION, text)
+        found = Explanation(about=str(syncer.ref), links=(link,), outcome=Outcome.NOT_REGISTERED)
+        yield Row(syncer=syncer, status=None, found=found)
 
 
 def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
     """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`,
     `NotReady`."""
-    rows = tuple(
-        row
-        for row in found.rows
-        if (app is None or app.upper() in (*row.found.apps, named_app(row.syncer)))
-        and (condition is None or _has(row, condition))
-    )
-    return replace(found, rows=rows, left_out=len(found.rows) - len(rows))
+    rows = []
+    for row in found.rows:
+        of_app = app is None or app.upper() in (*row.found.apps, named_app(row.syncer))
+        if of_app and (condition is None or _has(row, condition)):
+            rows.append(row)
+    return replace(found, rows=tuple(rows), left_out=len(found.rows) - len(rows))
 
 
 def _has(row: Row, condition: str) -> bool:
-    type_, _, value = condition.partition("=")
-    conditions = row.status.conditions if row.status else ()
-    return row.reason == condition or any(
-        one.reason == condition
-        or (one.type == type_ and one.status == (value or ConditionStatus.TRUE))
-        for one in conditions
-    )
+    """Whether the row has this reason, or a condition of this type and status, True by default."""
+    if row.reason == condition:
+        return True
+    type_, _, status = condition.partition("=")
+    wanted = (type_, status or ConditionStatus.TRUE)
+    for present in row.status.conditions if row.status else ():
+        if present.reason == condition or (present.type, present.status) == wanted:
+            return True
+    return False
 
 
 def code_of_overview(found: Overview) -> ExitCode:
     """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
-    if (
-        found.count(Outcome.NOT_REGISTERED)
-        or found.count(Outcome.PARTLY)
-        or found.look.report.absent
-    ):
+    if found.count(Outcome.NOT_REGISTERED, Outcome.PARTLY) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
-    if found.eureka is not None and found.count(Outcome.UNKNOWN):
+    unknown = found.count(Outcome.UNKNOWN)
+    if unknown and found.eureka is not None:
         return of_cause(Server.EUREKA, found.eureka.cause)
     if found.unlisted is not None:
         return of_cause(Server.KUBERNETES, found.unlisted.cause)
-    if found.unread and (found.count(Outcome.UNKNOWN) or not found.rows):
-        return of_cause(Server.KUBERNETES, found.unread[0][1].cause)
-    return ExitCode.INCOMPLETE if found.count(Outcome.UNKNOWN) else ExitCode.OK
+    if found.unread and (unknown or not found.rows):
+        return of_cause(Server.KUBERNETES, found.unread[0].source.cause)
+    return ExitCode.INCOMPLETE if unknown else ExitCode.OK

@@ -3,18 +3,19 @@ renews."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from urllib.parse import quote as in_url
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.catalog import DRAINED
+from eurekube_sync.desired.catalog import drained_kinds
 from eurekube_sync.desired.claims import Wanted
-from eurekube_sync.explain.links import Link, Mark, Part, breaks, unseen
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.explain.links import Link, Mark, Part, breaks, not_read, unseen
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord
-from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
 
@@ -23,9 +24,8 @@ CALLERS_SECONDS = 95
 load balancer's (docs/eureka.md)."""
 _MOST = 6  # instances with a line each
 _SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
-_LEASE_SECONDS = (
-    600.0  # how long an instance lives after its last renewal, with the default lease of `run`
-)
+# How long an instance lives after its last renewal, with the default lease of `run`
+_LEASE_SECONDS = 600.0
 RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
 
@@ -37,22 +37,25 @@ def looks_silent(instance: ObservedInstance, look: Look) -> bool:
     return bool(instance.last_renewal) and look.eureka_time - instance.renewed > _SILENT
 
 
-def lease_end(one: ObservedInstance) -> float:
+def lease_end(instance: ObservedInstance) -> float:
     """Return the end of a lease, in Unix seconds of the server's clock."""
-    return one.last_renewal / 1000 + (one.instance.lease.duration or DEFAULT_LEASE.duration)
+    duration = instance.instance.lease.duration or DEFAULT_LEASE.duration
+    return instance.last_renewal / 1000 + duration
 
 
 def keys_to_read(subject: Subject, look: Look) -> frozenset[InstanceKey]:
     """Return the keys to read uncached: all verdicts of the syncer, and all its instances that
-    Eureka lists."""
-    return frozenset(
-        {*(subject.verdicts if look.owner else ()), *(one.key for one in subject.listed)}
-    )
+    Eureka lists. With an unknown owner, the keys of the verdicts are unknown, too."""
+    keys = {instance.key for instance in subject.listed}
+    if look.owner:
+        keys.update(subject.verdicts)
+    return frozenset(keys)
 
 
 def held_by_eureka(subject: Subject, look: Look) -> Held:
     """Return our instances in question that Eureka holds."""
-    return {key: one for key, one in _all_held(subject, look).items() if subject.concerns(key)}
+    held = _all_held(subject, look)
+    return {key: instance for key, instance in held.items() if subject.concerns(key)}
 
 
 def _all_held(subject: Subject, look: Look) -> Held:
@@ -66,39 +69,38 @@ def _all_held(subject: Subject, look: Look) -> Held:
         # the list.
         observed = registry.data
         shown = [observed.ours[key] for key in observed.keys_by_syncer.get(subject.ref, ())]
-    found = {instance.key: instance for instance in shown}
-    for key in keys_to_read(subject, look) | found.keys():
+    held = {instance.key: instance for instance in shown}
+    for key in keys_to_read(subject, look) | held.keys():
         answers = look.uncached(key)
         if not answers or isinstance(answers[0], Unknown):
             continue
-        found.pop(key, None)
+        held.pop(key, None)
         if answers[0] is not None and look.is_ours(answers[0]):
-            found[key] = answers[0]
-    return dict(sorted(found.items()))
+            held[key] = answers[0]
+    return dict(sorted(held.items()))
 
 
 def up_in(held: Held) -> int:
-    return sum(one.status is InstanceStatus.UP for one in held.values())
+    return len(_up(held.values()))
+
+
+def _up(instances: Iterable[ObservedInstance]) -> set[InstanceKey]:
+    return {instance.key for instance in instances if instance.status is InstanceStatus.UP}
 
 
 def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) -> Iterator[Link]:
     """Show what Eureka holds. With `broken`, an earlier link is broken, so faults in Eureka are not
     reported."""
     if isinstance(look.listed, Unknown):
-        yield unseen(
-            Part.EUREKA, f"what Eureka holds could not be looked at: {look.listed.message}"
-        )
+        yield not_read(Part.EUREKA, "what Eureka holds", look.listed)
         return
-    if fault := None if broken else _fault(subject, look, held):
+    fault = None if broken else _fault(subject, look, held)
+    if fault is not None:
         yield fault
     elif held:
         text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
-        yield Link(
-            Part.EUREKA,
-            Mark.NOTE if broken else Mark.OK,
-            text,
-            details=tuple(_details(subject, look, held)),
-        )
+        mark = Mark.NOTE if broken else Mark.OK
+        yield Link(Part.EUREKA, mark, text, details=tuple(_details(subject, look, held)))
     else:
         apps = apps_of(subject.claim)
         named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
@@ -110,76 +112,86 @@ def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
     """Describe the first instances: status, override, lease, and different answers of other
     servers."""
     removals = subject.removals
-    for key, one in list(held.items())[:_MOST]:
-        override, parts = one.instance.override, [one.status.value]
-        parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
-        parts += (
-            [f"by the drain annotation of {_drained_by(one)}"] if DRAINED in one.metadata else []
-        )
+    for instance in list(held.values())[:_MOST]:
+        override = instance.instance.override
+        parts = [instance.status.value]
+        if override is not InstanceStatus.UNKNOWN:
+            parts.append(f"override {override}")
+        if drained_kinds(instance.metadata):
+            parts.append(f"by the drain annotation of {_drained_by(instance, 'a')}")
         # A list may lack renewals of some minutes, so it does not show when a lease ends.
-        parts += (
-            [f"lease {_ends(one, look)}"] if one.last_renewal and _was_read(one.key, look) else []
-        )
-        elsewhere = []
-        for server, readings in look.readings.items() if len(look.readings) > 1 else ():
-            match readings.get(key):
-                case Unknown():
-                    elsewhere.append(f"{server} gave no answer")
-                case None:
-                    elsewhere.append(f"{server} does not hold it")
-                case other if other.status is not one.status:
-                    elsewhere.append(f"{server} has it {other.status}")
-        beside = f" ({'; '.join(elsewhere)})" if elsewhere else ""
-        removed = f"; a pass removes it: {removals[key]}" if key in removals else ""
-        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{beside}{removed}"
+        if instance.last_renewal and _was_read(instance, look):
+            parts.append(f"lease {_ends(instance, look)}")
+        text = f"{instance.key.app} {observed_at(instance)}: {', '.join(parts)}"
+        elsewhere = "; ".join(_elsewhere(instance, look))
+        if elsewhere:
+            text = f"{text} ({elsewhere})"
+        if instance.key in removals:
+            text = f"{text}; a pass removes it: {removals[instance.key]}"
+        yield text
     if len(held) > _MOST:
         yield f"and {len(held) - _MOST} more"
+
+
+def _elsewhere(instance: ObservedInstance, look: Look) -> Iterator[str]:
+    """Say where another of several servers differs."""
+    for server, readings in look.readings.items() if len(look.readings) > 1 else ():
+        match readings.get(instance.key):
+            case Unknown():
+                yield f"{server} gave no answer"
+            case None:
+                yield f"{server} does not hold it"
+            case other if other.status is not instance.status:
+                yield f"{server} has it {other.status}"
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are
     unknown, too."""
-    wanted = {key: one.instance for key, one in subject.verdicts.items() if isinstance(one, Wanted)}
-    up = {key for key, one in wanted.items() if one.status is InstanceStatus.UP}
-    lacking = sorted(up - held.keys()) if look.owner or not held else []
-    if lacking:
+    up = set()
+    for key, wanted in subject.of(Wanted).items():
+        if wanted.instance.status is InstanceStatus.UP:
+            up.add(key)
+    lacking = sorted(up - held.keys())
+    if lacking and (look.owner or not held):
         return _under_another_owner(subject, look, held) or _lacking(subject, look, lacking)
-    other = [
-        one
-        for key, one in held.items()
-        if one.status is not InstanceStatus.UP and (key in up or not look.owner)
-    ]
-    if other:
-        return _with_another_status(other[0], len(other), look)
-    return _not_renewed(
-        [instance for instance in held.values() if looks_silent(instance, look)], look
-    )
+    down = []
+    silent = []
+    for key, instance in held.items():
+        if instance.status is not InstanceStatus.UP and (key in up or not look.owner):
+            down.append(instance)
+        if looks_silent(instance, look):
+            silent.append(instance)
+    if down:
+        return _with_another_status(down[0], len(down), look)
+    return _not_renewed(silent, look)
 
 
 def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
     """Make a link if an uncached read shows one of these instances, which look old, as old as
     before. The link is unknown if no server answered. Instances that nobody asked for give none."""
-    silent = [instance for instance in old if _was_read(instance.key, look)]
+    silent = [instance for instance in old if _was_read(instance, look)]
     if silent:
         first = min(silent, key=lambda instance: instance.renewed)
         whose = f"{observed_at(first)}{and_more(len(silent))}"
         ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
         text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
-        return breaks(Part.EUREKA, "NotRenewed", text, cause="no pass renews it any more", fix=RUNS)
+        cause = "no pass renews it any more"
+        return breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=RUNS)
     for instance in old:
         for answer in look.uncached(instance.key):
             if isinstance(answer, Unknown):
-                text = f"whether its leases are renewed could not be looked at: {answer.message}"
-                return unseen(Part.EUREKA, text)
+                return not_read(Part.EUREKA, "whether its leases are renewed", answer)
     return None
 
 
-def _was_read(key: InstanceKey, look: Look) -> bool:
-    return any(not isinstance(answer, Unknown) for answer in look.uncached(key))
+def _was_read(instance: ObservedInstance, look: Look) -> bool:
+    answers = look.uncached(instance.key)  # those that are known come first
+    return bool(answers) and not isinstance(answers[0], Unknown)
 
 
-def _ends(one: ObservedInstance, look: Look) -> str:
-    left = lease_end(one) - look.eureka_time
+def _ends(instance: ObservedInstance, look: Look) -> str:
+    left = lease_end(instance) - look.eureka_time
     return f"ends in {span(left)}" if left > 0 else f"ended {span(-left)} ago"
 
 
@@ -192,7 +204,7 @@ def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | Non
     text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
     cause = f"owner {owners[0]} registers it, not owner {look.owner}"
     fix = f"give --owner {quote(owners[0])}, if that is right"
-    return breaks(Part.OWNER, "OwnerClash", text, cause=cause, fix=fix)
+    return breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)
 
 
 def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
@@ -208,89 +220,88 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     """
     status = subject.claim.syncer.status
     if status is not None and len(_all_held(subject, look)) < status.registered:
-        lost = [key for key in lacking if not _is_newer(subject, look, key)]
+        newer = _newer_pods(subject, look)
+        wanted = subject.of(Wanted)
+        lost = []
+        for key in lacking:
+            pod = wanted[key].pod
+            if pod is None or pod.uid not in newer:
+                lost.append(address_of(key))
         if lost:
-            addresses = some_of([address_of(key) for key in lost])
-            text = f"Eureka does not hold {addresses}, but the syncer's status says {status.up} UP"
+            text = (
+                f"Eureka does not hold {some_of(lost)}, but the syncer's status says {status.up} UP"
+            )
             why = "no pass renewed the leases in time, or Eureka started again without its list"
             cause = "the leases expired, or Eureka lost its list"
-            return breaks(Part.EUREKA, "Expired", text, why, cause=cause, fix=RUNS)
+            return breaks(Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=RUNS)
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
+    cause = "no pass has registered it yet"
     fix = f"wait for the next pass; if nothing changes, {RUNS}"
-    return breaks(
-        Part.EUREKA, "NotYetRegistered", text, cause="no pass has registered it yet", fix=fix
-    )
+    return breaks(Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause=cause, fix=fix)
 
 
-def _is_newer(subject: Subject, look: Look, key: InstanceKey) -> bool:
-    """Whether the pod became ready after the last good pass, so that no pass could register it;
-    False if unknown."""
+def _newer_pods(subject: Subject, look: Look) -> set[str]:
+    """Return the UIDs of pods that became ready after the last good pass, so that no pass could
+    register them; empty if that is unknown."""
     beat = look.last_pass.found if look.last_pass else None
-    verdict = subject.verdicts.get(key)
-    if not isinstance(beat, LockRecord) or beat.good is None or not isinstance(verdict, Wanted):
-        return False
-    uid = pod_uid_of(verdict.instance)
+    newer: set[str] = set()
+    if not isinstance(beat, LockRecord) or beat.good is None:
+        return newer
     for pod in read(look.pods.get(subject.namespace)):
         ready = pod.condition("Ready")
-        if pod.uid == uid and ready is not None and ready.since is not None:
-            return ready.since > beat.good.at
-    return False
+        if ready is not None and ready.since is not None and ready.since > beat.good.at:
+            newer.add(pod.uid)
+    return newer
 
 
-def _with_another_status(one: ObservedInstance, number: int, look: Look) -> Link:
+def _with_another_status(instance: ObservedInstance, number: int, look: Look) -> Link:
     """Explain the status of an instance that is not UP, the first of `number`."""
-    key, shown = one.key, f"{one.key.app} {observed_at(one)}{and_more(number)} is {one.status}"
-    if (
-        one.instance.override is not InstanceStatus.UNKNOWN
-        or one.status is InstanceStatus.OUT_OF_SERVICE
-    ):
-        server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
-        fix = (
-            "curl -X DELETE "
-            f"{server}/apps/{in_url(key.app, safe='')}/{in_url(key.id, safe=':')}/status"
-        )
-        text, cause = f"{shown}: a person set it in Eureka", f"a person set it {one.status}"
+    key, status = instance.key, instance.status
+    shown = f"{key.app} {observed_at(instance)}{and_more(number)} is {status}"
+    overridden = instance.instance.override is not InstanceStatus.UNKNOWN
+    if overridden or status is InstanceStatus.OUT_OF_SERVICE:
+        text, cause = f"{shown}: a person set it in Eureka", f"a person set it {status}"
         outlives = "an override stays when the instance is registered again, so no pass changes it"
-        return breaks(Part.EUREKA, "OutOfService", text, outlives, cause=cause, fix=fix)
-    text = f"{shown} in Eureka"
-    if DRAINED not in one.metadata:
-        cause = f"it is {one.status} in Eureka"
-        return breaks(Part.EUREKA, "AnotherStatus", text, cause=cause, fix="wait for the next pass")
-    by = _drained_by(one)
-    text += f": the last pass saw it drained by annotation of {by}"
-    fix = f"remove the annotation eurekube.io/drain from {by.replace('a ', 'the ')}"
-    return breaks(Part.EUREKA, "Drained", text, cause=f"it is drained by {by}", fix=fix)
+        server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
+        app, id_ = in_url(key.app, safe=""), in_url(key.id, safe=":")
+        fix = f"curl -X DELETE {server}/apps/{app}/{id_}/status"
+        return breaks(Part.EUREKA, Reason.OUT_OF_SERVICE, text, outlives, cause=cause, fix=fix)
+    if not drained_kinds(instance.metadata):
+        text, cause = f"{shown} in Eureka", f"it is {status} in Eureka"
+        fix = "wait for the next pass"
+        return breaks(Part.EUREKA, Reason.ANOTHER_STATUS, text, cause=cause, fix=fix)
+    by = _drained_by(instance, "a")
+    text = f"{shown} in Eureka: the last pass saw it drained by annotation of {by}"
+    fix = f"remove the annotation {DRAIN_ANNOTATION} from {_drained_by(instance, 'the')}"
+    return breaks(Part.EUREKA, Reason.DRAINED, text, cause=f"it is drained by {by}", fix=fix)
 
 
-def _drained_by(one: ObservedInstance) -> str:
+def _drained_by(instance: ObservedInstance, article: str) -> str:
     """Return the kinds of object that drain it, such as `a service and a pod`."""
-    return f"a {one.metadata[DRAINED].replace(',', ' and a ')}"
+    return " and ".join(f"{article} {kind}" for kind in drained_kinds(instance.metadata))
 
 
 def _callers(subject: Subject, held: Held) -> Iterator[Link]:
     """Show where the cached list differs from what the server holds."""
-    seen = {one.key for one in subject.listed if one.status is InstanceStatus.UP}
-    now = {key for key, one in held.items() if one.status is InstanceStatus.UP}
-    for keys, text in (
-        (
-            seen - now,
-            "callers may still call {0}, for at most {2} s: Eureka's cached list still has {1}",
-        ),
-        (
-            now - seen,
-            "callers do not see {0} yet: Eureka's cached list does not have {1}; they follow "
-            "within {2} s",
-        ),
-    ):
-        if keys:
-            them = one_or_more(len(keys), "it", "them")
-            yield Link(
-                Part.CALLERS,
-                Mark.NOTE,
-                text.format(counted(len(keys), "instance"), them, CALLERS_SECONDS),
-            )
+    listed, now = _up(subject.listed), _up(held.values())
+    stale, missing = len(listed - now), len(now - listed)
+    if stale:
+        yield Link(
+            Part.CALLERS,
+            Mark.NOTE,
+            f"callers may still call {counted(stale, 'instance')}, for at most {CALLERS_SECONDS} "
+            f"s: Eureka's cached list still has {one_or_more(stale, 'it', 'them')}",
+        )
+    if missing:
+        yield Link(
+            Part.CALLERS,
+            Mark.NOTE,
+            f"callers do not see {counted(missing, 'instance')} yet: Eureka's cached list does "
+            f"not have {one_or_more(missing, 'it', 'them')}; they follow within "
+            f"{CALLERS_SECONDS} s",
+        )
 
 
 def last_pass_link(look: Look, *, alone: bool) -> Link:
@@ -298,28 +309,27 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
     so an old pass is a broken link."""
     beat = look.last_pass
     if beat is None:
-        why = (
-            ", because this installation uses no lock" if look.owner else "; give --owner to see it"
-        )
+        why = "; give --owner to see it"
+        if look.owner:
+            why = ", because this installation uses no lock"
         return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")
     if isinstance(beat.found, Unknown):
-        return unseen(
-            Part.LAST_PASS,
-            f"last pass: the Lease {beat.name} could not be read: {beat.found.message}",
-        )
+        text = f"last pass: the Lease {beat.name} could not be read: {beat.found.message}"
+        return unseen(Part.LAST_PASS, text)
     if beat.found is None:
         text = (
             f"last pass: unknown. There is no Lease {beat.name}; if `run` was given --lock, "
             "give it here, too"
         )
         return Link(Part.LAST_PASS, Mark.NOTE, text)
-    if beat.found.good is None:
+    good = beat.found.good
+    if good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
-    good, age = beat.found.good, look.at - beat.found.good.at
+    age = look.at - good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= _SILENT:
         return Link(Part.LAST_PASS, Mark.OK, text)
-    reason, cause = "NotRenewed", f"the last good pass was {span(age)} ago"
+    reason, cause = Reason.NOT_RENEWED, f"the last good pass was {span(age)} ago"
     if age > _LEASE_SECONDS:
-        reason, cause = "Expired", f"{cause}, so its leases expired"
+        reason, cause = Reason.EXPIRED, f"{cause}, so its leases expired"
     return breaks(Part.LAST_PASS, reason, text, cause=cause, fix=RUNS, if_=alone)

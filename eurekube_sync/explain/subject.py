@@ -8,17 +8,20 @@ from typing import TypeVar
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, Serving, Verdict, every
+from eurekube_sync.desired.claims import Claim, Deleting, Leaving, Serving, Verdict, every
+from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.what import Kind, What, matches
 from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import as_in_id
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,16 @@ class Subject:
         """The pod in question; empty if the question is not about one pod."""
         return self.what.name if self.what.kind is Kind.POD else ""
 
+    @property
+    def terminating(self) -> int:
+        """The number of its endpoints that terminate."""
+        leaving = self.of(Leaving).values()
+        return sum(verdict.terminating for verdict in leaving)
+
+    def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
+        """Return its verdicts of one kind, by key."""
+        return {key: verdict for key, verdict in self.verdicts.items() if isinstance(verdict, kind)}
+
     def kubectl(self, verb: str) -> str:
         return f"kubectl {verb} esync {self.ref.name} -n {self.ref.namespace}"
 
@@ -62,16 +75,21 @@ class Subject:
     def concerns(self, key: InstanceKey) -> bool:
         return self.keys is None or key in self.keys
 
+    def has(self, syncer: SyncerRef | None, key: InstanceKey) -> bool:
+        """Whether an action is of this syncer and of the part in question."""
+        return syncer == self.ref and self.concerns(key)
+
 
 def subjects(what: What, look: Look) -> tuple[Subject, ...]:
     """Return each syncer that the question is about; empty if there is none, or if that is
     unknown."""
-    return tuple(
-        one
-        for report in look.reports
-        for _, claim in sorted(claims_in(report).items())
-        if (one := subject_of(what, report, claim, look))
-    )
+    subjects = []
+    for report in look.reports:
+        for _, claim in sorted(claims_in(report).items()):
+            subject = subject_of(what, report, claim, look)
+            if subject is not None:
+                subjects.append(subject)
+    return tuple(subjects)
 
 
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
@@ -79,13 +97,8 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     syncer."""
     if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
         return None
-    services, marked = services_of(claim, report), look.marked(claim.syncer.ref)
-    given = claim.verdicts if isinstance(claim, Serving) else {}
-    known = claim.keys if isinstance(claim, Deleting) else given
-    keys: frozenset[InstanceKey] | None = frozenset(
-        {key for key in known if is_meant(what, key)}
-        | {one.key for one in marked if is_meant(what, one.key, one.instance)}
-    )
+    services = services_of(claim, report)
+    keys: frozenset[InstanceKey] | None = _named_by(what, claim, look)
     match what.kind:
         case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
             keys = None
@@ -94,26 +107,60 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             keys = _given_by(services, claim, report, look)
         case Kind.POD:
             there = _sockets(slices_of(report, what.namespace, services, pod=what.name))
-            keys = frozenset(key for key in known if _is_at(key, there))
+            keys = frozenset(key for key in _keys_of(claim) if _is_at(key, there))
             if not there and not _selects_pod(look, what, services):
                 return None
         case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
-            if what.name in apps_of(claim):
-                services = tuple(one for one in services if _app_of(claim, one) == what.name)
+            services = _services_of_app(what.name, services, claim)
             keys = _given_by(services, claim, report, look)
         case Kind.ADDRESS | Kind.INSTANCE if keys:
             pass
         case _:
             return None
+    return _subject(what, report, claim, look, services, keys)
+
+
+def _subject(
+    what: What,
+    report: PassReport,
+    claim: Claim,
+    look: Look,
+    services: tuple[str, ...],
+    keys: frozenset[InstanceKey] | None,
+) -> Subject:
+    verdicts = claim.verdicts if isinstance(claim, Serving) else {}
+    listed = look.marked(claim.syncer.ref)
     return Subject(
         what=what,
         report=report,
         claim=claim,
         services=services,
         keys=keys,
-        verdicts={key: one for key, one in sorted(given.items()) if keys is None or key in keys},
-        listed=tuple(one for one in marked if keys is None or one.key in keys),
+        verdicts={key: verdicts[key] for key in sorted(verdicts) if keys is None or key in keys},
+        listed=tuple(instance for instance in listed if keys is None or instance.key in keys),
     )
+
+
+def _services_of_app(app: str, services: tuple[str, ...], claim: Claim) -> tuple[str, ...]:
+    """Return the Services that give an app; all if the syncer does not register it now."""
+    if app not in apps_of(claim):
+        return services
+    return tuple(name for name in services if _app_of(claim, name) == app)
+
+
+def _keys_of(claim: Claim) -> Collection[InstanceKey]:
+    if isinstance(claim, Serving):
+        return claim.verdicts
+    return claim.keys if isinstance(claim, Deleting) else ()
+
+
+def _named_by(what: What, claim: Claim, look: Look) -> frozenset[InstanceKey]:
+    """Return the syncer's instances, wanted or listed, whose app, address or id is in question."""
+    keys = {key for key in _keys_of(claim) if is_meant(what, key)}
+    for instance in look.marked(claim.syncer.ref):
+        if is_meant(what, instance.key, instance.instance):
+            keys.add(instance.key)
+    return frozenset(keys)
 
 
 def _given_by(
@@ -124,41 +171,48 @@ def _given_by(
     others = set(services_of(claim, report)) - set(names)
     if not isinstance(claim, Serving) or not others:
         return None
-    apps = {_app_of(claim, one) for one in names} - {_app_of(claim, one) for one in others}
-    found = {one.key for one in look.marked(claim.syncer.ref) if one.key.app in apps}
+    apps = {_app_of(claim, name) for name in names} - {_app_of(claim, name) for name in others}
+    keys = {listed.key for listed in look.marked(claim.syncer.ref) if listed.key.app in apps}
     if claim.syncer.spec.get("mode") == "service":
-        return (
-            frozenset(found.union(key for key in claim.verdicts if key.app in apps))
-            if apps
-            else None
-        )
-    there = _sockets(slices_of(report, selected_namespace(claim.syncer), names))
-    return frozenset(found.union(key for key in claim.verdicts if _is_at(key, there)))
+        if not apps:
+            return None
+        keys.update(key for key in claim.verdicts if key.app in apps)
+    else:
+        there = _sockets(slices_of(report, selected_namespace(claim.syncer), names))
+        keys.update(key for key in claim.verdicts if _is_at(key, there))
+    return frozenset(keys)
 
 
-def _sockets(pieces: Iterable[EndpointSlice]) -> frozenset[tuple[str, int | None]]:
+def _sockets(slices: Iterable[EndpointSlice]) -> frozenset[tuple[str, int | None]]:
     """Return the addresses and ports in these slices, as in an instance's id. Without ports, any
     port is meant."""
-    return frozenset(
-        (_host(endpoint.address), port)
-        for piece in pieces
-        for endpoint in piece.endpoints
-        for port in [listed.port for listed in piece.ports] or [None]
-    )
+    sockets: set[tuple[str, int | None]] = set()
+    for piece in slices:
+        ports = [listed.port for listed in piece.ports] or [None]
+        for endpoint in piece.endpoints:
+            sockets.update((as_in_id(endpoint.address), port) for port in ports)
+    return frozenset(sockets)
 
 
 def _is_at(key: InstanceKey, there: Collection[tuple[str, int | None]]) -> bool:
-    host, port = key.id.split(":")[-2:]
-    return (host, int(port)) in there or (host, None) in there
+    host, port = _socket_of(key)
+    return (host, port) in there or (host, None) in there
 
 
-def _selects_pod(look: Look, what: What, services: Iterable[str]) -> bool:
+def _socket_of(key: InstanceKey) -> tuple[str, int]:
+    """Return the address and port in an id of ours, as they stand there."""
+    _, host, port = key.id.rsplit(":", 2)
+    return host, int(port)
+
+
+def _selects_pod(look: Look, what: What, services: Collection[str]) -> bool:
     """Whether one of these Services selects the pod, even if it is no endpoint yet."""
-    labels = [one.labels for one in read(look.pods.get(what.namespace)) if one.name == what.name]
-    selectors = [
-        one.selector for one in read(look.selectors.get(what.namespace)) if one.name in services
-    ]
-    return any(matches(selector, some) for selector in selectors for some in labels)
+    for pod in read(look.pods.get(what.namespace)):
+        if pod.name == what.name:
+            for service in read(look.selectors.get(what.namespace)):
+                if service.name in services and matches(service.selector, pod.labels):
+                    return True
+    return False
 
 
 def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> bool:
@@ -170,18 +224,13 @@ def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> 
         case Kind.INSTANCE:
             return key.id == what.name
         case Kind.ADDRESS if instance is not None:
-            ports = {one.number for one in (instance.port, instance.secure_port) if one.enabled}
+            ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
             return instance.ip_addr == what.name and what.port in (None, *ports)
         case Kind.ADDRESS:
-            host, port = key.id.split(":")[-2:]
-            return host == _host(what.name) and what.port in (None, int(port))
+            host, port = _socket_of(key)
+            return host == as_in_id(what.name) and what.port in (None, port)
         case _:
             return False
-
-
-def _host(address: str) -> str:
-    """Write an address as in an instance id."""
-    return address.replace(":", "-")
 
 
 def read(source: Source[tuple[T, ...]] | None) -> tuple[T, ...]:
@@ -209,15 +258,19 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
     if they or the selector cannot be read."""
     if isinstance(claim, Serving):
         return claim.services
-    try:
-        selector = parse(claim.syncer).selector
-    except InvalidSyncer:
+    selector = selector_of(claim.syncer)
+    if selector is None:
         return ()
-    return tuple(
-        one.name
-        for one in services_in(report, selected_namespace(claim.syncer))
-        if selector.matches(one)
-    )
+    services = services_in(report, selected_namespace(claim.syncer))
+    return tuple(service.name for service in services if selector.matches(service))
+
+
+def selector_of(syncer: SyncerObject) -> Selector | None:
+    """Return the selector of a syncer; None if its spec is invalid."""
+    try:
+        return parse(syncer).selector
+    except InvalidSyncer:
+        return None
 
 
 def apps_of(claim: Claim) -> tuple[str, ...]:
@@ -228,11 +281,11 @@ def apps_of(claim: Claim) -> tuple[str, ...]:
 def named_app(syncer: SyncerObject) -> str:
     """Return the app that a spec names, even if the spec is invalid; empty if the Services name the
     app."""
+    app = syncer.spec.get("appName")
     selector = syncer.spec.get("selector")
-    by_selector = (
-        (selector.get("app") or selector.get("service")) if isinstance(selector, Mapping) else None
-    )
-    return str(syncer.spec.get("appName") or by_selector or "").upper()
+    if not app and isinstance(selector, Mapping):
+        app = selector.get("app") or selector.get("service")
+    return str(app or "").upper()
 
 
 def _app_of(claim: Claim, service: str) -> str:
@@ -244,32 +297,21 @@ def slices_of(
 ) -> list[EndpointSlice]:
     """Return the slices of these Services that have endpoints; if a pod is named, with its
     endpoints alone."""
-    found = []
+    slices = []
     for piece in read(report.view.slices.of(namespace)) if report.view else ():
-        there = piece.endpoints if piece.service in services else ()
-        if pod:
-            there = tuple(
-                endpoint for endpoint in there if endpoint.pod and endpoint.pod.name == pod
-            )
-        if there:
-            found.append(replace(piece, endpoints=there))
-    return found
+        if piece.service not in services:
+            continue
+        endpoints = []
+        for endpoint in piece.endpoints:
+            if not pod or (endpoint.pod is not None and endpoint.pod.name == pod):
+                endpoints.append(endpoint)
+        if endpoints:
+            slices.append(replace(piece, endpoints=tuple(endpoints)))
+    return slices
 
 
-def endpoints_of(
-    report: PassReport, namespace: str, services: Collection[str], *, pod: str = ""
-) -> list[Endpoint]:
-    """Return the endpoints of these Services from their slices; only those of one pod, if it is
-    named."""
-    return [
-        endpoint
-        for piece in slices_of(report, namespace, services, pod=pod)
-        for endpoint in piece.endpoints
-    ]
-
-
-def observed_at(one: ObservedInstance) -> str:
-    return f"{one.instance.ip_addr}:{one.instance.main_port}"
+def observed_at(observed: ObservedInstance) -> str:
+    return f"{observed.instance.ip_addr}:{observed.instance.main_port}"
 
 
 def address_of(key: InstanceKey) -> str:

@@ -8,18 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from eurekube_sync.model.values import dataclass
 
-_ID = re.compile(
-    r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}"
-)  # an id of our instances
+_ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
+"""An id of our instances."""
 _ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
 
 Labels = Mapping[str, str]
-NearLabel = tuple[str, tuple[str, ...], bool]
-"""A label `key=value` that objects have instead of the wanted one, their names, and whether only
-the key differs."""
+
+
+class NearLabel(NamedTuple):
+    """A label that objects have instead of the wanted one."""
+
+    label: str  # as `key=value`
+    names: tuple[str, ...]  # of the objects
+    other_key: bool  # whether only the key differs
 
 
 class Kind(StrEnum):
@@ -41,19 +46,25 @@ class What:
     port: int | None = None  # of an address with a port
 
     def __str__(self) -> str:
-        if self.kind in (Kind.SYNCER, Kind.SERVICE, Kind.POD):
-            return (
-                f"{'' if self.kind is Kind.SYNCER else f'{self.kind}/'}{self.namespace}/{self.name}"
-            )
+        if self.kind is Kind.SYNCER:
+            return f"{self.namespace}/{self.name}"
+        if self.kind in (Kind.SERVICE, Kind.POD):
+            return f"{self.kind}/{self.namespace}/{self.name}"
         if self.port is None:
             return self.name
         return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
 
 
 _KINDS = {
-    **dict.fromkeys(("esync", "eurekasyncer", "eurekasyncers"), Kind.SYNCER),
-    **dict.fromkeys(("svc", "service", "services"), Kind.SERVICE),
-    **dict.fromkeys(("pod", "pods", "po"), Kind.POD),
+    "esync": Kind.SYNCER,
+    "eurekasyncer": Kind.SYNCER,
+    "eurekasyncers": Kind.SYNCER,
+    "svc": Kind.SERVICE,
+    "service": Kind.SERVICE,
+    "services": Kind.SERVICE,
+    "po": Kind.POD,
+    "pod": Kind.POD,
+    "pods": Kind.POD,
 }
 
 
@@ -70,15 +81,20 @@ def parse_what(text: str) -> What:
             )
         case [namespace, name] if namespace and name:
             return What(Kind.SYNCER, name, namespace)
-        case [one] if one:
-            ours = _ID.fullmatch(one)
-            instance = What(Kind.INSTANCE, one, ours["namespace"] if ours else "")
-            return _address(one) or (instance if ":" in one else What(Kind.APP, one.upper()))
+        case [name] if name:
+            return _address(name) or _instance_or_app(name)
     raise ValueError(
         f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, "
         "svc/NAMESPACE/NAME, "
         "pod/NAMESPACE/NAME, an app, IP:PORT or an instance id"
     )
+
+
+def _instance_or_app(text: str) -> What:
+    if ":" not in text:
+        return What(Kind.APP, text.upper())
+    ours = _ID.fullmatch(text)
+    return What(Kind.INSTANCE, text, ours["namespace"] if ours else "")
 
 
 def _address(text: str) -> What | None:
@@ -102,24 +118,27 @@ def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
     return get_close_matches(name, sorted(set(names)), n=3, cutoff=_ALIKE)
 
 
-def near_labels(wanted: Labels, found: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
-    """Find at most two labels of objects that match except for one label of `wanted`, the most
+def near_labels(wanted: Labels, objects: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
+    """Return at most two labels of objects that match except for one label of `wanted`, the most
     similar first."""
     names: dict[tuple[float, str], list[str]] = {}
-    for name, labels in found:
+    for name, labels in objects:
         lacking = [key for key, value in wanted.items() if labels.get(key) != value]
-        for key, has in labels.items() if len(lacking) == 1 else ():
-            likeness = float(has == wanted[lacking[0]])  # 1.0: the same value under another key
-            if (
-                key == lacking[0]
-            ):  # SequenceMatcher on all values takes seconds for thousands of pods
-                likeness = SequenceMatcher(None, wanted[key], has).ratio()
+        if len(lacking) != 1:
+            continue
+        key_wanted, value_wanted = lacking[0], wanted[lacking[0]]
+        for key, value in labels.items():
+            likeness = float(value == value_wanted)  # 1.0: the same value under another key
+            # SequenceMatcher on all values takes seconds for thousands of pods.
+            if key == key_wanted:
+                likeness = SequenceMatcher(None, value_wanted, value).ratio()
             if likeness >= _ALIKE:
-                names.setdefault((-likeness, f"{key}={has}"), []).append(name)
-    return [
-        (label, tuple(sorted(names[less, label])), less == -1.0)
-        for less, label in sorted(names)[:2]
-    ]
+                names.setdefault((-likeness, f"{key}={value}"), []).append(name)
+    near = []
+    for less, label in sorted(names)[:2]:
+        having = tuple(sorted(names[less, label]))
+        near.append(NearLabel(label, having, other_key=less == -1.0))
+    return near
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:
@@ -127,6 +146,7 @@ def matches(wanted: Labels, labels: Labels) -> bool:
     return bool(wanted) and wanted.items() <= labels.items()
 
 
-def written(labels: Labels) -> str:
-    """Write labels as the argument of `kubectl get --selector`."""
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+def written(labels: Labels, between: str = ",") -> str:
+    """Write labels as the argument of `kubectl get --selector`, or with a space between them as
+    those of `kubectl label`."""
+    return between.join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -6,6 +6,7 @@ for a person and says what to do. It never contains a credential or a whole resp
 
 from __future__ import annotations
 
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.wording import Fault, Path, counted, written
 
@@ -31,7 +32,7 @@ class InvalidSyncer(EurekubeError):
     correct, such as `service rating`; empty if it is the syncer."""
 
     def __init__(
-        self, reason: str, message: str, *, faults: tuple[Fault, ...] = (), edit: str = ""
+        self, reason: Reason, message: str, *, faults: tuple[Fault, ...] = (), edit: str = ""
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -39,10 +40,10 @@ class InvalidSyncer(EurekubeError):
         self.edit = edit
 
 
-class Faults(dict[Fault, str]):
+class Faults(dict[Fault, Reason]):
     """All faults of a spec, each with its reason."""
 
-    def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
+    def add(self, path: Path, fault: str, reason: Reason = Reason.INVALID_SPEC) -> None:
         """Add a fault of the field at `path`, which begins below `spec`."""
         self[("spec", *path), fault] = reason
 
@@ -118,6 +119,7 @@ class SourceUnknown(EurekubeError):
 
     def __init__(self, server: Server, unknown: Unknown) -> None:
         super().__init__(unknown.message)
+        self.unknown = unknown
         self.server = server
         self.cause = unknown.cause
 

@@ -3,10 +3,11 @@ read only where a syncer needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
@@ -437,68 +438,73 @@ def _is_unread(source: Source[Any]) -> bool:
     return isinstance(source, Unknown) and source.cause is Cause.NOT_READ
 
 
-def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """List all sources that could not be read, with their names; a list that failed for two
-    purposes once."""
-    for sources in unread_by_kind(view).values():
-        yield from sources
+class SourceKind(StrEnum):
+    """What is read from Kubernetes, as messages name it."""
+
+    API = "Kubernetes API"
+    SYNCERS = "EurekaSyncers"
+    SERVICES = "Services"
+    SLICES = "EndpointSlices"
+    NAMESPACES = "Namespaces"
+    PODS = "Pods"
+    NODES = "Nodes"
+    CRD = "CRD"
+    DRAINS = "drain annotations of Pods"
 
 
-def unread_by_kind(view: ClusterView | None) -> Mapping[str, list[tuple[str, Unknown]]]:
-    """Group the same sources by what was listed, in any namespace."""
-    failed = list(_failed(view, _NEEDED))
-    reported = {source for *_, source in failed}
-    for kind, name, source in _failed(view, _DRAINS):
-        if source not in reported:
-            failed.append((kind, name, source))
-    # A list of pods fails with one cause, whatever its pods were to be read for.
-    by_kind: dict[str, dict[tuple[str, Cause], Unknown]] = {}
-    for kind, name, source in failed:
-        by_kind.setdefault(kind, {}).setdefault((name, source.cause), source)
-    grouped: dict[str, list[tuple[str, Unknown]]] = {}
-    for kind, sources in by_kind.items():
-        grouped[kind] = [(name, source) for (name, _), source in sources.items()]
-    return grouped
+class Unread(NamedTuple):
+    """A source that could not be read."""
+
+    kind: SourceKind
+    namespace: str  # empty for the whole cluster, and for what is of no namespace
+    source: Unknown
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} of {self.namespace}" if self.namespace else str(self.kind)
+
+    @property
+    def needed(self) -> bool:
+        """Whether more than drains is unknown without it."""
+        return self.kind is not SourceKind.DRAINS
 
 
-def is_of_drains(kind: str) -> bool:
-    """Whether a kind of `unread_by_kind` is that of drain annotations."""
-    return kind in _DRAINS.values()
-
-
-def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """List the sources that were needed and could not be read, with their names."""
-    for _, name, source in _failed(view, _NEEDED):
-        yield name, source
-
-
-_NEEDED = {
-    "identity": "Kubernetes API",
-    "syncers": "EurekaSyncers",
-    "services": "Services",
-    "slices": "EndpointSlices",
-    "namespaces": "Namespaces",
-    "pods": "Pods",
-    "readiness": "Pods",
-    "nodes": "Nodes",
-    "crd_live": "CRD",
+_FIELDS = {
+    "identity": SourceKind.API,
+    "syncers": SourceKind.SYNCERS,
+    "services": SourceKind.SERVICES,
+    "slices": SourceKind.SLICES,
+    "namespaces": SourceKind.NAMESPACES,
+    "pods": SourceKind.PODS,
+    "readiness": SourceKind.PODS,
+    "nodes": SourceKind.NODES,
+    "crd_live": SourceKind.CRD,
+    "pod_drains": SourceKind.DRAINS,
 }
-_DRAINS = {"pod_drains": "drain annotations of Pods"}
+"""The fields of a view in the order of the messages."""
 
 
-def _failed(
-    view: ClusterView | None,
-    kinds: Mapping[str, str],
-) -> Iterator[tuple[str, str, Unknown]]:
-    """Yield the kind, the name and the error of each source in these fields of the view."""
-    if view is None:
-        return
-    for field, kind in kinds.items():
-        listed: Listed[Any] | Source[Any] | None = getattr(view, field)
-        sources = [("", listed)]
-        if isinstance(listed, Listed):
-            sources = [("", listed.elsewhere), *sorted(listed.by_namespace.items())]
-        for namespace, source in sources:
-            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
-                name = f"{kind} of {namespace}" if namespace else kind
-                yield kind, name, source
+def unread(view: ClusterView | None) -> tuple[Unread, ...]:
+    """Return all sources that could not be read. A list that failed for two purposes, with one
+    cause, counts once."""
+    failed: dict[tuple[SourceKind, str, Cause], Unread] = {}
+    sources: set[Unknown] = set()
+    for field, kind in _FIELDS.items() if view is not None else ():
+        for namespace, source in _parts(getattr(view, field)):
+            if not isinstance(source, Unknown) or source.cause is Cause.NOT_READ:
+                continue
+            # Drain annotations may be those of Pods that were listed for another purpose.
+            if kind is SourceKind.DRAINS and source in sources:
+                continue
+            sources.add(source)
+            failed.setdefault((kind, namespace, source.cause), Unread(kind, namespace, source))
+    return tuple(failed.values())
+
+
+def _parts(
+    read: Listed[Any] | Source[Any] | None,
+) -> Sequence[tuple[str, Source[Any] | None]]:
+    """Return the parts of a field, each with its namespace; that of all others first."""
+    if isinstance(read, Listed):
+        return [("", read.elsewhere), *sorted(read.by_namespace.items())]
+    return [("", read)]

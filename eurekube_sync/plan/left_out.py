@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain
 from zlib import crc32
 
-from eurekube_sync.desired.catalog import DRAINED, Kind
+from eurekube_sync.desired.catalog import DRAINED, Kind, drained_kinds
 from eurekube_sync.desired.claims import (
     Desired,
     Kept,
@@ -135,7 +135,7 @@ def _down(
         elif registered is not None and registered.status is InstanceStatus.UP:
             marked = ()  # an UP instance of another pod is not turned DOWN
         if unknown := _drained_unknown(marked, wanted.drain_unknown):
-            known = _kinds(wanted.instance.metadata)
+            known = drained_kinds(wanted.instance.metadata)
             mark = ",".join(kind for kind in Kind if kind in known or kind in unknown)
             metadata = {**wanted.instance.metadata, DRAINED: mark}
             instance = replace(wanted.instance, status=InstanceStatus.DOWN, metadata=metadata)
@@ -157,9 +157,9 @@ def _kept(
     instance would be UP again with the next ready pod, or under the pod's new key."""
     verdicts = claim.verdicts.values()
     drain_unknown = {
-        pod: one.drain_unknown
+        one.pod.uid: one.drain_unknown
         for one in verdicts
-        if isinstance(one, Leaving) and (pod := one.pod_uid)
+        if isinstance(one, Leaving) and one.pod is not None
     }
     drain_unknown |= {
         pod: one.drain_unknown
@@ -187,13 +187,8 @@ def _drained_unknown(
 ) -> frozenset[Kind]:
     """Return the kinds that the marks of instances that are not UP name, and that cannot be read
     now."""
-    marked = [_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
+    marked = [drained_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
     return frozenset(drain_unknown).intersection(frozenset().union(*marked))
-
-
-def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:
-    names = metadata.get(DRAINED, "").split(",")
-    return frozenset(kind for kind in Kind if kind in names)
 
 
 def within_limits(desired: Desired, observed: Observed) -> Desired:

@@ -110,7 +110,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
-    if isinstance(claim, NotServed) and claim.unknown:
+    if isinstance(claim, NotServed) and claim.source is not None:
         return renewal(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")

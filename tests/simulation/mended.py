@@ -16,6 +16,7 @@ from eurekube_sync.model.actions import Action, Grounds
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice, Service
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.plan import ours
 
 from .defect import Defect
@@ -26,7 +27,7 @@ def _with_every_slice(backends: Callable[..., Any]) -> Callable[..., Any]:
         names = {known.name for known in service.ports}
         for piece in slices:
             if piece.endpoints and names.isdisjoint(listed.name for listed in piece.ports):
-                raise InvalidSyncer("NoSuchPort", f"{piece.name} has none of the ports")
+                raise InvalidSyncer(Reason.NO_SUCH_PORT, f"{piece.name} has none of the ports")
         return backends(service, port, slices, **named)
 
     return wrong

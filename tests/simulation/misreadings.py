@@ -27,6 +27,7 @@ from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan import duplicates, left_alone, make, ours
@@ -36,7 +37,7 @@ from eurekube_sync.plan.value import Plan
 from .defect import Defect
 from .world import GATE
 
-_SHUT_AGAIN = "NotReady"
+_SHUT_AGAIN = Reason.NOT_READY
 
 
 def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], ...]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.model.reasons import Reason
 from tests.simulation.town import REST, TEAM, App, Town, reasons
 
 TEAMS = {3: 2, 20: 4, 100: 5}
 """The number of the team's apps, by the number of the town's."""
 FOR_GOOD = 4
 """The passes after which no instance is removed any more."""
-TOO_MANY, AWAITING = HoldReason.TOO_MANY_REMOVALS, HoldReason.AWAITING_CONFIRMATION
+TOO_MANY, AWAITING = Reason.TOO_MANY_REMOVALS, Reason.AWAITING_CONFIRMATION
 
 
 def team(town: Town) -> list[App]:
@@ -50,7 +50,7 @@ class Row:
     gone: dict[int, int] = field(default_factory=dict)
     """The pass that removes all their instances, by the town's size. Without an entry all of them
     stay UP."""
-    waits: dict[int, HoldReason] = field(default_factory=dict)
+    waits: dict[int, Reason] = field(default_factory=dict)
     """Why the first pass holds all of them, by the town's size. Without an entry it holds none."""
     then: Callable[[Town], None] = lambda town: None
     """A further check at the end."""

@@ -25,13 +25,13 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.cli.records import Recording
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.embedded.eureka import FullEureka
 from tests.embedded.instances import Listed
@@ -323,9 +323,9 @@ class Town:
         )
 
 
-def reasons(report: PassReport) -> dict[HoldReason, int]:
+def reasons(report: PassReport) -> dict[Reason, int]:
     """The number of held removals, by reason."""
-    found: Counter[HoldReason] = Counter()
+    found: Counter[Reason] = Counter()
     for hold in report.held.holds if report.held else ():
         found[hold.reason] += len(hold.removals)
     return dict(found)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.brake.holds import HOLD_REASONS
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
@@ -144,7 +144,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
         UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(list(unread(report.view)))),
+            (Server.KUBERNETES.value,): float(len(unread(report.view))),
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
@@ -163,7 +163,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
                 states.pop(key, None)
         conditions = (one for status in report.all_statuses.values() for one in status.conditions)
         # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
-        held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HoldReason})
+        held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HOLD_REASONS})
         for hold in report.held.holds if report.held else ():
             held[hold.reason.value,] += len(hold.removals)
         gauges |= {

@@ -4,7 +4,7 @@ data."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,14 @@ from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, some_of, span
+from eurekube_sync.model.wording import (
+    counted,
+    one_or_more,
+    rfc_3339,
+    some_of,
+    span,
+    without_full_stop,
+)
 from eurekube_sync.owner.orphans import Fate, Orphans
 from eurekube_sync.owner.purge import PurgeReport
 
@@ -50,27 +57,35 @@ _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
     """Return a block for each syncer. Its last line is the answer."""
     parts: list[RenderableType] = []
-    for index, one in enumerate(explained):
-        parts += [Text("")] if index else []
-        parts += [Line(f"{one.about}: {one.syncer}", style="bold")] if len(explained) > 1 else []
-        for link in one.links:
-            parts.append(Line(link.text, mark=sign_of(link.mark), indent=2))
-            parts += [
-                Line(detail, indent=4, style="" if link.broken else "dim")
-                for detail in link.details
-            ]
-        parts.append(Line(one.sentence.removesuffix(".") + ".", style=_STYLES[one.outcome]))
-        parts += [Next(one.fix)] if one.fix else []
-        manifest = yaml.safe_dump(one.manifest, sort_keys=False) if one.manifest else ""
-        parts += [Line(line, indent=2) for line in manifest.splitlines()]
+    for index, explanation in enumerate(explained):
+        if index:
+            parts.append(Text(""))
+        if len(explained) > 1:
+            parts.append(Line(f"{explanation.about}: {explanation.syncer}", style="bold"))
+        parts += _explanation(explanation)
     return Group(*parts)
 
 
+def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
+    for link in explanation.links:
+        yield Line(link.text, mark=sign_of(link.mark), indent=2)
+        for detail in link.details:
+            yield Line(detail, indent=4, style="" if link.broken else "dim")
+    sentence = f"{without_full_stop(explanation.sentence)}."
+    yield Line(sentence, style=_STYLES[explanation.outcome])
+    if explanation.fix:
+        yield Next(explanation.fix)
+    if explanation.manifest:
+        manifest = yaml.safe_dump(explanation.manifest, sort_keys=False)
+        for line in manifest.splitlines():
+            yield Line(line, indent=2)
+
+
 def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
-    return {
-        **_installation_data(look),
-        "explanations": [{**msgspec.to_builtins(one), "reason": one.reason} for one in explained],
-    }
+    explanations = []
+    for explanation in explained:
+        explanations.append({**msgspec.to_builtins(explanation), "reason": explanation.reason})
+    return {**_installation_data(look), "explanations": explanations}
 
 
 def _installation_data(look: Look) -> dict[str, Any]:
@@ -81,81 +96,93 @@ def _installation_data(look: Look) -> dict[str, Any]:
     }
 
 
-def findings_table(found: Sequence[Finding]) -> RenderableType:
+def findings_table(findings: Sequence[Finding]) -> RenderableType:
     """Return each finding with its fix, then the counts. A manifest that several findings share is
     shown once."""
     parts: list[RenderableType] = []
     shown: set[str] = set()
-    for one in found:
-        parts.append(Line(one.text, mark=_GRADES[one.grade][0]))
-        parts += [Next(one.fix, indent=2)] if one.fix else []
-        again = one.manifest and one.manifest in shown
-        lines = ["the same lines as above"] if again else one.manifest.splitlines()
+    for finding in findings:
+        sign, _ = _GRADES[finding.grade]
+        parts.append(Line(finding.text, mark=sign))
+        if finding.fix:
+            parts.append(Next(finding.fix, indent=2))
+        lines = finding.manifest.splitlines()
+        if lines and finding.manifest in shown:
+            lines = ["the same lines as above"]
+        shown.add(finding.manifest)
         parts += [Line(line, indent=4) for line in lines]
-        parts += [Line(f"See {one.docs}", indent=2, style="dim")] if one.docs else []
-        shown.add(one.manifest)
-    worst = next(
-        (style for grade, (_, style) in _GRADES.items() if any(f.grade is grade for f in found)),
-        "bold green",
-    )
-    return Group(*parts, Text(_how_many(found), style=worst))
+        if finding.docs:
+            parts.append(Line(f"See {finding.docs}", indent=2, style="dim"))
+    counts = Counter(finding.grade for finding in findings)
+    worst = min(counts, key=list(_GRADES).index, default=Grade.OK)
+    _, style = _GRADES[worst]
+    return Group(*parts, Text(_how_many(counts), style=style))
 
 
-def findings_data(found: Sequence[Finding]) -> dict[str, Any]:
-    findings = [{**msgspec.to_builtins(one), "docs": one.docs} for one in found]
-    return {"summary": _how_many(found), "findings": findings}
+def findings_data(findings: Sequence[Finding]) -> dict[str, Any]:
+    counts = Counter(finding.grade for finding in findings)
+    data = [{**msgspec.to_builtins(finding), "docs": finding.docs} for finding in findings]
+    return {"summary": _how_many(counts), "findings": data}
 
 
-def _how_many(found: Sequence[Finding]) -> str:
-    grades = Counter(one.grade for one in found)
-    parts = [f"{grades[Grade.FAILED]} failed"] if grades[Grade.FAILED] else []
-    parts += [counted(grades[Grade.WARNING], "warning")] if grades[Grade.WARNING] else []
-    return ", ".join([*parts, f"{counted(grades[Grade.OK], 'check')} ok"])
+def _how_many(counts: Mapping[Grade, int]) -> str:
+    parts = []
+    if failed := counts[Grade.FAILED]:
+        parts.append(f"{failed} failed")
+    if warnings := counts[Grade.WARNING]:
+        parts.append(counted(warnings, "warning"))
+    return ", ".join([*parts, f"{counted(counts[Grade.OK], 'check')} ok"])
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
     look = found.look
-    head = [f"owner {look.owner}" if look.owner else "owner unknown"]
-    head += [f"cluster {look.identity.data[:8]}"] if isinstance(look.identity, Complete) else []
-    head += [f"only namespace {look.narrowed}"] if look.narrowed else []
-    how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
-    head += [f"Eureka {' or '.join(servers)} {how}"] if servers else []
-    parts: list[RenderableType] = [Line("  ".join(head)), Line(found.last_pass.text)]
+    parts: list[RenderableType] = [Line(_head(found, servers)), Line(found.last_pass.text)]
     parts += [Line(text) for text in _renewals(found.renewals)]
-    unread = [*([("Eureka", found.eureka)] if found.eureka else []), *found.unread]
+    unread = [(failed.name, failed.source) for failed in found.unread]
+    if found.eureka is not None:
+        unread.insert(0, ("Eureka", found.eureka))
     for name, source in unread:
-        parts.append(
-            Line(f"{name} could not be looked at: {source.message}", mark=sign_of(Mark.UNKNOWN))
-        )
-    parts += [
-        Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN))
-        for name in look.report.absent
-    ]
-    rows = [
-        row
-        for row in found.rows
-        if everything or row.found.outcome is not Outcome.REGISTERED or row.why
-    ]
-    parts += [Columns([_cells(row, look.at) for row in rows], _HEADINGS)] if rows else []
+        text = f"{name} could not be looked at: {source.message}"
+        parts.append(Line(text, mark=sign_of(Mark.UNKNOWN)))
+    for name in look.report.absent:
+        parts.append(Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)))
+    rows = []
+    for row in found.rows:
+        if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
+            rows.append(_cells(row, look.at))
+    if rows:
+        parts.append(Columns(rows, _HEADINGS))
     hidden = len(found.rows) - len(rows)
-    parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
-    if names := found.unselected:
-        services, are = (
-            one_or_more(len(names), "Service", "Services"),
-            one_or_more(len(names), "is", "are"),
-        )
-        text = f"{services} {some_of(names, 10)} {are} selected by no EurekaSyncer"
+    if hidden:
+        parts.append(Text(f"+ {hidden} in sync (-a shows them)", style="dim"))
+    names = found.unselected
+    if names:
+        number = len(names)
+        services = f"{one_or_more(number, 'Service', 'Services')} {some_of(names, 10)}"
+        text = f"{services} {one_or_more(number, 'is', 'are')} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
+
+
+def _head(found: Overview, servers: Sequence[str]) -> str:
+    """Return the owner, the cluster and the servers."""
+    look = found.look
+    head = [f"owner {look.owner}" if look.owner else "owner unknown"]
+    if isinstance(look.identity, Complete):
+        head.append(f"cluster {look.identity.data[:8]}")
+    if look.narrowed:
+        head.append(f"only namespace {look.narrowed}")
+    if servers:
+        how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
+        head.append(f"Eureka {' or '.join(servers)} {how}")
+    return "  ".join(head)
 
 
 def _renewals(found: Renewals) -> Iterator[str]:
     """Say how old the renewals are of the instances that were read, and what was not."""
     if found.oldest is not None:
-        read = (
-            f"{counted(found.read, 'instance')} that {one_or_more(found.read, 'was', 'were')} read"
-        )
-        yield f"oldest renewal: {span(found.oldest)} ago, of {read}"
+        read = f"that {one_or_more(found.read, 'was', 'were')} read"
+        yield f"oldest renewal: {span(found.oldest)} ago, of {counted(found.read, 'instance')} {read}"
     if found.unread:
         syncers = counted(found.unread, "more syncer")
         yield (
@@ -167,13 +194,15 @@ def _renewals(found: Renewals) -> Iterator[str]:
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     sign = _STATES[row.found.outcome][0]
     since = span(now - row.since) if row.since is not None else "-"
-    up = row.found.up
-    unread = f"?/{row.found.of}" if row.found.of else "-"
+    up, of = row.found.up, row.found.of
+    ready = f"{up}/{of}"
+    if up is None:
+        ready = f"?/{of}" if of else "-"
     return (
         (sign.plain, str(sign.style)),
         (str(row.syncer.ref), ""),
         (", ".join(row.found.apps[:2]) or "-", ""),
-        (unread if up is None else f"{up}/{row.found.of}", ""),
+        (ready, ""),
         (row.reason, str(sign.style)),
         (f"{since:6}", ""),  # padded, so that the columns do not move with --watch
         (row.why, ""),
@@ -185,21 +214,39 @@ def summary(found: Overview) -> str:
     unknown."""
     if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
-    counts = [(found.count(outcome), words) for outcome, (_, _, words) in _STATES.items()]
-    states = ", ".join(f"{number} {words}" for number, words in counts if number)
-    up = sum(row.found.up or 0 for row in found.rows)
-    none = "no EurekaSyncer has that app or condition" if found.left_out else "no EurekaSyncer"
-    parts = [f"{counted(len(found.rows), 'syncer')}: {states}" if found.rows else none]
-    parts += ["other syncers unknown"] if found.unlisted is not None else []
-    parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
-    parts += [f"{counted(found.held, 'removal')} held"] if found.held else []
-    parts += [f"{found.conflicts} in conflict"] if found.conflicts else []
+    states = []
+    for outcome, (_, _, words) in _STATES.items():
+        number = found.count(outcome)
+        if number:
+            states.append(f"{number} {words}")
+    parts = ["no EurekaSyncer"]
+    if found.rows:
+        parts = [f"{counted(len(found.rows), 'syncer')}: {', '.join(states)}"]
+    elif found.left_out:
+        parts = ["no EurekaSyncer has that app or condition"]
+    if found.unlisted is not None:
+        parts.append("other syncers unknown")
+    if found.eureka is None:
+        up = sum(row.found.up or 0 for row in found.rows)
+        parts.append(f"{counted(up, 'instance')} UP")
+    else:
+        parts.append("instances unknown")
+    if found.held:
+        parts.append(f"{counted(found.held, 'removal')} held")
+    if found.conflicts:
+        parts.append(f"{found.conflicts} in conflict")
     return "; ".join(parts)
 
 
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     """Return every syncer, with null for an unknown number."""
     renewals = found.renewals
+    unknown = []
+    for failed in found.unread:
+        source = failed.source
+        unknown.append(
+            {"source": failed.name, "cause": source.cause.value, "message": source.message}
+        )
     return {
         "summary": summary(found),
         "at": rfc_3339(found.look.at),
@@ -213,27 +260,26 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
             "renewalsNotRead": renewals.unread,
         },
         "lastPass": found.last_pass.text,
-        "syncers": [
-            {
-                "syncer": str(row.syncer.ref),
-                "state": _STATES[row.found.outcome][1],
-                "reason": row.reason,
-                "why": row.why,
-                "apps": list(row.found.apps),
-                "up": row.found.up,
-                "desired": row.found.of,
-                "since": rfc_3339(row.since) if row.since is not None else None,
-            }
-            for row in found.rows
-        ],
+        "syncers": [_row_data(row) for row in found.rows],
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
         "conflicts": found.conflicts,
-        "unknown": [
-            {"source": name, "cause": source.cause.value, "message": source.message}
-            for name, source in found.unread
-        ],
+        "unknown": unknown,
+    }
+
+
+def _row_data(row: Row) -> dict[str, Any]:
+    _, state, _ = _STATES[row.found.outcome]
+    return {
+        "syncer": str(row.syncer.ref),
+        "state": state,
+        "reason": row.reason,
+        "why": row.why,
+        "apps": list(row.found.apps),
+        "up": row.found.up,
+        "desired": row.found.of,
+        "since": rfc_3339(row.since) if row.since is not None else None,
     }
 
 
@@ -243,28 +289,20 @@ _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~"}
 def orphans_table(orphans: Orphans) -> RenderableType:
     """Return each orphan with what `run` does with it, then what could not be read, then the
     summary."""
-    rows = (
-        row_of(
-            one.instance.key,
-            _FATES[one.fate],
-            one.instance.status.value,
-            one.why,
-            syncer_of(one.instance),
-        )
-        for one in orphans.found
-    )
+    rows = []
+    for orphan in orphans.found:
+        instance, sign = orphan.instance, _FATES[orphan.fate]
+        status, syncer = instance.status.value, syncer_of(instance)
+        rows.append(row_of(instance.key, sign, status, orphan.why, syncer))
     return rows_table(rows, orphans.unknown, orphans.summary)
 
 
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
-    return {
-        "summary": orphans.summary,
-        "orphans": [
-            {**_instance(one.instance), "run": one.fate.value, "why": one.why}
-            for one in orphans.found
-        ],
-        "unknown": list(orphans.unknown),
-    }
+    data = []
+    for orphan in orphans.found:
+        instance = _instance(orphan.instance)
+        data.append({**instance, "run": orphan.fate.value, "why": orphan.why})
+    return {"summary": orphans.summary, "orphans": data, "unknown": list(orphans.unknown)}
 
 
 def purge_table(report: PurgeReport) -> RenderableType:
@@ -302,11 +340,11 @@ def purge_data(report: PurgeReport) -> dict[str, Any]:
     }
 
 
-def _instance(one: ObservedInstance) -> dict[str, Any]:
-    syncer = syncer_of(one)
+def _instance(observed: ObservedInstance) -> dict[str, Any]:
+    syncer = syncer_of(observed)
     return {
-        "app": one.key.app,
-        "id": one.key.id,
-        "status": one.status.value,
+        "app": observed.key.app,
+        "id": observed.key.id,
+        "status": observed.status.value,
         "syncer": str(syncer) if syncer else None,
     }

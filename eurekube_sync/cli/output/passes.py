@@ -179,7 +179,9 @@ def as_data(
     plan_id = None  # what --approve takes
     if held or plan.removals:
         plan_id = held.plan_id if held else removal_id(plan.actions)
-    eureka = [("Eureka", report.registry)] if isinstance(report.registry, Unknown) else []
+    failed = [(kubernetes.name, kubernetes.source) for kubernetes in unread(report.view)]
+    if isinstance(report.registry, Unknown):
+        failed.insert(0, ("Eureka", report.registry))
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
@@ -210,7 +212,7 @@ def as_data(
         "syncers": list(syncers_data(report)),
         "unknown": [
             {"source": name, "cause": source.cause.value, "message": source.message}
-            for name, source in (*eureka, *unread(report.view))
+            for name, source in failed
         ],
         "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
         "selfPreservation": _headroom(room) if room else None,

@@ -16,7 +16,7 @@ from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
-from eurekube_sync.observe.kubernetes import unknown_sources, unread
+from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 
 _GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
@@ -42,7 +42,7 @@ def summary(report: PassReport) -> str:
     if not changes and report.desired is not None:
         changes = ["nothing to change"]
     again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
-    doubt = again or report.cut_short or any(unknown_sources(report.view))
+    doubt = again or report.cut_short or any(failed.needed for failed in unread(report.view))
     plan = ", ".join([*changes, f"{len(report.plan.renewals)} to renew"]) + _troubles(report)
     return f"dry run{' incomplete, not all changes are known' if doubt else ''}: {plan}"
 
@@ -85,7 +85,7 @@ def _troubles(report: PassReport) -> str:
         if report.desired
         else 0
     )
-    sources = len(list(unread(report.view)))
+    sources = len(unread(report.view))
     apps = len({lost.app for lost in report.lost.values()})
     found = [
         (apps, one_or_more(apps, "app without an UP instance", "apps without an UP instance")),
@@ -170,6 +170,6 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
             "syncer": str(ref),
             "state": "notServed",
             **unknown,
-            "reason": "OtherClass",
+            "reason": Reason.OTHER_CLASS,
             "message": message,
         }

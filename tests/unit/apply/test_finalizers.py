@@ -22,6 +22,7 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan.value import Plan
@@ -150,7 +151,7 @@ def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerR
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
     """Before that, all finalizers stay anyway."""
-    living = NotServed(syncer=syncer("living"), reason="", message="")
+    living = NotServed(syncer=syncer("living"), reason=Reason.INVALID_SPEC, message="")
     assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
     assert asked_about(YOUNGER, living) == set()
 

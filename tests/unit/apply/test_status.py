@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.apply.status import EarlierStatuses, flips, statuses
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
-from eurekube_sync.brake.holds import Held, Hold, HoldReason
+from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.actions import (
@@ -25,6 +25,7 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan
@@ -238,9 +239,7 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
 def test_a_command_with_many_namespaces_is_not_cut() -> None:
     """A person copies the command."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    hold = Hold(
-        reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,)
-    )
+    hold = Hold(reason=Reason.TOO_MANY_REMOVALS, why="11 of 20 would go" * 10, removals=(removal,))
     result = PassResult(
         desired=claims(),
         registry=Complete(data=observed(*BOTH)),
@@ -257,7 +256,7 @@ def test_a_command_with_many_namespaces_is_not_cut() -> None:
 def test_held_removals_are_reported_with_their_numbers_and_how_to_release_them() -> None:
     """Other syncers do not report them."""
     removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))
+    hold = Hold(reason=Reason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))
     held = Held(plan_id="abc", holds=(hold,))
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
@@ -324,7 +323,7 @@ def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
 
 def held_removals(*removals: Cancel | Update) -> Held:
     """Held removals of one pass that would remove too much."""
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=removals)
+    hold = Hold(reason=Reason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=removals)
     return Held(plan_id="abc", holds=(hold,))
 
 
@@ -573,7 +572,7 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
 
 def test_an_address_that_is_awaited_is_a_condition() -> None:
     """Ready and Synced report it, and registered instances are renewed."""
-    waiting = Incomplete(reason="AddressPending", message="Service rating waits")
+    waiting = Incomplete(reason=Reason.ADDRESS_PENDING, message="Service rating waits")
     claim = Serving(
         syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
     )
@@ -599,7 +598,7 @@ def test_a_kept_instance_counts_as_desired() -> None:
 
 def test_waiting_for_an_address_warns_nobody() -> None:
     """The event is a normal one, because the wait ends by itself."""
-    waiting = Incomplete(reason="AddressPending", message="Service rating waits")
+    waiting = Incomplete(reason=Reason.ADDRESS_PENDING, message="Service rating waits")
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     assert [(event.reason, event.warning) for event in flips(claim.syncer, status(of))] == [

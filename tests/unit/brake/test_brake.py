@@ -14,13 +14,13 @@ from eurekube_sync.brake.holds import (
     BrakeLimits,
     Held,
     Hold,
-    HoldReason,
     condition_message,
     held_of,
 )
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, removal_id, sorted_plan
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
@@ -150,7 +150,7 @@ def test_the_only_app_goes_with_evidence(grounds: Grounds) -> None:
     assert brake(2, [*removals], limits=SECOND_LOOK) is None
     unexplained = brake(2, [cancel(0), cancel(1)], limits=SECOND_LOOK)
     assert unexplained is not None
-    assert [hold.reason for hold in unexplained.holds] == [HoldReason.AWAITING_CONFIRMATION]
+    assert [hold.reason for hold in unexplained.holds] == [Reason.AWAITING_CONFIRMATION]
 
 
 @pytest.mark.parametrize("grounds", [Grounds.DRAINED, Grounds.OVER_LIMIT])
@@ -182,7 +182,7 @@ def test_an_app_that_is_drained_in_part_is_emptied_by_the_rest() -> None:
 def test_the_reasons_of_two_holds_are_numbered() -> None:
     """One alone is not."""
     holds = [
-        Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, removals=(cancel(number),))
+        Hold(reason=Reason.TOO_MANY_REMOVALS, why=why, removals=(cancel(number),))
         for number, why in enumerate(["too many", "too many apps"])
     ]
     both, alone = held_of(holds), held_of(holds[:1])
@@ -347,7 +347,7 @@ ALL_OF_RATING = sorted_plan([cancel(number) for number in range(4)])
 def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
     """Return the removals that await confirmation, as if they were first seen 20 s ago."""
     holds = braked.held.holds if braked.held else ()
-    assert {hold.reason for hold in holds} <= {HoldReason.AWAITING_CONFIRMATION}
+    assert {hold.reason for hold in holds} <= {Reason.AWAITING_CONFIRMATION}
     return {(hold.syncer, hold.mark): 20.0 for hold in holds if hold.syncer}
 
 
@@ -563,8 +563,8 @@ def test_a_hold_for_an_earlier_crd_names_one_syncer_and_counts_the_others(
 def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
     """So each removal is reported once to its syncer."""
     one, two, three = cancel(1), cancel(2), cancel(3)
-    first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", removals=(one, two))
-    second = Hold(reason=HoldReason.CRD_INSTALLED, why="second", removals=(two, three))
+    first = Hold(reason=Reason.TOO_MANY_REMOVALS, why="first", removals=(one, two))
+    second = Hold(reason=Reason.CRD_INSTALLED, why="second", removals=(two, three))
     again = replace(second, removals=(one,))
     held = held_of([first, second, again])
     assert held is not None
@@ -585,7 +585,7 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
 ) -> None:
     """A person copies the command. It releases all held removals, including those of other
     syncers."""
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
+    hold = Hold(reason=Reason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
         f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release the held "

@@ -10,11 +10,12 @@ import pytest
 
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.brake.holds import Hold, HoldReason
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.kubernetes import PodRef, Pods, Service, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import sorted_plan
@@ -40,7 +41,7 @@ def alive(*numbers: int) -> Pods:
     return {NS: Complete(data=frozenset(f"uid-of-rating-{number}" for number in numbers))}
 
 
-def holds(braked: Braked) -> list[tuple[HoldReason, int]]:
+def holds(braked: Braked) -> list[tuple[Reason, int]]:
     """Return the reasons of the holds, with their numbers of removals."""
     return [(hold.reason, len(hold.removals)) for hold in braked.held.holds] if braked.held else []
 
@@ -65,12 +66,12 @@ TWO_GONE = sorted_plan([cancel(0, app="a"), cancel(1, app="b")])
 def test_an_app_whose_pods_are_gone_is_removed_without_approval() -> None:
     """Two of three apps are scaled to 0. A second pass confirms the removal, as for one app."""
     stands = apps("a", "b", "c")
-    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(Reason.TOO_MANY_REMOVALS, 2)]
     assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [
-        (HoldReason.TOO_MANY_REMOVALS, 2)
+        (Reason.TOO_MANY_REMOVALS, 2)
     ]
     first = weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2))
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 2)]
+    assert holds(first) == [(Reason.AWAITING_CONFIRMATION, 2)]
     assert weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2), seen=later(first)).held is None
 
 
@@ -79,7 +80,7 @@ def test_living_pods_of_an_app_are_held_and_its_dead_pods_are_removed() -> None:
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbccc")))
     plan = sorted_plan([cancel(n, app=app) for n, app in enumerate("aabb")])
     braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1, 2, 3, 4, 5, 6))
-    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 3)]
+    assert holds(braked) == [(Reason.TOO_MANY_REMOVALS, 3)]
     assert braked.plan.of(Cancel) == (cancel(0, app="a"),)
 
 
@@ -99,7 +100,7 @@ def test_too_many_dead_pods_wait_for_a_second_pass() -> None:
     plan = sorted_plan([cancel(number) for number in range(20)])
     pods = alive(*range(20, 40))
     first = weigh(plan, stands, SECOND_LOOK, pods=pods)
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
+    assert holds(first) == [(Reason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
         "this installation would lose 20 of its 40 UP instances, more than 30 %; of these, 20 of "
@@ -119,18 +120,18 @@ def test_a_look_at_unready_pods_is_no_look_at_dead_ones() -> None:
     two = [*(down(n, app="a") for n in range(12)), *(down(n, app="b") for n in range(12, 24))]
     stands = observed(*(stored(instance(n, app="a" if n < 12 else "b")) for n in range(24)))
     first = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(*range(24)))
-    assert holds(first) == [(HoldReason.TOO_MANY_REMOVALS, 24)]
+    assert holds(first) == [(Reason.TOO_MANY_REMOVALS, 24)]
     assert first.held is not None
     seen = {sighting: 20.0 for hold in first.held.awaited for sighting in hold.sightings}
     assert {syncer for syncer, _ in seen} == {REF}
     second = weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=seen)
-    assert holds(second) == [(HoldReason.AWAITING_CONFIRMATION, 24)]
+    assert holds(second) == [(Reason.AWAITING_CONFIRMATION, 24)]
     assert (
         weigh(sorted_plan(two), stands, SECOND_LOOK, pods=alive(), seen=later(second)).held is None
     )
     one = sorted_plan(two[:12])
     dead_before = weigh(one, stands, SECOND_LOOK, pods=alive(*range(12, 24)))
-    assert holds(dead_before) == [(HoldReason.AWAITING_CONFIRMATION, 12)]
+    assert holds(dead_before) == [(Reason.AWAITING_CONFIRMATION, 12)]
     assert (
         weigh(one, stands, SECOND_LOOK, seen=later(dead_before), pods=alive(*range(12, 24))).held
         is None
@@ -144,7 +145,7 @@ def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
     plan = sorted_plan([cancel(number) for number in range(35)])
     stands = observed(*others, *(stored(instance(number)) for number in range(40)))
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)))
-    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 35)]
+    assert holds(first) == [(Reason.AWAITING_CONFIRMATION, 35)]
     assert (
         weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)), seen=later(first)).held is None
     )
@@ -168,11 +169,11 @@ def test_each_dead_pod_waits_for_its_own_confirmation() -> None:
     )
     first = weigh(before, stands, SECOND_LOOK, pods=alive(*range(20)))
     assert holds(first) == [
-        (HoldReason.TOO_MANY_REMOVALS, 20),
-        (HoldReason.AWAITING_CONFIRMATION, 13),
+        (Reason.TOO_MANY_REMOVALS, 20),
+        (Reason.AWAITING_CONFIRMATION, 13),
     ]
     second = weigh(after, stands, SECOND_LOOK, pods=alive(*range(20)), seen=later(first))
-    assert holds(second) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
+    assert holds(second) == [(Reason.TOO_MANY_REMOVALS, 20)]
     told = {seen: age for seen, age in later(first).items() if len(seen[1]) == 12}
     assert len(told) == 1
     pods = alive(*range(20))
@@ -189,7 +190,7 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
         [cancel(20, app="a"), cancel(30, app="b")],
     )
     braked = weigh(sorted_plan([*living, *gone]), stands, SECOND_LOOK, pods=alive(*range(20)))
-    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
+    assert holds(braked) == [(Reason.TOO_MANY_REMOVALS, 20)]
     assert braked.plan.of(Cancel) == tuple(gone)
     assert braked.held is not None
     assert (
@@ -203,7 +204,7 @@ def test_the_other_removals_are_weighed_without_the_dead_pods() -> None:
     stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbc")))
     plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
     braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))
-    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+    assert holds(braked) == [(Reason.TOO_MANY_REMOVALS, 2)]
 
 
 def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
@@ -211,11 +212,11 @@ def test_an_instance_of_an_earlier_crd_is_removed_with_its_pod() -> None:
     stands = apps("a", "b")
     plan = sorted_plan([cancel(n, app=app, grounds=Grounds.SWEPT) for n, app in enumerate("ab")])
     first = weigh(plan, stands, SECOND_LOOK, pods=alive(1))
-    assert holds(first) == [(HoldReason.CRD_INSTALLED, 1), (HoldReason.AWAITING_CONFIRMATION, 1)]
+    assert holds(first) == [(Reason.CRD_INSTALLED, 1), (Reason.AWAITING_CONFIRMATION, 1)]
     assert first.held is not None
     assert "run --passes 2" in first.held.holds[1].wait
     braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1), seen=later(first))
-    assert holds(braked) == [(HoldReason.CRD_INSTALLED, 1)]
+    assert holds(braked) == [(Reason.CRD_INSTALLED, 1)]
 
 
 def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
@@ -230,7 +231,7 @@ def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
 
 def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
     """Only a person can release it."""
-    living = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))
+    living = Hold(reason=Reason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))
     assert living.sightings == ()
 
 
@@ -366,11 +367,11 @@ def test_pods_are_listed_where_the_syncer_may_select() -> None:
     report = world.run()
     assert "list_pods" in world.wire.verbs()
     assert report.held is not None
-    assert [hold.reason for hold in report.held.holds] == [HoldReason.TOO_MANY_REMOVALS]
+    assert [hold.reason for hold in report.held.holds] == [Reason.TOO_MANY_REMOVALS]
     world.cluster.pods["shop"] = ()
     report = world.run()
     assert report.held is not None
-    assert {hold.reason for hold in report.held.holds} == {HoldReason.AWAITING_CONFIRMATION}
+    assert {hold.reason for hold in report.held.holds} == {Reason.AWAITING_CONFIRMATION}
 
 
 def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
@@ -382,7 +383,7 @@ def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
         del world.cluster.syncers[SyncerRef(NS, name)]
     report = world.run()
     assert report.held is not None
-    assert {hold.reason for hold in report.held.holds} == {HoldReason.TOO_MANY_REMOVALS}
+    assert {hold.reason for hold in report.held.holds} == {Reason.TOO_MANY_REMOVALS}
     assert "list_pods" not in world.wire.verbs()
 
 
@@ -399,10 +400,10 @@ def test_many_namespaces_are_listed_in_one_walk() -> None:
     report = world.run()
     assert world.wire.verbs().count("list_pods") == 1
     assert report.held is not None
-    assert {hold.reason for hold in report.held.holds} == {HoldReason.AWAITING_CONFIRMATION}
+    assert {hold.reason for hold in report.held.holds} == {Reason.AWAITING_CONFIRMATION}
     frozen = syncer("shelf", namespace="team24", selector={"app": "none"})
     world.cluster.apply(frozen)
     world.cluster.unknown[("pods", "team3")] = DENIED
     report = world.run()
     assert report.held is not None
-    assert {hold.reason for hold in report.held.holds} >= {HoldReason.AWAITING_CONFIRMATION}
+    assert {hold.reason for hold in report.held.holds} >= {Reason.AWAITING_CONFIRMATION}

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.brake.holds import BrakeLimits, HoldReason
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, endpoint, instance, key, piece, stored
 from tests.unit.worlds.fakes import FakeWorld
@@ -146,7 +147,7 @@ def test_an_orphan_is_seen_within_a_larger_hold_of_the_same_process() -> None:
     turn(world, "geo", ready=False)
     report = world.run()
     assert report.held is not None
-    assert [hold.reason for hold in report.held.holds] == [HoldReason.TOO_MANY_REMOVALS]
+    assert [hold.reason for hold in report.held.holds] == [Reason.TOO_MANY_REMOVALS]
     assert key(9, app="gone") in world.registry.held
     world.later(30)
     turn(world, "geo", ready=True)

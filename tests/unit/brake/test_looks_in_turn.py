@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.kubernetes import Pods
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import SECOND_LOOK, cancel, down, weigh
@@ -16,9 +16,9 @@ from tests.unit.brake.test_brake_dead import alive, apps, holds
 from tests.unit.worlds.build import desired
 
 TOO_MANY, AWAITING, CRD = (
-    HoldReason.TOO_MANY_REMOVALS,
-    HoldReason.AWAITING_CONFIRMATION,
-    HoldReason.CRD_INSTALLED,
+    Reason.TOO_MANY_REMOVALS,
+    Reason.AWAITING_CONFIRMATION,
+    Reason.CRD_INSTALLED,
 )
 STANDS = apps("a", "b", "c", "d")
 ALL_LIVE, A_IS_DEAD = alive(0, 1, 2, 3), alive(1, 2, 3)
@@ -32,7 +32,7 @@ class Daemon:
         self._sightings = Sightings()
         self._now = 0.0
 
-    def plans(self, *removals: Removal, pods: Pods | None = None) -> list[tuple[HoldReason, int]]:
+    def plans(self, *removals: Removal, pods: Pods | None = None) -> list[tuple[Reason, int]]:
         """Make a pass that plans these removals; return what it holds."""
         self._now += 10
         before = self._sightings.before(

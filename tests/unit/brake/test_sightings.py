@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, HoldReason, held_of
+from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, held_of
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.apply.test_status import status as status_of
 from tests.unit.brake.test_brake import cancel, weigh
@@ -37,7 +38,7 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
     """A removal of the syncer for each of these marks, which awaits its confirmation."""
     found = held_of(
         Hold(
-            reason=HoldReason.AWAITING_CONFIRMATION,
+            reason=Reason.AWAITING_CONFIRMATION,
             why="app RATING would have no UP instance left",
             removals=(cancel(number),),
             syncer=syncer,
@@ -186,7 +187,7 @@ def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
     """The wait starts again for another removal, or if its time is in the future. Otherwise the
     confirmation would come too early or too late."""
     (first,), (second,) = held(A).holds, held(B).holds
-    sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
+    sizes = replace(first, reason=Reason.TOO_MANY_REMOVALS, mark="")
     assert waits(after(None, 1000, first)) == (A, 1000)
     assert waits(after(after(None, 1000, first), 1030, first)) == (A, 1000)
     assert waits(after(after(None, 1000, first), 1000, first)) == (A, 1000)
@@ -203,7 +204,7 @@ def test_removals_that_await_confirmation_are_named_beside_too_many_removals() -
     """A syncer has pods that live among too many removals, and dead pods that await their
     confirmation."""
     sizes = replace(
-        held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),)
+        held(A).holds[0], reason=Reason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),)
     )
     found = after(None, 1000, sizes, *held(A).holds)
     assert waits(found) == (A, 1000)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.holds import BrakeLimits, HoldReason
+from eurekube_sync.brake.holds import HOLD_REASONS, BrakeLimits
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -91,7 +91,7 @@ def test_its_words_are_the_programs() -> None:
     assert action["status"]["enum"] == [*(one.value for one in InstanceStatus), None]
     assert top["exitCode"]["enum"] == [int(code) for code in ExitCode]
     assert top["holds"]["items"]["properties"]["reason"]["enum"] == [
-        one.value for one in HoldReason
+        one.value for one in HOLD_REASONS
     ]
     assert top["unknown"]["items"]["properties"]["cause"]["enum"] == [one.value for one in Cause]
 

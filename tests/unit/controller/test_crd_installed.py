@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.brake.holds import HoldReason
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.kubernetes import CrdAge, SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, OUT, endpoint, key, piece, syncer
@@ -59,7 +59,7 @@ def test_instances_stay_until_their_late_syncer_is_created_again() -> None:
         world.later(60)
         assert standing(world) == set(APPS)
         assert report.held is not None
-        assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
+        assert [hold.reason for hold in report.held.holds] == [Reason.CRD_INSTALLED]
         assert (
             "1 UP instance of rating/e is older than the CustomResourceDefinition (an earlier"
             in report.held.reason
@@ -138,7 +138,7 @@ def test_a_clock_that_was_ahead_makes_no_instance_younger_than_the_crd(wrong: st
     for _ in range(3):
         report = world.run()
         assert report.held is not None
-        assert {hold.reason for hold in report.held.holds} == {HoldReason.CRD_INSTALLED}
+        assert {hold.reason for hold in report.held.holds} == {Reason.CRD_INSTALLED}
         assert standing(world) == set(APPS)
         world.later(30)
 

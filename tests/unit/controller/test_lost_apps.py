@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.apply.lost import LAST_INSTANCE_LOST, Lost
+from eurekube_sync.apply.lost import Lost
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.cli.monitoring.metrics import GOOD, LOST, measured
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -27,6 +27,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
     SyncerRef,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import (
@@ -92,7 +93,7 @@ def code(report: PassReport) -> ExitCode:
 
 def lost_events(world: Rollout) -> list[EventRecord]:
     """The events about the loss."""
-    return [event for event in world.cluster.events if event.reason == LAST_INSTANCE_LOST]
+    return [event for event in world.cluster.events if event.reason == Reason.LAST_INSTANCE_LOST]
 
 
 def no_such_port(world: Rollout) -> None:
@@ -190,7 +191,7 @@ def test_a_lost_app_is_never_exit_0_whatever_the_reason(why: Callable[[Rollout],
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, LAST_INSTANCE_LOST)
+    assert (ready.status, ready.reason) == (ConditionStatus.FALSE, Reason.LAST_INSTANCE_LOST)
     assert ready.message.startswith(
         "app RATING has no UP instance in Eureka, and 1 ready endpoint of it waits: "
     )

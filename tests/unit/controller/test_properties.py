@@ -105,7 +105,7 @@ def test_an_unknown_source_causes_no_removal(
             syncer = action.syncer
             claim = claims.claims.get(syncer)
             assert syncer.namespace not in no_syncers
-            assert not (isinstance(claim, NotServed) and claim.unknown)
+            assert not (isinstance(claim, NotServed) and claim.source)
             if claim is None or claim.syncer.deleted is not None:
                 assert isinstance(crd_live, Complete)
             if claim is not None:

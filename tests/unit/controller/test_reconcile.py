@@ -17,7 +17,7 @@ from eurekube_sync.model.eureka import Port
 from eurekube_sync.model.kubernetes import PodRef, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 from tests.unit.worlds.build import (
     DENIED,
@@ -775,7 +775,8 @@ def test_a_syncer_not_served_loses_an_instance_when_its_pod_is_gone(
     world.cluster.slices = [one for one in world.cluster.slices if one.service == "other"]
     report = world.run()
     assert {name for name in ours(world) if name.startswith("RATING")} == left
-    assert ("Pods of rating", DENIED) in unknown_sources(report.view) or listed != "none known"
+    failed = [(failed.name, failed.source) for failed in unread(report.view)]
+    assert ("Pods of rating", DENIED) in failed or listed != "none known"
     assert world.wire.verbs().count("list_pods") == 1
 
 

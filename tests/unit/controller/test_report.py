@@ -18,11 +18,12 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, Obstacle
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import (
@@ -279,9 +280,21 @@ def test_a_list_that_failed_for_two_purposes_is_named_once(world: FakeWorld) -> 
     )
     world.cluster.unknown["pods", NS] = world.cluster.unknown["readiness", NS] = AWAY
     report = world.run()
-    assert [name for name, _ in unknown_sources(report.view)] == [f"Pods of {NS}"] * 2
+    assert [failed.name for failed in unread(report.view)] == [f"Pods of {NS}"]
     assert [line for line in lines(report) if "Pods" in line] == [f"! Pods of {NS}: {AWAY.message}"]
     assert [one["source"] for one in as_data(report, ExitCode.OK)["unknown"]] == [f"Pods of {NS}"]
+
+
+def test_a_warning_that_quotes_an_error_is_told_beside_the_error(world: FakeWorld) -> None:
+    """Somebody wrote the words of an error into an annotation."""
+    (plain,) = (one for one in world.cluster.services if one.name == "app0")
+    world.cluster.apply(replace(plain, annotations={DRAIN_ANNOTATION: AWAY.message}))
+    world.cluster.unknown["pods", NS] = AWAY
+    label = [{"key": "version", "podLabel": "version"}]
+    world.cluster.apply(syncer("app1", selector={"app": "app1"}, metadataFrom=label))
+    shown = "\n".join(lines(world.run()))
+    assert f"Pods of {NS}: {AWAY.message}" in shown
+    assert f"annotation {DRAIN_ANNOTATION}: {AWAY.message!r} is ignored" in shown
 
 
 def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) -> None:

@@ -32,6 +32,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerRef,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.plan.make import make_plan
 from tests.unit.worlds.build import (
@@ -314,7 +315,7 @@ def test_a_syncer_that_cannot_be_served_says_why(
     found = claim(spec, services)
     assert reason(found) == expected
     assert isinstance(found, NotServed)
-    assert not found.unknown
+    assert found.source is None
 
 
 def test_a_broken_syncer_blocks_no_other() -> None:
@@ -333,7 +334,11 @@ def test_living_and_deleted_syncers_are_not_served_while_a_source_cannot_be_read
     sources: dict[str, Any] = {"services": [service()], "slices": TWO_PODS, failed: nowhere(DENIED)}
     found = desired([syncer(deleted=deleted)], **sources).claims[REF]
     assert isinstance(found, NotServed)
-    assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
+    assert (found.reason, found.message, found.source) == (
+        Reason.SOURCE_UNKNOWN,
+        DENIED.message,
+        DENIED,
+    )
 
 
 def test_syncers_of_an_unknown_namespace_make_no_claims() -> None:
@@ -363,7 +368,7 @@ def test_deletions_are_not_followed_while_the_crd_is_being_deleted() -> None:
     """Every syncer is being deleted then. None is served until the CRD is known to stay."""
     found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
     assert isinstance(found, NotServed)
-    assert (found.reason, found.unknown) == ("CRDTerminating", True)
+    assert (found.reason, found.source) == (Reason.CRD_TERMINATING, TERMINATING)
 
 
 def test_a_missing_syncer_leaves_no_orphans_while_the_crd_is_being_deleted() -> None:
@@ -460,7 +465,8 @@ def test_while_pods_cannot_be_read_only_syncers_that_need_them_are_not_served(
     """An error never removes metadata."""
     found = with_sources(LABEL, pods=pods)
     assert isinstance(found, NotServed)
-    assert (found.reason, found.unknown) == ("SourceUnknown", True)
+    assert found.reason is Reason.SOURCE_UNKNOWN
+    assert found.source is not None
     assert len(standing(with_sources({}, pods=pods))) == 2
 
 
@@ -496,7 +502,11 @@ def test_node_ports_are_not_served_while_nodes_cannot_be_read(
     found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
     assert isinstance(found, cls)
     assert isinstance(found, NotServed)
-    assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
+    assert (found.reason, found.message, found.source) == (
+        Reason.SOURCE_UNKNOWN,
+        DENIED.message,
+        DENIED,
+    )
 
 
 def test_a_deletion_does_not_wait_for_pods() -> None:

@@ -265,7 +265,7 @@ def test_pods_listed_for_another_reason_are_not_listed_twice() -> None:
     assert "list_pods" in world.wire.verbs()
     assert "list_pod_drains" not in world.wire.verbs()
     blind(world, FAILED)
-    assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}"]
+    assert [failed.name for failed in unread(world.run().view)] == [f"Pods of {NS}"]
 
 
 def test_a_drained_service_of_mode_service_without_a_ready_endpoint_stays_down() -> None:

@@ -186,7 +186,7 @@ def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:
     assert claim.keys == frozenset()
     claim = desired([gone], crd_live=DENIED).claims[REF]
     assert isinstance(claim, NotServed)
-    assert claim.unknown
+    assert claim.source == DENIED
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.selector import parse_selector
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
@@ -449,3 +450,36 @@ def test_an_unknown_drain_is_reported_without_a_command_to_end_it(numbers: tuple
         "a person drained an instance, and it is unknown whether it is still drained"
     )
     assert ("(and 1 more)" in found.text) is (len(numbers) > 1)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_a_drain_names_the_object_and_the_command_that_ends_it(numbers: tuple[int, ...]) -> None:
+    """All pods of a Service are drained by its annotation."""
+    asked = _registered(*numbers)
+    drained = replace(asked.fake.cluster.services[0], annotations={DRAIN_ANNOTATION: "true"})
+    asked.fake.cluster.services[0] = drained
+    found = broken(asked.why())
+    more = " (and 1 more)" if len(numbers) > 1 else ""
+    assert found.text == f"Service rating{more} has the annotation {DRAIN_ANNOTATION}"
+    assert found.fix == f"kubectl annotate service rating -n {NS} {DRAIN_ANNOTATION}-"
+
+
+@pytest.mark.parametrize(
+    ("mark", "by", "what"),
+    [
+        ("pod", "a pod", "the pod"),
+        ("service,pod", "a service and a pod", "the service and the pod"),
+    ],
+)
+def test_a_drain_of_which_only_the_mark_is_left_names_the_kinds(
+    mark: str, by: str, what: str
+) -> None:
+    """The annotation is gone, and no pass has followed yet."""
+    asked = _registered(1)
+    for one, held in list(asked.fake.registry.held.items()):
+        marked = {**held.instance.metadata, DRAINED: mark}
+        down = replace(held.instance, status=InstanceStatus.DOWN, metadata=marked)
+        asked.fake.registry.held[one] = replace(held, instance=down)
+    found = broken(asked.why())
+    assert (found.reason, found.cause) == ("Drained", f"it is drained by {by}")
+    assert found.fix == f"remove the annotation {DRAIN_ANNOTATION} from {what}"

@@ -94,7 +94,7 @@ def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
     asked.fake.cluster.unknown[("syncers", "*")] = DENIED
     found = of(asked)
     assert not found.rows
-    assert [source for _, source in found.unread] == [DENIED]
+    assert [failed.source for failed in found.unread] == [DENIED]
     assert summary(found) == "syncers unknown; instances unknown"
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 

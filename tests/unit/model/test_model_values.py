@@ -19,6 +19,7 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof
 from tests.unit.apply.test_apply import renew
 from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer
@@ -81,7 +82,7 @@ def test_a_condition_is_found_by_its_type() -> None:
         (RegistryRejected(""), None),
         (ClusterRejected(""), None),
         (ClusterConflict(""), None),
-        (InvalidSyncer("InvalidSpec", ""), None),
+        (InvalidSyncer(Reason.INVALID_SPEC, ""), None),
     ],
 )
 def test_an_error_has_a_cause_or_is_one_refusal(

@@ -7,7 +7,7 @@ import pytest
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import ClusterView, CrdAge, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
-from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
+from eurekube_sync.observe.kubernetes import read_cluster, unread
 from tests.unit.worlds.build import (
     CLUSTER,
     DENIED,
@@ -49,7 +49,7 @@ def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Clus
         found.slices.elsewhere,
     )
     assert isinstance(found.slices.elsewhere, Unknown)
-    assert list(unknown_sources(found)) == []
+    assert unread(found) == ()
 
 
 def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Cluster) -> None:
@@ -141,13 +141,13 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
         slices=nowhere(Unknown(cause=Cause.NOT_READ, message="")),
         crd_live=TERMINATING,
     )
-    assert [name for name, _ in unknown_sources(broken)] == [
+    assert [failed.name for failed in unread(broken)] == [
         "Kubernetes API",
         "EurekaSyncers of a",
         "Services",
         "CRD",
     ]
-    assert list(unknown_sources(view())) == []
+    assert unread(view()) == ()
 
 
 def test_the_identity_is_that_of_the_cluster(cluster: Cluster) -> None:

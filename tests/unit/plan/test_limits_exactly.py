@@ -15,6 +15,7 @@ from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import OwnWrites, Unread
 from eurekube_sync.plan.left_out import within_limits
 from tests.unit.worlds.build import (
@@ -224,7 +225,7 @@ def test_an_instance_that_may_still_be_wanted_has_its_place(
     claim = found.claims[REF]
     assert isinstance(claim, Serving)
     doubted = replace(
-        claim, incomplete=(Incomplete(reason="SourceUnknown", message="a slice is missing"),)
+        claim, incomplete=(Incomplete(reason=Reason.SOURCE_UNKNOWN, message="a slice is missing"),)
     )
     found = replace(found, claims={REF: doubted})
     mark = str(parse(syncer(limit=value)).limit)

@@ -31,6 +31,7 @@ from eurekube_sync.model.eureka import (
 )
 from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals
@@ -736,7 +737,7 @@ def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absen
         syncer=syncer(),
         proof=PROOF,
         verdicts={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
-        incomplete=(Incomplete(reason="AddressPending", message="it waits"),),
+        incomplete=(Incomplete(reason=Reason.ADDRESS_PENDING, message="it waits"),),
     )
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     action = only(make_plan(claims, observed(stored(instance(1)))))
