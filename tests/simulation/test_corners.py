@@ -80,7 +80,54 @@ def cancelled_while_a_second_copy_registers(kind: Kind, until: float) -> Story:
     )
 
 
+def gate_of_a_taken_id(*names: str) -> Story:
+    """A pod waits behind a gate for two syncers, with these app names, oldest first. A stranger has
+    the id that the pod would have in app `rating`."""
+    return plain(
+        (
+            e.ServiceApplied(at=0, app="rating"),
+            *(
+                e.SyncerApplied(at=at, name=name, app="rating", app_name=name, asked=GATED)
+                for at, name in enumerate(names)
+            ),
+            e.StrangerRegisters(at=5, who="id", app="rating", ip="10.0.0.12"),
+            e.PodStarted(at=15, app="rating", number=2, ip="10.0.0.12", gated=True),
+        )
+    )
+
+
+def eureka_away_again(*, back: float) -> Story:
+    """Eureka's lists fail, are good for so many seconds, and fail again. Then a pod waits behind a
+    gate, until the second outage is five minutes old."""
+    lists = frozenset({Call.LIST})
+    events = (
+        e.ServiceApplied(at=0, app="rating"),
+        e.SyncerApplied(at=0, name="rating", app="rating", asked=GATED),
+        e.PodStarted(at=60 + back, app="rating", number=0, ip="10.0.0.10", gated=True),
+    )
+    return replace(
+        plain(
+            events,
+            Trouble(at=8, until=38, calls=lists, kind=Kind.ERROR_503),
+            Trouble(at=38 + back, until=420, calls=lists, kind=Kind.ERROR_503),
+        ),
+        ends=450,
+    )
+
+
 CORNERS: dict[str, Story] = {
+    "a stranger has the id of a pod in the older of two apps, and the pod waits behind a gate": (
+        gate_of_a_taken_id("rating", "fresh")
+    ),
+    "a stranger has the id of a pod in the younger of two apps, and the pod waits behind a gate": (
+        gate_of_a_taken_id("fresh", "rating")
+    ),
+    "Eureka could be read once between two outages, and a pod waits behind a gate": (
+        eureka_away_again(back=10)
+    ),
+    "Eureka could be read twice between two outages, and a pod waits behind a gate": (
+        eureka_away_again(back=20)
+    ),
     "a cancel is late on its way, and a second copy registers a new pod under the same id": (
         cancelled_while_a_second_copy_registers(Kind.LATE, until=165)
     ),
