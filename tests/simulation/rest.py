@@ -118,7 +118,10 @@ class Rest:
             return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return
-        if self._upsert_only and key not in self._truth.down:
+        # What is over a limit stays as it is, also if its pod turns unready. A limit of 0 keeps none.
+        limit = syncer.asked.limit if syncer is not None else None
+        over_limit = limit is not None and limit.value == 0
+        if self._upsert_only and (over_limit or key not in self._truth.down):
             self._judge.reached["an instance that nothing wants, and that stays"] += 1
             return
         if key in self._truth.eligible:  # within a limit; see there

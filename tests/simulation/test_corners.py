@@ -115,7 +115,29 @@ def eureka_away_again(*, back: float) -> Story:
     )
 
 
+def unready_and_cancelled_by_nobody(value: int, kind: str) -> Story:
+    """An installation that cancels nothing has a syncer that is to register nothing. One of its
+    pods then turns unready."""
+    nothing = Asked(limit=Limit(kind=kind, value=value))
+    return replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=nothing),
+                e.PodTurns(at=25, app="rating", number=0, ready=False),
+            )
+        ),
+        installation=Installation(upsert_only=True),
+    )
+
+
 CORNERS: dict[str, Story] = {
+    "a pod turns unready whose syncer is to register nothing, and nothing is cancelled": (
+        unready_and_cancelled_by_nobody(0, "count")
+    ),
+    "a pod turns unready whose syncer is to have no share, and nothing is cancelled": (
+        unready_and_cancelled_by_nobody(0, "share")
+    ),
     "a stranger has the id of a pod in the older of two apps, and the pod waits behind a gate": (
         gate_of_a_taken_id("rating", "fresh")
     ),
