@@ -131,7 +131,27 @@ def unready_and_cancelled_by_nobody(value: int, kind: str) -> Story:
     )
 
 
+def renamed_by_a_late_registration(unready: float) -> Story:
+    """A syncer gets another app name. The registration of its first pod times out three times, and
+    Eureka's cached list does not show yet that it took effect. All pods turn unready meanwhile."""
+    events = (
+        *setting("rating", "cart", "pay"),
+        e.SyncerApplied(at=12, name="rating", app="rating", app_name="fresh"),
+        e.AllPodsTurn(at=unready, ready=False),
+    )
+    late = Trouble(
+        at=13, until=72, calls=frozenset({Call.REGISTER}), kind=Kind.LATE, strikes=3, seconds=11
+    )
+    return replace(plain(events, late), ends=130)
+
+
 CORNERS: dict[str, Story] = {
+    "all pods turn unready while a registration under another name is late": (
+        renamed_by_a_late_registration(23)
+    ),
+    "all pods turn unready before a late registration under another name is listed": (
+        renamed_by_a_late_registration(35)
+    ),
     "a pod turns unready whose syncer is to register nothing, and nothing is cancelled": (
         unready_and_cancelled_by_nobody(0, "count")
     ),
