@@ -18,7 +18,18 @@ from typing import NamedTuple
 from tests.embedded.instances import InstanceInfo, Listed
 
 from .truth import Ref, SyncerTruth, Truth
-from .view import OUT, PassView, State, Violation, change, is_up, named, status_of, syncer_of
+from .view import (
+    OUT,
+    PassView,
+    State,
+    Violation,
+    change,
+    is_up,
+    named,
+    pod_of,
+    status_of,
+    syncer_of,
+)
 from .world import Key
 
 _UNREADABLE = 290.0
@@ -115,7 +126,7 @@ class Conduct:
             syncer = self._living(syncer_of(stands[0]))
             if was is None and syncer is not None and self._is_suspended(view, syncer):
                 count = len(list(self._up_of(syncer.ref, state)))
-                if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(
+                if count > self._most.get(syncer.uid, 0) and not self.has_it_back(
                     view, key, stands
                 ):
                     raise Violation(
@@ -129,14 +140,14 @@ class Conduct:
         else:
             self._left[key] = stands
 
-    def is_as_it_was(self, view: PassView, key: Key, stands: Listed) -> bool:
-        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled:
-        UP, and otherwise equal."""
+    def has_it_back(self, view: PassView, key: Key, stands: Listed) -> bool:
+        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled: UP,
+        and of the same pod. It is registered by the spec of now, which may have changed since."""
         syncer, was = self._living(syncer_of(stands[0])), self._left.get(key)
         if syncer is None or was is None:
             return False
         suspended = syncer.asked.suspend or syncer.since["suspend"] > view.specs
-        same = was[0].metadata == stands[0].metadata and _content(was[0]) == _content(stands[0])
+        same = pod_of(was[0]) == pod_of(stands[0])
         return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
