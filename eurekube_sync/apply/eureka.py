@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, compress
+from itertools import chain
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
@@ -83,10 +83,10 @@ class Applier:
             if why := self._give_up(self._reads):
                 return key, Unread(why=why, late=self._deadline.passed)
             try:
-                one = (
-                    self._registry.read_everywhere if key in free else self._registry.read_instance
-                )
-                reading = one(key)
+                if key in free:
+                    reading = self._registry.read_everywhere(key)
+                else:
+                    reading = self._registry.read_instance(key)
             except RegistryError as error:
                 self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
                 return key, Unread(why=str(error))
@@ -100,15 +100,17 @@ class Applier:
             ours = [key for key in chunk if key in readable]
             readings: dict[InstanceKey, Reading] = {}
             if asked:
-                readings.update(dict.fromkeys(batches.absent(asked)))
+                for key in batches.absent(asked):
+                    readings[key] = None
             if ours:
                 readings.update(batches.read(ours))
                 for key in ours:
                     self._renewals.note_reading(key, self._deadline.begun)
             return [(key, readings[key]) if key in readings else None for key in chunk]
 
-        some = rotated(list(dict.fromkeys(keys)), self._clock.now())
-        wanted = keys_in_turn(some, lambda key: in_the_way_of.get(key, key))
+        distinct = list(dict.fromkeys(keys))
+        rotation = rotated(distinct, self._clock.now())
+        wanted = keys_in_turn(rotation, lambda key: in_the_way_of.get(key, key))
         in_batches = free | readable
         return dict(
             self._shortened(
@@ -133,9 +135,11 @@ class Applier:
         with turns, passes that are cut off could always miss the same leases. A lease counts as
         renewed when the pass began, so that a slow pass does not make it look too fresh."""
         due = frozenset(self.due(action.key for action in renewals))
+        if not due:
+            return []
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
-        return self.renew_now(oldest_first(renewals, listed, self._clock.now())) if due else []
+        return self.renew_now(oldest_first(renewals, listed, self._clock.now()))
 
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
         """Return the leases that are due in this pass."""
@@ -165,16 +169,22 @@ class Applier:
                 return Outcome(action=action, result=result, detail=why, status=before)
             return self._guard(action, self._change, before, self._changes)
 
-        free: set[InstanceKey] = set()
+        free: frozenset[InstanceKey] = frozenset()
         if self._registry.batches() is not None:
             may = [action for action in actions if action.syncer not in barred]
-            gone = [action.key for action in may if isinstance(action, Renew)]
-            readings = self.read(gone, unlisted=gone)
-            free.update(action.key for action in may if isinstance(action, Register))
-            free.update(key for key, reading in readings.items() if reading is None)
+            free = self._free_keys(may)
         return self._shortened(
-            actions, lambda one: one.key in free, self._register_many, change, self._changes
+            actions, lambda action: action.key in free, self._register_many, change, self._changes
         )
+
+    def _free_keys(self, actions: Sequence[Register | Update | Renew]) -> frozenset[InstanceKey]:
+        """Return the keys under which no instance is registered. Those of a 404 are read again, on
+        every server."""
+        new = [action.key for action in actions if isinstance(action, Register)]
+        gone = [action.key for action in actions if isinstance(action, Renew)]
+        readings = self.read(gone, unlisted=gone)
+        absent = [key for key, reading in readings.items() if reading is None]
+        return frozenset([*new, *absent])
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
         """Return outcomes for leases that were not due, and that a Eureka server lacks that was
@@ -195,40 +205,41 @@ class Applier:
         return the outcomes that change. An instance with an override is renewed singly, because its
         server then replicates it unchanged (`PeerEurekaNode.heartbeat`). The next pass renews the
         rest again, and sees the result."""
-        batches, ours = self._registry.batches(), self._ours
-        lacking = [
-            (outcome, action, action.if_gone)
-            for outcome in renewed
-            if outcome.lacking and isinstance(action := outcome.action, Renew)
-            if action.if_gone is not None and action.syncer not in barred
-        ]
-        if batches is None or ours is None or not lacking:
+        batches = self._registry.batches()
+        ours = self._ours
+        wanted = _wanted_where_lacking(renewed, barred)
+        if batches is None or ours is None or not wanted:
             return []
 
         def level(chunk: Sequence[Instance]) -> list[Batched]:
             if self._give_up(self._changes):
                 return [Batched.UNSETTLED] * len(chunk)
-            return batches.level([self.dated(wanted) for wanted in chunk], ours=ours)
+            return batches.level([self.dated(instance) for instance in chunk], ours=ours)
 
-        lacking = keys_in_turn(lacking, lambda one: one[1].key)
-        chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
+        wanted = keys_in_turn(wanted, lambda pair: pair[1].key)
+        chunked = chunks([instance for _, instance in wanted], batches.size)
         answers = chain.from_iterable(self._workers.each(level, chunked))
-        changed, overridden = [], []
-        for (outcome, action, _), answer in zip(lacking, answers, strict=True):
+        changed: list[Outcome] = []
+        again: list[InstanceKey] = []
+        overridden: list[Renew] = []
+        for (outcome, instance), answer in zip(wanted, answers, strict=True):
             if answer is Batched.DONE:
                 changed.append(replace(outcome, lacking=False))
             elif answer is Batched.CONFLICT:
-                changed.append(
-                    replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
-                )
+                conflict = replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
+                changed.append(conflict)
             else:
-                self._renewals.again(action.key)
-                overridden += [action] if answer is Batched.PARTLY else []
-        self._workers.each(
-            lambda one: self._guard(one, self._renew, one.status, self._changes), overridden
-        )
-        for action in overridden:
-            self._renewals.again(action.key)
+                again.append(instance.key)
+                if answer is Batched.PARTLY and isinstance(outcome.action, Renew):
+                    overridden.append(outcome.action)
+
+        def renew(action: Renew) -> Outcome:
+            return self._guard(action, self._renew, action.status, self._changes)
+
+        self._workers.each(renew, overridden)
+        # These renewals would else count for the next pass.
+        for key in again:
+            self._renewals.again(key)
         return changed
 
     def remove(
@@ -269,14 +280,14 @@ class Applier:
         into batches, and by a `single` call for all others, and where a batch gives None. Batches
         and single calls alternate."""
 
-        def ordered(some: Sequence[A]) -> Sequence[A]:
-            return some if as_given else keys_in_turn(some, attrgetter("key"))
+        def ordered(unordered: Sequence[A]) -> Sequence[A]:
+            return unordered if as_given else keys_in_turn(unordered, attrgetter("key"))
 
         def together(chunk: Sequence[A]) -> list[tuple[A, R | None]]:
-            batches = None if self._give_up(streak) else self._registry.batches()
-            return list(
-                zip(chunk, many(batches, chunk) if batches else [None] * len(chunk), strict=True)
-            )
+            results: Sequence[R | None] = [None] * len(chunk)
+            if not self._give_up(streak) and (batches := self._registry.batches()):
+                results = many(batches, chunk)
+            return list(zip(chunk, results, strict=True))
 
         def alone(item: A) -> list[tuple[A, R | None]]:
             return [(item, single(item))]
@@ -284,45 +295,50 @@ class Applier:
         batches = self._registry.batches()
         if batches is None:
             return self._workers.each(single, ordered(items))
-        calls = by_turns(
-            [
-                partial(together, chunk)
-                for chunk in chunks(ordered([one for one in items if fits(one)]), batches.size)
-            ],
-            [partial(alone, one) for one in ordered([one for one in items if not fits(one)])],
-        )
-        ended = list(chain.from_iterable(self._workers.each(lambda call: call(), calls)))
-        left = [item for item, result in ended if result is None]
-        return [
-            *(result for _, result in ended if result is not None),
-            *self._workers.each(single, left),
-        ]
+        fitting: list[A] = []
+        others: list[A] = []
+        for item in items:
+            (fitting if fits(item) else others).append(item)
+        batched = [partial(together, chunk) for chunk in chunks(ordered(fitting), batches.size)]
+        singles = [partial(alone, item) for item in ordered(others)]
+        calls = by_turns(batched, singles)
+        results: list[R] = []
+        left: list[A] = []
+        for ended in self._workers.each(lambda call: call(), calls):
+            for item, result in ended:
+                if result is None:
+                    left.append(item)
+                else:
+                    results.append(result)
+        results.extend(self._workers.each(single, left))
+        return results
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
         def ended(action: Renew, answer: Batched) -> Outcome | None:
             if answer is Batched.ABSENT:
                 return _outcome_of_404(action)
-            taken = answer in (Batched.DONE, Batched.PARTLY)
-            return self._renewed(action, lacking=answer is Batched.PARTLY) if taken else None
+            if answer in (Batched.DONE, Batched.PARTLY):
+                return self._renewed(action, lacking=answer is Batched.PARTLY)
+            return None
 
         return list(map(ended, chunk, batches.renew([action.key for action in chunk])))
 
     def _register_many(
         self, batches: Batches, chunk: Sequence[Register | Renew]
     ) -> list[Outcome | None]:
-        wanted = [
-            action.instance if isinstance(action, Register) else action.if_gone for action in chunk
-        ]
-        answers = batches.register(
-            [self.dated(instance) for instance in wanted if instance is not None]
-        )
-        done = [answer is Batched.DONE for answer in answers]
-        for action in compress(chunk, done):
-            self._renewals.note(action.key, self._deadline.begun)
-        return [
-            _outcome_of_registration(action) if ends else None
-            for action, ends in zip(chunk, done, strict=True)
-        ]
+        wanted: list[Dated] = []
+        for action in chunk:
+            instance = action.instance if isinstance(action, Register) else action.if_gone
+            assert instance is not None  # only such renewals are registered again
+            wanted.append(self.dated(instance))
+        outcomes: list[Outcome | None] = []
+        for action, answer in zip(chunk, batches.register(wanted), strict=True):
+            outcome = None
+            if answer is Batched.DONE:
+                self._renewals.note(action.key, self._deadline.begun)
+                outcome = _outcome_of_registration(action)
+            outcomes.append(outcome)
+        return outcomes
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
         assert self._ours is not None  # a pass that does not know its cluster only renews
@@ -344,9 +360,9 @@ class Applier:
         """Return why no further call is made; None if one is."""
         if self._deadline.passed:
             return "no time was left for it in this pass"
-        return (
-            f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if streak.broken else None
-        )
+        if streak.broken:
+            return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row"
+        return None
 
     def _guard(
         self, action: C, call: Callable[[C], Outcome], before: InstanceStatus | None, streak: Streak
@@ -373,9 +389,9 @@ class Applier:
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
-        return (
-            self._renewed(action) if self._registry.renew(action.key) else _outcome_of_404(action)
-        )
+        if self._registry.renew(action.key):
+            return self._renewed(action)
+        return _outcome_of_404(action)
 
     def _renewed(self, action: Renew, *, lacking: bool = False) -> Outcome:
         """Note that a server renewed the lease in this pass."""
@@ -385,9 +401,8 @@ class Applier:
     def _change(self, action: Register | Update | Renew) -> Outcome:
         if isinstance(action, Renew):
             return self._register_again(action)
-        self._register(
-            action.instance, stored=action.stored_timestamp if isinstance(action, Update) else 0
-        )
+        stored = action.stored_timestamp if isinstance(action, Update) else 0
+        self._register(action.instance, stored=stored)
         return _outcome_of_registration(action)
 
     def _register_again(self, action: Renew) -> Outcome:
@@ -400,18 +415,20 @@ class Applier:
                 raise
             # Eureka cannot be read at all, but the 404 of the renewal was an uncached answer, too
             registered = None
-        if registered is not None and not (self._ours and self._ours(registered)):
-            return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
-        self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
+        stored = 0
+        if registered is not None:
+            if self._ours is None or not self._ours(registered):
+                return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
+            stored = registered.last_dirty_timestamp
+        self._register(action.if_gone, stored=stored)
         return _outcome_of_registration(action)
 
     def _register(self, instance: Instance, *, stored: int) -> None:
+        dated = self.dated(instance, stored=stored)
+        self._registry.register(instance, dirty_timestamp=dated.dirty_timestamp)
+        self._renewals.note(instance.key, self._deadline.begun)
         # The renewal makes the lease last twice its duration (Lease.renew), and proves that the
         # instance is registered.
-        self._registry.register(
-            instance, dirty_timestamp=self.dated(instance, stored=stored).dirty_timestamp
-        )
-        self._renewals.note(instance.key, self._deadline.begun)
         if not self._registry.renew(instance.key):
             raise RegistryRejected(
                 "Eureka accepted the registration, but did not show the instance a moment later"
@@ -424,6 +441,21 @@ class Applier:
         return Outcome(action=action, result=Result.DONE)
 
 
+def _wanted_where_lacking(
+    renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]
+) -> list[tuple[Outcome, Instance]]:
+    """Return the instances that the pass wants and some Eureka server lacks, with their renewals'
+    outcomes."""
+    wanted: list[tuple[Outcome, Instance]] = []
+    for outcome in renewed:
+        action = outcome.action
+        if not outcome.lacking or not isinstance(action, Renew):
+            continue  # nearly always
+        if action.if_gone is not None and action.syncer not in barred:
+            wanted.append((outcome, action.if_gone))
+    return wanted
+
+
 def _outcome_of_404(action: Renew) -> Outcome:
     return Outcome(
         action=action,
@@ -433,7 +465,9 @@ def _outcome_of_404(action: Renew) -> Outcome:
 
 
 def _outcome_of_renewal(action: Renew, *, lacking: bool) -> Outcome:
-    status = action.status or (action.if_gone.status if action.if_gone else None)
+    status = action.status
+    if status is None and action.if_gone is not None:
+        status = action.if_gone.status
     return Outcome(action=action, result=Result.DONE, status=status, lacking=lacking)
 
 

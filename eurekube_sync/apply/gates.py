@@ -7,11 +7,11 @@ read for five minutes. To close a gate again would make the pod unready inside t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.eureka import Applier, Reading
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.desired.claims import (
@@ -28,7 +28,7 @@ from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, PodReadiness
+from eurekube_sync.model.kubernetes import ClusterView, PodReadiness, SyncerObject
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.reasons import Reason
@@ -61,56 +61,91 @@ def openings(
 ) -> tuple[Opening, ...]:
     """Return the gates that may open after a pass, each once; `now` in Unix seconds. The gate of a
     pod with several syncers waits for all that have something to wait for."""
+    shut_in = _shut_gates(view)
+    themselves = _registered_by_themselves(plan)
+    asked: dict[str, list[Opening | None]] = defaultdict(list)
+    for claim in desired.claims.values():
+        # Only syncers that select the pod count.
+        shut = shut_in.get(selected_namespace(claim.syncer))
+        if not shut:
+            continue
+        match claim:
+            case Deleting():
+                message = "its syncer is being deleted"
+                for uid in claim.gated & shut.keys():
+                    opening = Opening(pod=shut[uid], reason=Reason.SYNCER_DELETED, message=message)
+                    asked[uid].append(opening)
+            case NotServed():
+                for uid in _refused_pods(claim) & shut.keys():
+                    opening = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
+                    asked[uid].append(opening)
+            case Serving():
+                for key, wanted, pod in _gated_pods(claim, shut):
+                    itself = themselves.get(key)
+                    asked[pod.uid].append(_opening(claim, key, wanted, pod, registry, itself, now))
+    together = [_together(asked[uid]) for uid in sorted(asked)]
+    return tuple(opening for opening in together if opening is not None)
+
+
+def _shut_gates(view: ClusterView) -> dict[str, dict[str, PodReadiness]]:
+    """Return the pods whose gate is shut, by namespace and UID, where the pods could be read."""
+    shut_in: dict[str, dict[str, PodReadiness]] = {}
     sources = view.readiness.by_namespace if view.readiness else {}
-    shut_in = {
-        namespace: {pod.uid: pod for pod in source.data if not pod.registered}
-        for namespace, source in sources.items()
-        if isinstance(source, Complete)
-    }
+    for namespace, source in sources.items():
+        if isinstance(source, Complete):
+            shut_in[namespace] = {pod.uid: pod for pod in source.data if not pod.registered}
+    return shut_in
+
+
+def _registered_by_themselves(plan: Plan) -> dict[InstanceKey, str]:
+    """Return why the pod's own instance is enough, by the key of ours."""
     coming = {action.key for action in plan.changes if isinstance(action, Register)}
-    duplicates = (one for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE)
-    themselves = {one.key: one.why for one in duplicates if one.key not in coming}
-    found: dict[str, list[Opening | None]] = defaultdict(list)
-    for claim in desired.claims.values() if shut_in else ():
-        shut = shut_in.get(
-            selected_namespace(claim.syncer), {}
-        )  # only syncers that select the pod count
-        if isinstance(claim, Deleting):
-            for uid in claim.gated & shut.keys():
-                found[uid].append(
-                    Opening(
-                        pod=shut[uid],
-                        reason=Reason.SYNCER_DELETED,
-                        message="its syncer is being deleted",
-                    )
-                )
-        if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
-            uids = {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
-            for uid in uids & shut.keys():
-                found[uid].append(
-                    Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
-                )
-        if isinstance(claim, Serving) and claim.conduct.readiness_gate:
-            for key, verdict in claim.verdicts.items():
-                wanted = wanted_in(verdict)
-                if wanted and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
-                    found[pod.uid].append(
-                        _opening(claim, key, wanted, pod, registry, themselves.get(key), now)
-                    )
-    return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
+    themselves: dict[InstanceKey, str] = {}
+    for blocked in plan.blocked:
+        # A pod that callers do not reach by its own instance gets ours as well.
+        if blocked.obstacle is Obstacle.DUPLICATE and blocked.key not in coming:
+            themselves[blocked.key] = blocked.why
+    return themselves
+
+
+def _refused_pods(claim: NotServed) -> set[str]:
+    """Return the UIDs of the pods that the syncer would register with a gate if its Namespace
+    granted it."""
+    if claim.refused is None or not claim.refused.conduct.readiness_gate:
+        return set()
+    return {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
+
+
+def _gated_pods(
+    claim: Serving, shut: Mapping[str, PodReadiness]
+) -> Iterator[tuple[InstanceKey, Wanted, PodReadiness]]:
+    """Yield the instance of each pod with a shut gate, whether it is to be registered or not."""
+    if not claim.conduct.readiness_gate:
+        return
+    for key, verdict in claim.verdicts.items():
+        wanted = wanted_in(verdict)
+        if wanted is None:
+            continue
+        pod = shut.get(pod_uid_of(wanted.instance) or "")
+        if pod is not None:
+            yield key, wanted, pod
 
 
 def _together(openings: Sequence[Opening | None]) -> Opening | None:
     """Combine what the syncers of one pod ask for; None if one of them waits."""
-    agreed = sorted((one for one in openings if one), key=lambda one: not one.confirm)
+    agreed = [opening for opening in openings if opening is not None]
     if len(agreed) < len(openings):
         return None
-    keys = tuple(key for one in agreed for key in one.confirm)
-    names = " and ".join(map(str, keys))
-    message = (
-        f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka" if keys else agreed[0].message
-    )
-    return replace(agreed[0], message=message, confirm=keys)
+    # What has to be confirmed comes first, and gives the reason.
+    agreed.sort(key=lambda opening: not opening.confirm)
+    keys: list[InstanceKey] = []
+    for opening in agreed:
+        keys.extend(opening.confirm)
+    message = agreed[0].message
+    if keys:
+        names = " and ".join(map(str, keys))
+        message = f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka"
+    return replace(agreed[0], message=message, confirm=tuple(keys))
 
 
 def _opening(
@@ -123,35 +158,55 @@ def _opening(
     now: float,
 ) -> Opening | None:
     """Return the opening that one syncer allows; None if it waits. `itself` says why the pod's own
-    instance is enough."""
-    because, verdict = partial(Opening, pod=pod), claim.verdicts[key]
+    instance is enough.
+
+    | the pod                                           | its gate                             |
+    |---------------------------------------------------|--------------------------------------|
+    | is left out on purpose: another syncer has its    | opens                                |
+    | address; suspended; over the limit; drained;      |                                      |
+    | its own instance is enough                        |                                      |
+    | is wanted UP, and Eureka can be read              | opens if an uncached read shows that |
+    | is wanted UP or DOWN, and Eureka cannot be read   | opens after five minutes             |
+    | is wanted DOWN                                    | waits                                |
+    """
+    verdict = claim.verdicts[key]
     if key in claim.rivals:
+        reason = Reason.CONFLICT
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
-        return because(
-            reason=Reason.CONFLICT, message=f"another syncer has the address of the pod, {ours}"
-        )
-    if claim.conduct.suspend:
-        return because(reason=Reason.SUSPENDED, message="its syncer is suspended")
-    if isinstance(verdict, OverLimit):
-        return because(reason=Reason.OVER_LIMIT, message=verdict.why)
-    if claim.conduct.claims_nothing:
-        return because(reason=Reason.OVER_LIMIT, message=wanted.why)
-    if wanted.drained:
-        return because(reason=Reason.DRAINED, message=wanted.why)
-    if itself is not None:
-        return because(reason=Reason.REGISTERS_ITSELF, message=itself)
-    if isinstance(registry, Unknown):
-        # From the syncer's status, because a CronJob's process remembers nothing.
-        since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
-        waited = now - since if since is not None else 0
-        why = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
-        return (
-            because(reason=Reason.REGISTRY_UNKNOWN, message=why)
-            if waited >= _LONGEST_UNKNOWN
-            else None
-        )
-    up = wanted.instance.status is InstanceStatus.UP
-    return Opening(pod=pod, reason=Reason.REGISTERED, message="", confirm=(key,)) if up else None
+        message = f"another syncer has the address of the pod, {ours}"
+    elif claim.conduct.suspend:
+        reason = Reason.SUSPENDED
+        message = "its syncer is suspended"
+    elif isinstance(verdict, OverLimit):
+        reason = Reason.OVER_LIMIT
+        message = verdict.why
+    elif claim.conduct.claims_nothing:
+        reason = Reason.OVER_LIMIT
+        message = wanted.why
+    elif wanted.drained:
+        reason = Reason.DRAINED
+        message = wanted.why
+    elif itself is not None:
+        reason = Reason.REGISTERS_ITSELF
+        message = itself
+    elif isinstance(registry, Unknown):
+        waited = _unread_for(claim.syncer, now)
+        if waited < _LONGEST_UNKNOWN:
+            return None
+        reason = Reason.REGISTRY_UNKNOWN
+        message = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
+    elif wanted.instance.status is InstanceStatus.UP:
+        return Opening(pod=pod, reason=Reason.REGISTERED, message="", confirm=(key,))
+    else:
+        return None
+    return Opening(pod=pod, reason=reason, message=message)
+
+
+def _unread_for(syncer: SyncerObject, now: float) -> float:
+    """Return for how many seconds Eureka could not be read. The syncer's status has it, because a
+    CronJob's process remembers nothing."""
+    since = syncer.status.eureka_unknown_since if syncer.status else None
+    return now - since if since is not None else 0
 
 
 def open_gates(
@@ -169,7 +224,7 @@ def open_gates(
     needed; these take at most half of the time. The next pass opens those that failed."""
     deadline.stage_of_rest(0.5, share)
 
-    def open_one(opening: Opening) -> ClusterError | None:
+    def open_gate(opening: Opening) -> ClusterError | None:
         pod = opening.pod
         if deadline.passed:
             return ClusterUnavailable(
@@ -180,25 +235,31 @@ def open_gates(
         )
 
     confirmed = in_turn(
-        _confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name)
+        _confirmed(applier, ownership, wished),
+        lambda opening: (opening.pod.namespace, opening.pod.name),
     )
     deadline.stage(share)
-    errors = workers.each(open_one, confirmed)
+    errors = workers.each(open_gate, confirmed)
     return tuple(error for error in errors if error)
 
 
 def _confirmed(
     applier: Applier, ownership: Ownership, wished: Sequence[Opening]
 ) -> Iterator[Opening]:
+    """Yield the openings whose instances are all UP, by uncached reads."""
     readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
-        found = [readings.get(key) for key in opening.confirm]
-        # A person sets OUT_OF_SERVICE on purpose, so a rollout must not wait for UP.
-        if all(
-            isinstance(one, ObservedInstance)
-            and ownership.holds(one)
-            and pod_uid_of(one) == opening.pod.uid
-            and one.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
-            for one in found
-        ):
+        uid = opening.pod.uid
+        if all(_shows_up(readings.get(key), uid, ownership) for key in opening.confirm):
             yield opening
+
+
+def _shows_up(reading: Reading, pod_uid: str, ownership: Ownership) -> bool:
+    """Say whether an uncached read shows our instance of the pod UP. A person sets OUT_OF_SERVICE
+    on purpose, so a rollout must not wait for UP."""
+    return (
+        isinstance(reading, ObservedInstance)
+        and ownership.holds(reading)
+        and pod_uid_of(reading) == pod_uid
+        and reading.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+    )

@@ -18,33 +18,35 @@ from eurekube_sync.apply.status import (
     worth_writing,
 )
 from eurekube_sync.apply.tally import PassResult
-from eurekube_sync.desired.claims import Deleting, Desired
+from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned, selected_namespace
-from eurekube_sync.model.actions import Cancel, Outcomes, Register, Renew, Update
+from eurekube_sync.model.actions import Action, Cancel, Outcomes, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Workers
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Plan
 
 
 def without_finalizer(
     desired: Desired, actions: Iterable[Register | Update | Renew]
 ) -> list[SyncerObject]:
     """Return the syncers of these actions that lack our finalizer, and are not being deleted."""
-    syncers = {ref: claim.syncer for ref, claim in desired.claims.items()}
-    lacking = [
-        ref
-        for ref, one in syncers.items()
-        if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers
-    ]
-    meant = {action.syncer for action in actions} if lacking else frozenset()
-    return [syncers[ref] for ref in sorted(lacking) if ref in meant]
+    lacking: dict[SyncerRef, SyncerObject] = {}
+    for ref, claim in desired.claims.items():
+        syncer = claim.syncer
+        if syncer.deleted is None and CLEANUP_FINALIZER not in syncer.finalizers:
+            lacking[ref] = syncer
+    if not lacking:
+        return []  # nearly always
+    meant = {action.syncer for action in actions}
+    return [lacking[ref] for ref in sorted(lacking.keys() & meant)]
 
 
 def put_finalizers_on(
@@ -70,14 +72,16 @@ def put_finalizers_on(
         return error
 
     turns = in_turn(without, attrgetter("ref"))
-    failed = {
-        s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error
-    }
-    barred = {
-        ref: f"not changed, because the finalizer of the syncer could not be set: {error}"
-        for ref, error in failed.items()
-    }
-    return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
+    barred: dict[SyncerRef, str] = {}
+    errors: list[ClusterError] = []
+    for syncer, error in zip(turns, workers.each(put_on, turns), strict=True):
+        if not error:
+            continue
+        why = f"not changed, because the finalizer of the syncer could not be set: {error}"
+        barred[syncer.ref] = why
+        if isinstance(error, ClusterError):
+            errors.append(error)
+    return barred, tuple(errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +89,8 @@ class Write:
     """The writes of one syncer."""
 
     syncer: SyncerObject
-    status: SyncerStatus | None = (
-        None  # None: the finalizer is removed, because the deletion may end
-    )
+    status: SyncerStatus | None = None
+    """None: the finalizer is removed, because the deletion may end."""
     events: Sequence[EventRecord] = ()
     """Of conditions that changed; for an abandoned deletion, what is left in Eureka."""
 
@@ -102,19 +105,14 @@ def unsettled(
     """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed
     or not. With `words`, a failure that continues is reported in its latest words. `earlier` keeps
     what the previous pass computed, `recoveries` the outages that this process saw."""
-    claims, waiting = result.desired.claims, {}
+    claims = result.desired.claims
+    waiting: dict[SyncerRef, str] = {}
     finished: dict[SyncerRef, Write] = {}
     for ref, claim in sorted(claims.items()):
         if CLEANUP_FINALIZER not in claim.syncer.finalizers:
             continue
         if abandoned(claim.syncer):
-            left: Collection[InstanceKey] | None = None
-            if isinstance(result.registry, Complete):
-                observed = result.registry.data
-                marked = observed.keys_by_syncer.get(ref, frozenset())
-                left = (
-                    still_there(claim, observed, result) if isinstance(claim, Deleting) else marked
-                )
+            left = _left_behind(claim, result)
             event = abandoned_event(claim.syncer, left, result.expires_after)
             finished[ref] = Write(syncer=claim.syncer, events=(event,))
         elif isinstance(claim, Deleting):
@@ -124,15 +122,27 @@ def unsettled(
                 finished[ref] = Write(syncer=claim.syncer)
     due = statuses(result, waiting, earlier=earlier, recoveries=recoveries)
     others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
-    afterwards = ((claims[ref].syncer, status) for ref, status in others.items())
-    changed = [
-        (one, status)
-        for one, status in afterwards
-        if worth_writing(one.status, status, words=words)
-    ]
-    events = events_of(in_turn(changed, lambda one: one[0].ref))
-    writes = [Write(syncer=one, status=status, events=events[one.ref]) for one, status in changed]
-    return [*finished.values(), *writes], others
+    changed: list[tuple[SyncerObject, SyncerStatus]] = []
+    for ref, status in others.items():
+        syncer = claims[ref].syncer
+        if worth_writing(syncer.status, status, words=words):
+            changed.append((syncer, status))
+    events = events_of(in_turn(changed, lambda pair: pair[0].ref))
+    writes = list(finished.values())
+    for syncer, status in changed:
+        writes.append(Write(syncer=syncer, status=status, events=events[syncer.ref]))
+    return writes, others
+
+
+def _left_behind(claim: Claim, result: PassResult) -> Collection[InstanceKey] | None:
+    """Return the instances that an abandoned deletion may leave; None if Eureka could not be
+    read."""
+    if isinstance(result.registry, Unknown):
+        return None
+    observed = result.registry.data
+    if isinstance(claim, Deleting):
+        return still_there(claim, observed, result)
+    return observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
 
 
 def settle(
@@ -140,32 +150,36 @@ def settle(
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
     """Write statuses and events, and end finished deletions, in turn. Return the statuses written,
     and the errors."""
-    now, writes = clock.now(), in_turn(due, attrgetter("syncer.ref"))
+    now = clock.now()
 
-    def write(one: Write) -> ClusterError | None:
-        ref = one.syncer.ref
+    def carry_out(write: Write) -> ClusterError | None:
+        ref = write.syncer.ref
         if deadline.passed:
-            undone = (
-                f"status of {ref} was not written"
-                if one.status
-                else f"finalizer of {ref} was not removed"
-            )
+            undone = f"finalizer of {ref} was not removed"
+            if write.status:
+                undone = f"status of {ref} was not written"
             return ClusterUnavailable(f"the {undone}, because the pass had ended")
         # Events come first, because after a status is written the next pass does not see the
         # change. But a missing right to write events must not prevent the status, and no failed
         # event the end of a deletion.
         failed: ClusterError | None = None
-        for event in one.events:
+        for event in write.events:
             failed = failure(partial(cluster.record_event, event, at=now)) or failed
-            if isinstance(failed, ClusterUnavailable) and one.status:
+            if isinstance(failed, ClusterUnavailable) and write.status:
                 return failed
-        if one.status:
-            return failure(partial(cluster.write_status, one.syncer, one.status)) or failed
-        return failure(partial(cluster.remove_finalizer, one.syncer)) or failed
+        if write.status:
+            return failure(partial(cluster.write_status, write.syncer, write.status)) or failed
+        return failure(partial(cluster.remove_finalizer, write.syncer)) or failed
 
-    ended = list(zip(writes, workers.each(write, writes), strict=True))
-    written = {one.syncer.ref: one.status for one, error in ended if error is None and one.status}
-    return written, tuple(error for _, error in ended if error)
+    writes = in_turn(due, attrgetter("syncer.ref"))
+    written: dict[SyncerRef, SyncerStatus] = {}
+    errors: list[ClusterError] = []
+    for write, error in zip(writes, workers.each(carry_out, writes), strict=True):
+        if error:
+            errors.append(error)
+        elif write.status:
+            written[write.syncer.ref] = write.status
+    return written, tuple(errors)
 
 
 def failure(call: Callable[[], object]) -> ClusterError | None:
@@ -183,14 +197,12 @@ def look_elsewhere(
     """Return the deleted syncers for which the other Eureka servers must be listed: all, as soon as
     one deletion may end. No other list shows instances that only those servers hold, and nothing
     owns their ids once the endpoints are gone."""
-    ends = any(
-        CLEANUP_FINALIZER in syncer.finalizers
-        and not abandoned(syncer)
-        and not observed.listed.get(syncer.ref)
-        and _age(syncer, observed) >= cache_seconds
-        for syncer in deleting
-    )
-    return frozenset(syncer.ref for syncer in deleting) if ends else frozenset()
+    for syncer in deleting:
+        ours = CLEANUP_FINALIZER in syncer.finalizers and not abandoned(syncer)
+        listed = bool(observed.listed.get(syncer.ref))
+        if ours and not listed and _age(syncer, observed) >= cache_seconds:
+            return frozenset(syncer.ref for syncer in deleting)
+    return frozenset()
 
 
 def waits_for(claim: Deleting, result: PassResult) -> str | None:
@@ -246,19 +258,19 @@ def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> s
     outcome = result.outcomes.by_key.get(key)
     if outcome and outcome.detail:
         return outcome.detail
-    action = (
-        outcome.action
-        if outcome
-        else next((one for one in result.plan.actions if one.key == key), None)
-    )
+    action = outcome.action if outcome else _planned(key, result.plan)
     if action is not None and not isinstance(action, Cancel):
         return action.why
-    unread = observed.unread.get(key)
-    return (
-        f"the instance could not be read again: {unread.why}"
-        if unread
-        else "its removal was not tried"
-    )
+    if unread := observed.unread.get(key):
+        return f"the instance could not be read again: {unread.why}"
+    return "its removal was not tried"
+
+
+def _planned(key: InstanceKey, plan: Plan) -> Action | None:
+    for action in plan.actions:
+        if action.key == key:
+            return action
+    return None
 
 
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
@@ -266,9 +278,11 @@ def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list
     a successful DELETE."""
     keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     wanted_by = result.desired.wanted_by
-    return sorted(
-        key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by)
-    )
+    left: list[InstanceKey] = []
+    for key in sorted(keys):
+        if not _gone(key, claim, observed, result.outcomes, key in wanted_by):
+            left.append(key)
+    return left
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
@@ -281,12 +295,24 @@ def _age(syncer: SyncerObject, observed: Observed) -> float:
 def _gone(
     key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool
 ) -> bool:
-    outcome, registered = outcomes.by_key.get(key), observed.ours.get(key)
+    """Say whether nothing is left of the syncer under a key.
+
+    | what the pass did with the key                       | it is gone                        |
+    |------------------------------------------------------|-----------------------------------|
+    | nothing, or it was renewed, and its mark names the   | no, whoever claims it: that one   |
+    | syncer                                               | may be suspended, or held back    |
+    | nothing, and it has another mark, or is not listed   | if it is wanted, or another       |
+    |                                                      | owner's, and could be read        |
+    | it was cancelled                                     | if that did not fail              |
+    | its removal is held, or could not be decided         | no                                |
+    | another syncer took it over                          | if that did not fail, or it has   |
+    |                                                      | another mark                      |
+    """
+    outcome = outcomes.by_key.get(key)
+    registered = observed.ours.get(key)
     marked = registered is not None and syncer_of(registered) == claim.syncer.ref
     if marked and (outcome is None or isinstance(outcome.action, Renew)):
-        return (
-            False  # also if another syncer claims it that is suspended, or whose own change is held
-        )
+        return False
     if outcome is None:
         # Nothing was due: another syncer's endpoint that was never ready, or another owner's
         # instance.
@@ -294,5 +320,5 @@ def _gone(
     if isinstance(outcome.action, Cancel):
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:
-        return False  # its removal is held, or could not be decided
-    return not outcome.failed or not marked  # another syncer took it over
+        return False
+    return not outcome.failed or not marked

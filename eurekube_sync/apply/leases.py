@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from itertools import zip_longest
 from math import ceil, inf
 from operator import itemgetter
 from typing import TypeVar
@@ -49,7 +48,9 @@ class RenewalLedger:
         """Return the leases to renew in this pass."""
         if self.slack >= self.period:
             return list(keys)  # every pass renews everything
-        last, again, age = self._last, self._again, self.period - self.slack
+        age = self.period - self.slack
+        last = self._last
+        again = self._again
         return [key for key in keys if key in again or now - last.get(key, -inf) >= age]
 
     def falling_due(self, keys: Set[InstanceKey], moment: float) -> list[InstanceKey]:
@@ -57,9 +58,11 @@ class RenewalLedger:
         the oldest first. Those marked by `again` are left to the next pass."""
         latest = moment - self.period
         old = {key: at for key, at in self._last.items() if at <= latest}
-        return sorted(
-            (key for key in old if key in keys and key not in self._again), key=old.__getitem__
-        )
+        falling: list[InstanceKey] = []
+        for key in old:
+            if key in keys and key not in self._again:
+                falling.append(key)
+        return sorted(falling, key=old.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember a renewal. The first one counts as if at another time, different for each key:
@@ -116,7 +119,7 @@ def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T
     items keep their order."""
     owned = [(whose(item), item) for item in items]
     within = _first_of_each(owned, itemgetter(0))
-    return [item for _, item in _first_of_each(within, lambda one: one[0][0])]
+    return [item for _, item in _first_of_each(within, lambda pair: pair[0][0])]
 
 
 def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequence[T]:
@@ -127,7 +130,10 @@ def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequen
         whose = owner(item)
         ranked.append((ranks[whose], item))
         ranks[whose] += 1
-    return [item for _, item in sorted(ranked, key=itemgetter(0))] if len(ranks) > 1 else items
+    if len(ranks) < 2:
+        return items
+    ranked.sort(key=itemgetter(0))
+    return [item for _, item in ranked]
 
 
 def whose_key(key: InstanceKey) -> tuple[str, str]:
@@ -141,10 +147,13 @@ def keys_in_turn(items: Iterable[T], key: Callable[[T], InstanceKey]) -> list[T]
     return in_turn(items, lambda item: whose_key(key(item)))
 
 
-def by_turns(some: Sequence[T], others: Sequence[T]) -> list[T]:
-    """Return one of the first, one of the second, and so on."""
-    pairs = zip_longest(([one] for one in some), ([one] for one in others), fillvalue=())
-    return [one for pair in pairs for either in pair for one in either]
+def by_turns(first: Sequence[T], second: Sequence[T]) -> list[T]:
+    """Return one item of the first, one of the second, and so on."""
+    items: list[T] = []
+    for index in range(max(len(first), len(second))):
+        items.extend(first[index : index + 1])
+        items.extend(second[index : index + 1])
+    return items
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

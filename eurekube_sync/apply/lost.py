@@ -71,31 +71,34 @@ def lost_apps(
     up_before, up_after = _apps_up(observed, outcomes)
     lost_now = up_before - up_after
     provided = _served_alone(plan, claims, observed)
-    if dry_run:  # nothing was done, so what it would register does not wait
-        adds = (action for action in plan.changes if isinstance(action, Register | Update))
+    if dry_run:
+        # Nothing was done, so what it would register does not wait.
+        adds = [action for action in plan.changes if isinstance(action, Register | Update)]
         provided.update(action.key for action in adds)
     catalogs = Catalogs(view)
-    found: dict[SyncerRef, Lost] = {}
+    lost: dict[SyncerRef, Lost] = {}
     for ref, claim in claims.items():
-        if isinstance(claim, Deleting) or is_suspended(claim):
-            continue
         if isinstance(claim, Serving) and up_after.issuperset(claim.apps):
             continue  # nearly always
+        if isinstance(claim, Deleting) or is_suspended(claim):
+            continue
         had_one = _had_one(claim)
         if not had_one and not lost_now:
             continue
         reached = _reached(ref, observed, outcomes)
-        waiting: Counter[str]
         if isinstance(claim, NotServed):
             waiting = _behind(claim, catalogs, scope, reached)
         else:
             waiting = _of_verdicts(claim, observed, outcomes, provided, reached)
             waiting += _of_unclear(claim, catalogs, reached)
-        for app in sorted(waiting):
-            if app not in up_after and (had_one or app in lost_now):
-                found[ref] = Lost(app, waiting[app])
-                break
-    return found
+        apps = waiting.keys() - up_after
+        # A syncer that never had an instance only tells of an app that another one lost.
+        if not had_one:
+            apps &= lost_now
+        if apps:
+            first = min(apps)
+            lost[ref] = Lost(first, waiting[first])
+    return lost
 
 
 def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]]:
@@ -119,14 +122,15 @@ def _status_after(
 ) -> InstanceStatus | None:
     """Return the status of an instance after the pass, as far as it is known; None if it is not
     there."""
-    outcome, listed = outcomes.by_key.get(key), observed.ours.get(key)
+    outcome = outcomes.by_key.get(key)
     if outcome is None or (outcome.status is None and outcome.failed):
+        listed = observed.ours.get(key)
         return listed.status if listed is not None else None
     return outcome.status
 
 
 def _had_one(claim: Claim) -> bool:
-    """Whether the syncer had an instance before: our finalizer comes before the first registration.
+    """Say whether the syncer had an instance before: our finalizer comes before the first registration.
     One that inherited an app without any instance had none, and its status still says so."""
     status = claim.syncer.status
     ready = status.condition("Ready") if status else None
@@ -181,7 +185,7 @@ def _served_alone(
 ) -> set[InstanceKey]:
     """Return the endpoints whose pods register themselves, so that callers need no instance of
     ours."""
-    found: set[InstanceKey] = set()
+    alone: set[InstanceKey] = set()
     for blocked in plan.blocked:
         claim = claims.get(blocked.syncer)
         if blocked.obstacle is not Obstacle.DUPLICATE or not isinstance(claim, Serving):
@@ -189,8 +193,8 @@ def _served_alone(
         other = observed.others.get(blocked.other) if blocked.other else None
         wanted = claim.wanted_at(blocked.key)
         if other and wanted and lacks(other, wanted.instance) is None:
-            found.add(blocked.key)
-    return found
+            alone.add(blocked.key)
+    return alone
 
 
 def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) -> Counter[str]:
@@ -198,13 +202,13 @@ def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) ->
     kept = {verdict.host for verdict in claim.of(Kept).values()}
     if not kept and not claim.unplaced:
         return Counter()
-    waiting: dict[str, set[str]] = {}
+    waiting: set[tuple[str, str]] = set()
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         uid = endpoint.pod.uid if endpoint.pod else ""
         unplaced = uid in claim.unplaced or endpoint.address in claim.unplaced
         if (unplaced or endpoint.address in kept) and endpoint.address not in reached:
-            waiting.setdefault(app, set()).add(endpoint.address)
-    return Counter({app: len(addresses) for app, addresses in waiting.items()})
+            waiting.add((app, endpoint.address))
+    return Counter(app for app, _ in waiting)
 
 
 def _behind(
@@ -213,8 +217,8 @@ def _behind(
     """Count the ready endpoints of a syncer that is not served, by app."""
     if not scope.may_select(claim.syncer):
         return Counter()
-    waiting: dict[str, set[str]] = {}
+    waiting: set[tuple[str, str]] = set()
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         if endpoint.address not in reached:
-            waiting.setdefault(app, set()).add(endpoint.address)
-    return Counter({app: len(addresses) for app, addresses in waiting.items()})
+            waiting.add((app, endpoint.address))
+    return Counter(app for app, _ in waiting)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Registered, Tally, tallies
@@ -55,6 +56,12 @@ _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 1000
 """The CRD allows 1,024 characters in an error. The command that releases removals comes last in its
 condition."""
+_STATUSES: Mapping[bool | None, ConditionStatus] = {
+    True: ConditionStatus.TRUE,
+    False: ConditionStatus.FALSE,
+    None: ConditionStatus.UNKNOWN,
+}
+"""By the value of an `Aspect`."""
 # Reasons that end by themselves.
 _PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
@@ -73,10 +80,11 @@ class Recoveries:
         """Return the status, which tells of an outage until it has stayed away. Only its conditions
         and their errors are from before; all numbers are of this pass. Asked twice in a pass, it
         gives the same."""
-        ref, before = claim.syncer.ref, claim.syncer.status
+        ref = claim.syncer.ref
         if _in_outage(status):
             self._now[ref] = 0
             return status
+        before = claim.syncer.status
         if ref not in self.good or before is None or not isinstance(claim, Serving):
             return status
         # A person who changed the spec sees at once what came of it.
@@ -108,10 +116,14 @@ class EarlierStatuses:
         """Gather the tallies. If the same plan was only renewed, the registered instances are the
         same as before."""
         plain = isinstance(result.registry, Complete) and not result.outcomes.others
-        found = tallies(result, self._registered if plain and result.plan is self._plan else None)
-        self._plan = result.plan if plain else None
-        self._registered = {ref: tally.registered for ref, tally in found.items()} if plain else {}
-        return found
+        same = plain and result.plan is self._plan
+        tallied = tallies(result, self._registered if same else None)
+        self._plan = None
+        self._registered = {}
+        if plain:
+            self._plan = result.plan
+            self._registered = {ref: tally.registered for ref, tally in tallied.items()}
+        return tallied
 
 
 def statuses(
@@ -123,25 +135,29 @@ def statuses(
 ) -> dict[SyncerRef, SyncerStatus]:
     """Return the status of every syncer. `waiting` says why a deletion waits; `earlier` keeps the
     previous pass's result, `recoveries` the outages."""
-    earlier, recoveries = earlier or EarlierStatuses(), recoveries or Recoveries()
+    earlier = earlier or EarlierStatuses()
+    recoveries = recoveries or Recoveries()
     tallied = earlier.tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
-    found: dict[SyncerRef, SyncerStatus] = {}
-    steady = {}
+    due: dict[SyncerRef, SyncerStatus] = {}
+    steady: dict[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = {}
     known = isinstance(result.registry, Complete) and result.registry.data.outdated is None
     for ref, claim in result.desired.claims.items():
-        tally, before = tallied[ref], claim.syncer.status
-        calm, basis = known and not tally.troubled, (claim, tally.registered)
-        calm = calm and ref not in result.lost
+        tally = tallied[ref]
+        basis = (claim, tally.registered)
+        calm = known and not tally.troubled and ref not in result.lost
+        before = claim.syncer.status
         if before is not None and calm and earlier.steady.get(ref) == basis:
-            steady[ref], found[ref] = basis, before
+            steady[ref] = basis
+            due[ref] = before
             continue
         status = _status(claim, tally, result, release, waiting.get(ref, ""))
-        found[ref] = recoveries.settled(claim, status)
-        if calm and not _in_outage(found[ref]) and _is_steady(claim, found[ref]):
+        status = recoveries.settled(claim, status)
+        due[ref] = status
+        if calm and not _in_outage(status) and _is_steady(claim, status):
             steady[ref] = basis
     earlier.steady = steady
-    return found
+    return due
 
 
 def _in_outage(status: SyncerStatus) -> bool:
@@ -154,9 +170,10 @@ def _in_outage(status: SyncerStatus) -> bool:
 
 def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
     """Return the status of a good pass with the conditions that tell of the outage."""
-    synced, ready = before.condition("Synced"), before.condition("Ready")
+    synced = before.condition("Synced")
     assert synced is not None  # it tells of the outage
     kept = {"Synced": synced}
+    ready = before.condition("Ready")
     if ready is not None and ready.reason == synced.reason:
         kept["Ready"] = ready
     # A gate opens if Eureka could not be read for some time, and that time begins anew.
@@ -185,37 +202,55 @@ def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]
     """Return an event for each condition that is new, changed its value, holds removals for another
     reason, or says that the last instance of an app is lost. A new condition without trouble has no
     event, and neither has a Ready with the reason of another event."""
-    events = []
+    earlier = syncer.status
+    news: list[Condition] = []
     for condition in status.conditions:
-        before = syncer.status.condition(condition.type) if syncer.status else None
-        value = (
-            before.status
-            if before
-            else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
-        )
-        held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
-        lost = (
-            condition.reason == Reason.LAST_INSTANCE_LOST
-        )  # an app may go long after its syncer was ready
-        another = (held or lost) and before is not None and condition.reason != before.reason
-        if (condition.status is value and not another) or condition.type == "Synced":
-            continue
-        bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
-        events.append(
-            EventRecord(
-                syncer=syncer.ref,
-                uid=syncer.uid,
-                warning=bad and condition.reason not in _PATIENCE,
-                reason=condition.reason,
-                message=condition.message,
-                key=f"{condition.type}={condition.reason if lost else condition.status.value}",
-            )
-        )
-    troubles = {event.reason for event in events if not event.key.startswith("Ready")}
-    return tuple(
-        event
-        for event in events
-        if not (event.key.startswith("Ready") and event.reason in troubles)
+        before = earlier.condition(condition.type) if earlier else None
+        if _is_news(condition, before):
+            news.append(condition)
+    told = {condition.reason for condition in news if condition.type != "Ready"}
+    events: list[EventRecord] = []
+    for condition in news:
+        if condition.type != "Ready" or condition.reason not in told:
+            events.append(_event(syncer, condition))
+    return tuple(events)
+
+
+def _is_news(condition: Condition, before: Condition | None) -> bool:
+    """Say whether a condition has an event.
+
+    | the condition                                   | it has an event                  |
+    |-------------------------------------------------|----------------------------------|
+    | Synced                                          | never: the others say it as well |
+    | is new                                          | unless it is a trouble's absence |
+    | has another value than before                   | yes                              |
+    | RemovalHeld, or the last instance of an app was | if its reason is another one     |
+    | lost, both for some time                        |                                  |
+    """
+    if condition.type == "Synced":
+        return False
+    if before is None:
+        return condition.type not in _TROUBLES or condition.status is not ConditionStatus.FALSE
+    if condition.status is not before.status:
+        return True
+    held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
+    # An app may go long after its syncer was ready.
+    lost = condition.reason == Reason.LAST_INSTANCE_LOST
+    return (held or lost) and condition.reason != before.reason
+
+
+def _event(syncer: SyncerObject, condition: Condition) -> EventRecord:
+    bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
+    what = condition.status.value
+    if condition.reason == Reason.LAST_INSTANCE_LOST:
+        what = condition.reason
+    return EventRecord(
+        syncer=syncer.ref,
+        uid=syncer.uid,
+        warning=bad and condition.reason not in _PATIENCE,
+        reason=condition.reason,
+        message=condition.message,
+        key=f"{condition.type}={what}",
     )
 
 
@@ -223,12 +258,17 @@ def events_of(
     changed: Iterable[tuple[SyncerObject, SyncerStatus]],
 ) -> dict[SyncerRef, list[EventRecord]]:
     """Return the events of each syncer: all warnings, and a limited number of others."""
-    left, events = MOST_GOOD_NEWS, {}
+    places = MOST_GOOD_NEWS
+    events: dict[SyncerRef, list[EventRecord]] = {}
     for syncer, status in changed:
-        found = flips(syncer, status)
-        good = [event for event in found if not event.warning][:left]
-        left -= len(good)
-        events[syncer.ref] = [event for event in found if event.warning or event in good]
+        told: list[EventRecord] = []
+        for event in flips(syncer, status):
+            if event.warning:
+                told.append(event)
+            elif places:
+                places -= 1
+                told.append(event)
+        events[syncer.ref] = told
     return events
 
 
@@ -237,13 +277,16 @@ def abandoned_event(
 ) -> EventRecord:
     """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be
     read."""
-    may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
     fate = (
         f"If no pass cancels an instance, it expires {counted(expires_after / 60, 'minute')} "
         "after its last renewal"
     )
-    known = f"{may or 'Eureka could not be read'}. {fate}"
-    rest = known if left or left is None else "Eureka holds no instance of the syncer"
+    if left is None:
+        rest = f"Eureka could not be read. {fate}"
+    elif left:
+        rest = f"{counted(len(left), 'instance')} may still be registered. {fate}"
+    else:
+        rest = "Eureka holds no instance of the syncer"
     return EventRecord(
         syncer=syncer.ref,
         uid=syncer.uid,
@@ -257,47 +300,36 @@ def abandoned_event(
 def _status(
     claim: Claim, tally: Tally, result: PassResult, release: str, waiting: str
 ) -> SyncerStatus:
-    registry, now = result.registry, int(result.now)
+    now = int(result.now)
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
-    wanted = claim.wanted if isinstance(claim, Serving) else {}
-    desired = 0 if isinstance(claim, Deleting) else before.desired
-    unknown_since = None
-    if isinstance(registry, Unknown):  # the counts before are the best that is known
+    if isinstance(result.registry, Unknown):
+        counts = _counts_before(claim, before)
         since = before.eureka_unknown_since
         unknown_since = now if since is None else min(since, now)
-        registered, up, down = before.registered, before.up, before.down
-        if isinstance(claim, Serving) and (
-            claim.conduct.limit is None or claim.conduct.suspend
-        ):  # else Eureka decides
-            desired = max(len(wanted), desired if claim.incomplete else 0)
-        ready_up = min(up, desired) if isinstance(claim, Serving) else up
     else:
-        registered, up = len(tally.registered), tally.count(InstanceStatus.UP)
-        down, ready_up = registered - up, up
-        if isinstance(claim, Serving):
-            meant = [*wanted, *_kept(claim, tally, registry.data)]
-            desired, ready_up = (
-                len(meant),
-                sum(tally.registered.get(key) is InstanceStatus.UP for key in meant),
-            )
-    apps = claim.apps if isinstance(claim, Serving) else before.apps
+        counts = _counts(claim, tally, result.registry.data, before)
+        unknown_since = None
+    desired, ready_up = counts.desired, counts.ready_up
+    judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
+    apps, vip_address, ports = before.apps, before.vip_address, before.ports
+    if isinstance(claim, Serving):
+        apps, vip_address, ports = claim.apps, claim.vip_address, claim.ports
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     mark, seen = _unconfirmed(tally, before, now)
-    judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
         conditions=tuple(
-            _condition(claim, type_, one, before, now) for type_, one in judged.items()
+            _condition(claim, type_, aspect, before, now) for type_, aspect in judged.items()
         ),
         ready=f"{ready_up}/{desired}",
         desired=desired,
-        registered=registered,
-        up=up,
-        down=down,
+        registered=counts.registered,
+        up=counts.up,
+        down=counts.down,
         app_name=apps[0] if apps else "",
-        vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
+        vip_address=vip_address,
         apps=tuple(apps[:_MOST_APPS]),
-        ports=claim.ports if isinstance(claim, Serving) else before.ports,
+        ports=ports,
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
         unconfirmed_removal=mark,
         unconfirmed_since=seen,
@@ -305,12 +337,55 @@ def _status(
     )
 
 
+class _Counts(NamedTuple):
+    """How many instances a syncer has, and should have."""
+
+    desired: int
+    registered: int
+    up: int
+    down: int
+    ready_up: int  # of the desired ones
+
+
+def _counts_before(claim: Claim, before: SyncerStatus) -> _Counts:
+    """Return the counts while Eureka cannot be read: those before are the best that is known."""
+    desired = 0 if isinstance(claim, Deleting) else before.desired
+    ready_up = before.up
+    if isinstance(claim, Serving):
+        # How many a limit lets in depends on what is in Eureka.
+        if claim.conduct.limit is None or claim.conduct.suspend:
+            desired = max(len(claim.wanted), desired if claim.incomplete else 0)
+        ready_up = min(before.up, desired)
+    return _Counts(
+        desired=desired,
+        registered=before.registered,
+        up=before.up,
+        down=before.down,
+        ready_up=ready_up,
+    )
+
+
+def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus) -> _Counts:
+    registered = len(tally.registered)
+    up = tally.count(InstanceStatus.UP)
+    desired = 0 if isinstance(claim, Deleting) else before.desired
+    ready_up = up
+    if isinstance(claim, Serving):
+        meant = [*claim.wanted, *_kept(claim, tally, observed)]
+        desired = len(meant)
+        ready_up = [tally.registered.get(key) for key in meant].count(InstanceStatus.UP)
+    return _Counts(
+        desired=desired, registered=registered, up=up, down=registered - up, ready_up=ready_up
+    )
+
+
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
     """Return the mark of the removals that await confirmation, or that were confirmed and failed,
     and when they were first seen. For other removals, or after a time in the future (by another
     machine's clock), the wait begins anew."""
-    since, awaited = before.unconfirmed_since, tally.awaited
+    since = before.unconfirmed_since
     known = since is not None and since <= now
+    awaited = tally.awaited
     if awaited is not None:
         same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
         return awaited.mark, since if same else now
@@ -321,29 +396,30 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
-    """Give the instances that are kept although they are not wanted now."""
-    for key in tally.registered if claim.keeps_any else ():
-        instance = observed.ours.get(key) if not claim.wanted_at(key) else None
-        if instance is not None and claim.keeps(instance):
+    """Yield the instances that are kept although they are not wanted now."""
+    if not claim.keeps_any:
+        return
+    for key in tally.registered:
+        instance = observed.ours.get(key)
+        if instance is not None and not claim.wanted_at(key) and claim.keeps(instance):
             yield key
 
 
 def _condition(
     claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, now: int
 ) -> Condition:
-    status = {
-        True: ConditionStatus.TRUE,
-        False: ConditionStatus.FALSE,
-        None: ConditionStatus.UNKNOWN,
-    }[aspect.value]
+    status = _STATUSES[aspect.value]
+    transition = now
     old = before.condition(type_)
+    if old is not None and old.status is status:
+        transition = old.last_transition
     return Condition(
         type=type_,
         status=status,
         reason=str(aspect.reason),
         message=_short(aspect.message),
         observed_generation=claim.syncer.generation,
-        last_transition=old.last_transition if old is not None and old.status is status else now,
+        last_transition=transition,
     )
 
 

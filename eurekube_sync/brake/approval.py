@@ -43,14 +43,14 @@ def approve_command(plan_id: str, options: Sequence[str]) -> str:
     return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
 
 
-def parse_plan_id(text: str) -> str:
+def parse_plan_id(given: str) -> str:
     """Read the value of `--approve`. Raises ValueError with a message for the user."""
-    text = text.strip()
-    if not _PLAN_ID.fullmatch(text):
+    plan_id = given.strip()
+    if not _PLAN_ID.fullmatch(plan_id):
         raise ValueError(
-            f"{text!r} is not a plan id; write its 12 hex digits, as a report names it"
+            f"{plan_id!r} is not a plan id; write its 12 hex digits, as a report names it"
         )
-    return text
+    return plan_id
 
 
 def refusal(approval: PlanId | None, now: float) -> str | None:

@@ -2,8 +2,9 @@
 OUT_OF_SERVICE.
 
 A syncer is renamed as docs/suspend.md says: the new one comes first, then the old one goes. If a
-list fails that only the new one needs, it claims nothing. The old one's instances are then no
-longer wanted by anyone who could be read, although their pods serve. They wait for the heir."""
+list fails that only the new one needs, or its Service is new and has no slice yet, it claims
+nothing. The old one's instances are then no longer wanted by anyone, although their pods serve.
+They wait for the heir."""
 
 from __future__ import annotations
 
@@ -50,13 +51,18 @@ class Heirs:
         self._claims = claims
         self._catalogs = catalogs
         self._scope = scope
-        self._unread: dict[str, list[SyncerObject]] = {}
+        self._unread: dict[str, list[NotServed]] = {}
+        self._unserved: dict[str, list[NotServed]] = {}
         self._doubtful: dict[str, list[Serving]] = {}
         for _, claim in sorted(claims.items()):
             namespace = selected_namespace(claim.syncer)
-            unread = isinstance(claim, NotServed) and claim.source is not None
-            if unread and claim.syncer.deleted is None:
-                self._unread.setdefault(namespace, []).append(claim.syncer)
+            if isinstance(claim, NotServed):
+                if claim.syncer.deleted is not None:
+                    continue
+                if claim.source is not None:
+                    self._unread.setdefault(namespace, []).append(claim)
+                elif claim.refused is None and scope.may_select(claim.syncer):
+                    self._unserved.setdefault(namespace, []).append(claim)
             elif (
                 isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing
             ):
@@ -65,38 +71,54 @@ class Heirs:
         for namespace, source in sorted(syncers.by_namespace.items()):
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
                 self._unlisted.append(namespace)
-        self._unread_in: dict[str, _Unread] = {}
+        self._unread_in: dict[str, _Claimants] = {}
+        self._unserved_in: dict[str, _Claimants] = {}
         self._doubtful_in: dict[str, _Doubtful] = {}
 
     @property
     def any(self) -> bool:
-        """Whether there may be one at all. In nearly every pass every syncer could be read."""
-        return bool(self._unread or self._doubtful or self._unlisted)
+        """Whether there may be one at all. In nearly every pass every syncer is served."""
+        return bool(self._unread or self._unserved or self._doubtful or self._unlisted)
 
     def of(self, instance: ObservedInstance) -> str | None:
-        """Return why an instance is kept that its own syncer gives up, as a clause; None if no
-        syncer may claim it."""
-        namespace, pod = self._namespace_of(instance), pod_uid_of(instance)
-        place = pod or as_in_id(instance.instance.ip_addr)
-        unread = self._in(namespace).may_claim(instance.key.app, place, of_a_pod=pod is not None)
+        """Return why an instance is kept that its own syncer has no endpoint for, as a clause; None
+        if no syncer may claim it."""
+        namespace = self._namespace_of(instance)
+        unread = self._in(namespace).may_claim_instance(instance)
         if unread or namespace not in self._doubtful:
             return unread
         if namespace not in self._doubtful_in:
             self._doubtful_in[namespace] = _Doubtful(self._doubtful[namespace])
         return self._doubtful_in[namespace].may_claim(instance)
 
+    def of_given_up(self, instance: ObservedInstance) -> str | None:
+        """Return why an instance is kept whose own syncer is deleted or has limit 0, as a clause;
+        None if no syncer may claim it.
+
+        A syncer that was read and is not served counts here, too. While a release is rolled out,
+        its Service may have no slice yet, or not yet the port. It does not count for `of`: an
+        endpoint that a served syncer lacks is mostly that of a pod which has ended."""
+        known = self.of(instance)
+        namespace = self._namespace_of(instance)
+        if known or namespace not in self._unserved:
+            return known
+        if namespace not in self._unserved_in:
+            catalog = self._catalogs.of(namespace)
+            self._unserved_in[namespace] = _Claimants(self._unserved[namespace], (), catalog)
+        return self._unserved_in[namespace].may_claim_instance(instance)
+
     def of_id(self, key: InstanceKey, namespace: str) -> str | None:
         """Return why an id that no list shows may be another syncer's by now, as a clause; None if
         all syncers that may register it could be read. Their Services are in `namespace`."""
         return self._in(namespace).may_claim(key.app, address_in(key), of_a_pod=False)
 
-    def _in(self, namespace: str) -> _Unread:
+    def _in(self, namespace: str) -> _Claimants:
         if namespace not in self._unread_in:
             unlisted = [own for own in self._unlisted if self._scope.may_reach(own, namespace)]
             syncers = self._unread.get(namespace, ())
             # Without such a syncer the Services of the namespace are not needed.
             catalog = self._catalogs.of(namespace) if syncers or unlisted else None
-            self._unread_in[namespace] = _Unread(syncers, unlisted, catalog)
+            self._unread_in[namespace] = _Claimants(syncers, unlisted, catalog)
         return self._unread_in[namespace]
 
     def _namespace_of(self, instance: ObservedInstance) -> str:
@@ -109,28 +131,28 @@ class Heirs:
         return selected_namespace(claim.syncer) if claim else syncer.namespace
 
 
-class _Unread:
-    """What may be claimed in one namespace by syncers that could not be read. A syncer of a
-    namespace whose syncers could not even be listed may select any Service, and name any app."""
+class _Claimants:
+    """What may be claimed in one namespace by syncers that are not served. A syncer of a namespace
+    whose syncers could not even be listed may select any Service, and name any app."""
 
     def __init__(
         self,
-        syncers: Iterable[SyncerObject],
+        claims: Iterable[NotServed],
         unlisted: Sequence[str],
         catalog: Complete[Catalog] | Unknown | None,
     ) -> None:
         self._unlisted = unlisted[0] if unlisted else None
-        self._anything: SyncerRef | None = None  # it may claim any instance
-        self._of_app: dict[str, SyncerRef] = {}  # it may claim any instance of the app
-        self._of_service: dict[tuple[str, str], SyncerRef] = {}  # by app and Service: its endpoints
+        self._anything: NotServed | None = None  # it may claim any instance
+        self._of_app: dict[str, NotServed] = {}  # it may claim any instance of the app
+        self._of_service: dict[tuple[str, str], NotServed] = {}  # by app and Service: its endpoints
         self._services_of: dict[str, list[str]] = {}  # by pod UID, and by address as in an id
         self._incomplete: set[str] = set()  # Services whose slices may not list all of their pods
         known = catalog.data if isinstance(catalog, Complete) else None
         self._services_known = known is not None
         if known is not None:
             self._look_at(known)
-        for syncer in syncers:
-            self._add(syncer, known)
+        for claim in claims:
+            self._add(claim, known)
 
     def _look_at(self, catalog: Catalog) -> None:
         """Find out which endpoints the Services have."""
@@ -149,45 +171,57 @@ class _Unread:
             for place in places:
                 self._services_of.setdefault(place, []).append(service.name)
 
-    def _add(self, syncer: SyncerObject, catalog: Catalog | None) -> None:
+    def _add(self, claim: NotServed, catalog: Catalog | None) -> None:
         """Add what a syncer may claim, as far as its Services are known. Of several, the first
         counts."""
         try:
-            spec = parse(syncer)
+            spec = parse(claim.syncer)
         except InvalidSyncer:
             return  # it will not be served when it can be read
+        if spec.claims_nothing:
+            return
         if catalog is not None:
             for service in catalog.matching(spec.selector):
-                self._add_service(syncer.ref, spec, service)
+                self._add_service(claim, spec, service)
         elif spec.app_name:
-            self._of_app.setdefault(spec.app_name.upper(), syncer.ref)
+            self._of_app.setdefault(spec.app_name.upper(), claim)
         else:
-            self._anything = self._anything or syncer.ref
+            self._anything = self._anything or claim
 
-    def _add_service(self, ref: SyncerRef, spec: Syncer, service: Service) -> None:
+    def _add_service(self, claim: NotServed, spec: Syncer, service: Service) -> None:
         app = (spec.app_name or service.name).upper()
         # In `mode: service` it registers addresses that are in no slice.
         if spec.mode == "service" or service.name in self._incomplete:
-            self._of_app.setdefault(app, ref)
+            self._of_app.setdefault(app, claim)
         else:
-            self._of_service.setdefault((app, service.name), ref)
+            self._of_service.setdefault((app, service.name), claim)
+
+    def may_claim_instance(self, instance: ObservedInstance) -> str | None:
+        """Return which syncer may claim an instance, as a clause."""
+        pod = pod_uid_of(instance)
+        place = pod or as_in_id(instance.instance.ip_addr)
+        return self.may_claim(instance.key.app, place, of_a_pod=pod is not None)
 
     def may_claim(self, app: str, place: str, *, of_a_pod: bool) -> str | None:
         """Return which syncer may claim an instance or an id of the app, as a clause. `place` is
         its pod's UID, or its address as in an id."""
-        could_not = "may claim it, and could not be read"
         services = self._services_of.get(place, ())
         claimants = [self._anything, self._of_app.get(app)]
         for service in services:
             claimants.append(self._of_service.get((app, service)))
-        for syncer in claimants:
-            if syncer is not None:
-                return f"syncer {syncer} {could_not}"
+        for claim in claimants:
+            if claim is not None:
+                why = (
+                    "could not be read"
+                    if claim.source is not None
+                    else f"is not served: {claim.reason}"
+                )
+                return f"syncer {claim.syncer.ref} may claim it, and {why}"
         # A pod in no slice is behind no Service, so nobody could claim it.
         nobodys = of_a_pod and self._services_known and not self._incomplete and not services
         if self._unlisted is None or nobodys:
             return None
-        return f"a syncer of namespace {self._unlisted} {could_not}"
+        return f"a syncer of namespace {self._unlisted} may claim it, and could not be read"
 
 
 class _Doubtful:
@@ -232,8 +266,8 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     | is being deleted, or is gone                        | all whose Services, as far as   |
     |                                                     | they are known, have its pod    |
     | has limit 0                                         | the same                        |
-    | is served, and its Services lack the endpoint:      | the same                        |
-    | its selector, or the Service, was changed           |                                 |
+    | is served, and its Services lack the endpoint:      | those of them that could not be |
+    | its selector, or the Service, was changed           | read, or know too little of it  |
     | is served, and says what to do with the endpoint    | nobody, it decides              |
     | is not served                                       | nobody, it keeps it itself      |
     """
@@ -243,12 +277,12 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     syncer = syncer_of(instance)
     match desired.claims.get(syncer) if syncer else None:
         case None | Deleting():
-            return heirs.of(instance)
+            return heirs.of_given_up(instance)
         case Serving() as claim if instance.key not in claim.verdicts:
             return heirs.of(instance)
         case Serving() as claim if claim.conduct.claims_nothing:
             known = wanted_in(claim.verdicts[instance.key]) is not None
-            return heirs.of(instance) if known else None
+            return heirs.of_given_up(instance) if known else None
         case _:
             return None
 

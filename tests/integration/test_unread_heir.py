@@ -59,13 +59,15 @@ def synced(world: KubernetesWorld, name: str) -> tuple[str, str]:
     return found["reason"], found["message"]
 
 
-@pytest.mark.parametrize("way", ["deleted", "limit 0"])
-def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
-    way: str, program: Program, registry: Registry, world: KubernetesWorld
-) -> None:
-    """The right to list Pods is taken away in that moment. At no time does Eureka lack an UP
-    instance of the app, and the new syncer takes over once the right is back."""
-    id_ = f"{program.owner}:{NAMESPACE}:shop:{ADDRESS}:8080"
+def marked_syncer(registry: Registry, id_: str) -> Any:
+    """The syncer in the mark of an instance of SHOP."""
+    instance = registry.instance("SHOP", id_)
+    return instance and instance["metadata"]["eurekube.syncer"]
+
+
+@contextlib.contextmanager
+def always_up(registry: Registry, id_: str) -> Iterator[None]:
+    """Ask Eureka without end for an instance of SHOP, which must be UP each time."""
     stopped = threading.Event()
     faults: list[str | None] = []
 
@@ -74,9 +76,26 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
             if (status := registry.status("SHOP", id_)) != "UP":
                 faults.append(status)
 
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        reading.join()
+    assert faults == []
+
+
+@pytest.mark.parametrize("way", ["deleted", "limit 0"])
+def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
+    way: str, program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
+    """The right to list Pods is taken away in that moment. At no time does Eureka lack an UP
+    instance of the app, and the new syncer takes over once the right is back."""
+    id_ = f"{program.owner}:{NAMESPACE}:shop:{ADDRESS}:8080"
+
     def marked() -> Any:
-        instance = registry.instance("SHOP", id_)
-        return instance and instance["metadata"]["eurekube.syncer"]
+        return marked_syncer(registry, id_)
 
     with granted(world, shipped()) as token:
         program.token = token
@@ -86,9 +105,7 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
         program.good()
         rules = world.request("GET", ROLE)["rules"]
         without = [rule for rule in rules if rule.get("resources") != ["pods"]]
-        reading = threading.Thread(target=read)
-        reading.start()
-        try:
+        with always_up(registry, id_):
             world.request("PATCH", ROLE, {"rules": without})
             world.wait_for_right(SERVICE_ACCOUNT, "list", "pods", granted=False)
             if way == "deleted":
@@ -106,10 +123,37 @@ def test_a_syncer_is_renamed_while_the_pods_may_not_be_listed(
             world.request("PATCH", ROLE, {"rules": rules})
             world.wait_for_right(SERVICE_ACCOUNT, "list", "pods")
             program.run_until(lambda: marked() == f"{NAMESPACE}/heir")
-        finally:
-            stopped.set()
-            reading.join()
-    assert faults == []
+
+
+def test_a_syncer_is_renamed_with_its_service(
+    program: Program, registry: Registry, world: KubernetesWorld
+) -> None:
+    """The new Service has no slice yet when the old syncer and the old Service are deleted. At no
+    time does Eureka lack an UP instance of the app."""
+    id_ = f"{program.owner}:{NAMESPACE}:shop:{ADDRESS}:8080"
+    make_syncer(world, NAMESPACE, "first", "shop")
+    program.good()
+    services = f"/api/v1/namespaces/{NAMESPACE}/services"
+    new = f"{services}/shop-next"
+    # Without a selector the controller writes no slice: it is late.
+    labels = {"app": "shop-next"}
+    world.create_service(NAMESPACE, "shop-next", ports={"web": 8080}, selector={}, labels=labels)
+    try:
+        with always_up(registry, id_):
+            make_syncer(world, NAMESPACE, "heir", "shop-next", appName="shop", port="web")
+            world.request("DELETE", f"{syncers_of(NAMESPACE)}/first")
+            world.request("DELETE", f"{services}/shop")
+            for _ in range(3):
+                program.run()
+            assert marked_syncer(registry, id_) == f"{NAMESPACE}/first"
+            why = f"syncer {NAMESPACE}/heir may claim it, and is not served: NoEndpointSlices"
+            assert why in synced(world, "first")[1]
+            world.request("PATCH", new, {"spec": {"selector": {"app": "shop"}}})
+            world.wait_for_slices(NAMESPACE, "shop-next", {ADDRESS: "Ready"})
+            program.run_until(lambda: marked_syncer(registry, id_) == f"{NAMESPACE}/heir")
+    finally:
+        world.request("DELETE", new)
+        world.create_service(NAMESPACE, "shop", ports={"http": 8080})  # for the next test
 
 
 def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(

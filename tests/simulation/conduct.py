@@ -13,17 +13,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tests.embedded.instances import InstanceInfo, Listed
 
 from .truth import Ref, SyncerTruth, Truth
-from .view import OUT, PassView, State, Violation, change, is_up, named, status_of, syncer_of
+from .view import (
+    OUT,
+    PassView,
+    State,
+    Violation,
+    change,
+    is_up,
+    named,
+    pod_of,
+    status_of,
+    syncer_of,
+)
 from .world import Key
 
 _UNREADABLE = 290.0
 """Seconds for which Eureka must be unreadable before a gate opens for that reason."""
 _LONGEST = 305.0
 """Seconds after which it must open for that reason."""
+
+
+class Outage(NamedTuple):
+    """An outage of Eureka as a syncer's status reports it."""
+
+    since: float
+    told: bool
+    """Whether the status has a time since when Eureka cannot be read."""
 
 
 class Conduct:
@@ -46,8 +66,8 @@ class Conduct:
         self._deleting: set[tuple[str, str]] = set()
         self._deleted: dict[tuple[str, str], float] = {}
         self._left: dict[Key, Listed] = {}
-        self._unreadable_since: dict[str, float] = {}
-        """Since when a syncer reports that Eureka cannot be read, by UID."""
+        self._outages: dict[str, Outage] = {}
+        """What each syncer reports while Eureka cannot be read, by UID."""
         self._read: dict[bool, float] = {}
         self.reached: Counter[str] = Counter()
 
@@ -58,10 +78,10 @@ class Conduct:
             if ref not in alive or alive[ref].uid != was.uid:
                 self._deleted[ref[0], was.app] = now  # without a finalizer it is gone at once
         self._alive = alive
-        self._unreadable_since = {
-            one.uid: self._unreadable_since.get(one.uid, now)
-            for one in self._truth.syncers.values()
-            if one.conditions.get("Synced") == ("Unknown", "RegistryUnknown")
+        self._outages = {
+            syncer.uid: self._outage_of(syncer, now)
+            for syncer in self._truth.syncers.values()
+            if syncer.conditions.get("Synced") == ("Unknown", "RegistryUnknown")
         }
         self._deleted.update(dict.fromkeys(self._deleting, now))
         self._deleting = {
@@ -75,6 +95,15 @@ class Conduct:
             self._most[syncer.uid] = max(
                 standing, syncer.registered_up, self._most.get(syncer.uid, 0)
             )
+
+    def _outage_of(self, syncer: SyncerTruth, now: float) -> Outage:
+        """The outage of Eureka that the syncer reports. Its condition still tells of one for some
+        passes that can read Eureka, but the next five minutes begin when its status says so."""
+        before = self._outages.get(syncer.uid, Outage(now, told=True))
+        told = bool(syncer.unknown_since)
+        was_read = max(self._read.values(), default=0.0) > before.since
+        begins = (was_read and not told) or (told and not before.told)
+        return Outage(now if begins else before.since, told)
 
     def listed(self, view: PassView, now: float) -> None:
         """Notes that a copy that serves these syncers could read Eureka."""
@@ -97,7 +126,7 @@ class Conduct:
             syncer = self._living(syncer_of(stands[0]))
             if was is None and syncer is not None and self._is_suspended(view, syncer):
                 count = len(list(self._up_of(syncer.ref, state)))
-                if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(
+                if count > self._most.get(syncer.uid, 0) and not self.has_it_back(
                     view, key, stands
                 ):
                     raise Violation(
@@ -111,14 +140,14 @@ class Conduct:
         else:
             self._left[key] = stands
 
-    def is_as_it_was(self, view: PassView, key: Key, stands: Listed) -> bool:
-        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled:
-        UP, and otherwise equal."""
+    def has_it_back(self, view: PassView, key: Key, stands: Listed) -> bool:
+        """Whether a suspended syncer got back an instance that Eureka lost and nobody cancelled: UP,
+        and of the same pod. It is registered by the spec of now, which may have changed since."""
         syncer, was = self._living(syncer_of(stands[0])), self._left.get(key)
         if syncer is None or was is None:
             return False
         suspended = syncer.asked.suspend or syncer.since["suspend"] > view.specs
-        same = was[0].metadata == stands[0].metadata and _content(was[0]) == _content(stands[0])
+        same = pod_of(was[0]) == pod_of(stands[0])
         return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
@@ -218,15 +247,13 @@ class Conduct:
             for one in self._truth.syncers.values()
             if (one.ref[0], one.app) == where and not one.deleting
         ]
-        since = [
-            self._unreadable_since.get(one.uid, view.begun)
-            for one in syncers
-            if one.asked.readiness_gate
-        ]
+        gated = [syncer for syncer in syncers if syncer.asked.readiness_gate]
+        outages = [self._outages.get(syncer.uid) for syncer in gated]
+        since = [outage.since if outage else view.begun for outage in outages]
         return (
             bool(since)
             and view.begun - max(since) >= _LONGEST
-            and all(one.served for one in syncers)
+            and all(syncer.served for syncer in syncers)
         )
 
     # --- Names ------------------------------------------------------------------------------------

@@ -323,14 +323,15 @@ class Dead:
         brought = Counter(key.app for key in view.brought if lost_up.get(key, -inf) < since)
         for key in sorted(key for key, reason in reasons.items() if reason == _OF_THE_PASS):
             self._judge.reached["a removal that a test of the whole pass held"] += 1
-            moved = self._moved(key.app, held)
+            moved = self._moved(key.app, held, listed_since=view.begun - _LIST_IS_OLD)
             if lost[key.app] - moved <= brought[key.app]:
                 raise Violation(
                     "held app", f"{key} is held, and app {key.app} loses nothing by what goes"
                 )
 
-    def _moved(self, app: str, held: set[Key]) -> int:
-        """How many held instances of an app are UP under another name, which stays."""
+    def _moved(self, app: str, held: set[Key], *, listed_since: float) -> int:
+        """How many held instances of an app are UP under another name, which stays, and have been
+        for so long that every list shows that."""
         known = self._judge.known
         return sum(
             all(
@@ -338,6 +339,7 @@ class Dead:
                     other.app != app
                     and other not in held
                     and is_up(listed)
+                    and self._judge.up_since(other) <= listed_since
                     and self._judge.ours(listed)
                     and _place(other) == _place(key)
                     and pod_of(listed[0]) == pod_of(state[key][0])

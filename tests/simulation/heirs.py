@@ -7,7 +7,7 @@ heir        while a living syncer selects the living pod of an instance, the ins
 
 A syncer is renamed as docs/suspend.md says: the new one is made, then the old one is deleted, or
 its limit becomes 0. Only the new one reads labels or gates of pods; or the grants of Namespaces
-decide about both.
+decide about both. In some stories the new one also asks for a port that the Service gets later.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 from tests.embedded.instances import Listed
 
 from . import events as e
+from .ambiguous import ServicePortsSet
 from .asked import PLAIN, Asked, Limit
 from .story import QUIET, Story
 from .troubles import Call, Kind, Trouble
 from .truth import Ref, SyncerTruth
 from .view import PassView, Violation, change, named, pod_of, syncer_of
-from .world import OF_THE_FIRST_TEAM, Key
+from .world import OF_THE_FIRST_TEAM, PORT, SERVICE_PORT, Key
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -44,6 +45,7 @@ _KINDS = (
     Kind.CUT,
     Kind.PAGE,
 )
+_WEB = ("web", SERVICE_PORT, PORT)
 _DETACHED = Asked(limit=Limit(kind="count", value=0))
 
 
@@ -110,6 +112,13 @@ def with_an_heir(base: Story) -> Story:
     asked, call = _NEEDS[need]
     goes = round(dice.uniform(40, max(45.0, base.ends - QUIET)), 1)
     made = round(goes - dice.choice((0.0, 0.0, 5.0, 25.0)), 1)
+    port: list[e.Event] = []
+    ports = random.Random(f"the port of an heir {base.seed}")
+    if ports.random() < 0.3:
+        # The release renames the Service's port, too, and the Service changes last.
+        asked = replace(asked, port=_WEB[0])
+        has_it = round(goes + ports.choice((0.5, 15.0, 40.0, 90.0)), 1)
+        port.append(ServicePortsSet(at=has_it, app=app, ports=(_WEB,)))
     old = Asked(readiness_gate=True) if need == "gates" and dice.random() < 0.2 else PLAIN
     pods = range(dice.choice((1, 2, 3, 4)))
     events: list[e.Event] = [
@@ -122,6 +131,7 @@ def with_an_heir(base: Story) -> Story:
         ),
         e.SyncerApplied(at=made, name=f"{app}-next", app=app, asked=asked),
         _end_of_the_old_one(dice, app, goes),
+        *port,
     ]
     fails = round(goes - dice.choice((0.1, 0.1, 15.0)), 1)
     lasts = dice.choice((12.0, 25.0, 60.0, 150.0, 400.0))

@@ -439,7 +439,7 @@ class Judge:
             return  # it was to be DOWN, and Eureka lost it between the read and the write
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
         wanted = self.truth.wanted_since(key, claimed=claimed, ready=ready)
-        if not wanted and not self.conduct.is_as_it_was(view, key, stands):
+        if not wanted and not self.conduct.has_it_back(view, key, stands):
             raise Violation(
                 "unwanted", f"{key} was registered, and nothing in the cluster wants it"
             )

@@ -5,7 +5,8 @@ rest        every instance that should be UP is UP, no unwanted instance is regi
             finalizer stays without need
 limit       as many of a limited syncer are UP as its limit asks for, and no more
 policy      of an installation that cancels nothing, no deletion waits
-gate        the gate of a pod that has its containers ready, and its syncer in order, is open
+gate        the gate of a pod that has its containers ready, and its syncers in order, is open,
+            unless a stranger has its id in one of their apps
 reported    each held removal is reported by the condition of its syncer, or of the one that
             claims the instance now
 approved    a removal that an annotation releases is not held
@@ -117,7 +118,10 @@ class Rest:
             return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return
-        if self._upsert_only and key not in self._truth.down:
+        # What is over a limit stays as it is, also if its pod turns unready. A limit of 0 keeps none.
+        limit = syncer.asked.limit if syncer is not None else None
+        over_limit = limit is not None and limit.value == 0
+        if self._upsert_only and (over_limit or key not in self._truth.down):
             self._judge.reached["an instance that nothing wants, and that stays"] += 1
             return
         if key in self._truth.eligible:  # within a limit; see there
@@ -236,12 +240,20 @@ class Rest:
             if not syncer.asked.readiness_gate or syncer.deleting or not syncer.served:
                 continue
             for key, wanted in sorted(self._truth.eligible.items()):
-                taken = any(
-                    key in state and not self._judge.ours(state[key]) for state in self._judge.known
-                )
-                for uid in sorted(wanted.pods) if wanted.holder == ref and not taken else ():
-                    if not self._truth.gates.get(uid, True):
+                for uid in sorted(wanted.pods) if wanted.holder == ref else ():
+                    if not self._truth.gates.get(uid, True) and not self._waits_for_a_stranger(uid):
                         raise Violation("gate", f"the gate of a ready pod behind {key} is shut")
+
+    def _waits_for_a_stranger(self, uid: str) -> bool:
+        """Whether a stranger has the id of a pod in an app for which its gate waits. The gate of a
+        pod that several syncers serve waits for all of them."""
+        for key, wanted in self._truth.eligible.items():
+            syncer = self._truth.syncers[wanted.holder]
+            waits_for = uid in wanted.pods and syncer.asked.readiness_gate
+            if waits_for and self._judge.is_taken(key):
+                self._judge.reached["a gate that waits for a stranger to leave"] += 1
+                return True
+        return False
 
     def _serves_still(self, ref: Ref) -> bool:
         """Whether a syncer has an instance that should be UP and is."""

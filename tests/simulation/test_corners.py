@@ -80,7 +80,96 @@ def cancelled_while_a_second_copy_registers(kind: Kind, until: float) -> Story:
     )
 
 
+def gate_of_a_taken_id(*names: str) -> Story:
+    """A pod waits behind a gate for two syncers, with these app names, oldest first. A stranger has
+    the id that the pod would have in app `rating`."""
+    return plain(
+        (
+            e.ServiceApplied(at=0, app="rating"),
+            *(
+                e.SyncerApplied(at=at, name=name, app="rating", app_name=name, asked=GATED)
+                for at, name in enumerate(names)
+            ),
+            e.StrangerRegisters(at=5, who="id", app="rating", ip="10.0.0.12"),
+            e.PodStarted(at=15, app="rating", number=2, ip="10.0.0.12", gated=True),
+        )
+    )
+
+
+def eureka_away_again(*, back: float) -> Story:
+    """Eureka's lists fail, are good for so many seconds, and fail again. Then a pod waits behind a
+    gate, until the second outage is five minutes old."""
+    lists = frozenset({Call.LIST})
+    events = (
+        e.ServiceApplied(at=0, app="rating"),
+        e.SyncerApplied(at=0, name="rating", app="rating", asked=GATED),
+        e.PodStarted(at=60 + back, app="rating", number=0, ip="10.0.0.10", gated=True),
+    )
+    return replace(
+        plain(
+            events,
+            Trouble(at=8, until=38, calls=lists, kind=Kind.ERROR_503),
+            Trouble(at=38 + back, until=420, calls=lists, kind=Kind.ERROR_503),
+        ),
+        ends=450,
+    )
+
+
+def unready_and_cancelled_by_nobody(value: int, kind: str) -> Story:
+    """An installation that cancels nothing has a syncer that is to register nothing. One of its
+    pods then turns unready."""
+    nothing = Asked(limit=Limit(kind=kind, value=value))
+    return replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=nothing),
+                e.PodTurns(at=25, app="rating", number=0, ready=False),
+            )
+        ),
+        installation=Installation(upsert_only=True),
+    )
+
+
+def renamed_by_a_late_registration(unready: float) -> Story:
+    """A syncer gets another app name. The registration of its first pod times out three times, and
+    Eureka's cached list does not show yet that it took effect. All pods turn unready meanwhile."""
+    events = (
+        *setting("rating", "cart", "pay"),
+        e.SyncerApplied(at=12, name="rating", app="rating", app_name="fresh"),
+        e.AllPodsTurn(at=unready, ready=False),
+    )
+    late = Trouble(
+        at=13, until=72, calls=frozenset({Call.REGISTER}), kind=Kind.LATE, strikes=3, seconds=11
+    )
+    return replace(plain(events, late), ends=130)
+
+
 CORNERS: dict[str, Story] = {
+    "all pods turn unready while a registration under another name is late": (
+        renamed_by_a_late_registration(23)
+    ),
+    "all pods turn unready before a late registration under another name is listed": (
+        renamed_by_a_late_registration(35)
+    ),
+    "a pod turns unready whose syncer is to register nothing, and nothing is cancelled": (
+        unready_and_cancelled_by_nobody(0, "count")
+    ),
+    "a pod turns unready whose syncer is to have no share, and nothing is cancelled": (
+        unready_and_cancelled_by_nobody(0, "share")
+    ),
+    "a stranger has the id of a pod in the older of two apps, and the pod waits behind a gate": (
+        gate_of_a_taken_id("rating", "fresh")
+    ),
+    "a stranger has the id of a pod in the younger of two apps, and the pod waits behind a gate": (
+        gate_of_a_taken_id("fresh", "rating")
+    ),
+    "Eureka could be read once between two outages, and a pod waits behind a gate": (
+        eureka_away_again(back=10)
+    ),
+    "Eureka could be read twice between two outages, and a pod waits behind a gate": (
+        eureka_away_again(back=20)
+    ),
     "a cancel is late on its way, and a second copy registers a new pod under the same id": (
         cancelled_while_a_second_copy_registers(Kind.LATE, until=165)
     ),

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 
 from . import events as e
-from .asked import Asked
+from .ambiguous import ServicePortsSet
+from .asked import Asked, Limit
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import EUREKA_CALLS, Call, Kind, Trouble
+from .world import PORT, SERVICE_PORT
 
 
 def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
@@ -153,7 +155,31 @@ def dead_while_its_syncer_was_away() -> Story:
     return replace(story, ends=180)
 
 
+def handed_over_before_the_port(asked: Asked) -> Story:
+    """The old syncer is detached in the release that makes its heir, and the Service gets the port
+    that the heir asks for half a minute later."""
+    none = Asked(limit=Limit(kind="count", value=0))
+    web = (("web", SERVICE_PORT, PORT),)
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerApplied(at=12, name="rating-next", app="rating", asked=asked),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=none),
+                ServicePortsSet(at=45, app="rating", ports=web),
+            )
+        ),
+        ends=70,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "the old syncer is detached before its heir can be served": handed_over_before_the_port(
+        Asked(port="web")
+    ),
+    "the old syncer is detached before its heir with a gate can be served": (
+        handed_over_before_the_port(Asked(port="web", readiness_gate=True))
+    ),
     "a pod is seen dead, and its syncer is back before the second "
     "look": dead_while_its_syncer_was_away(),
     "ours does not give way to an instance that nobody renews, which a restarted server has "

@@ -64,6 +64,8 @@ class SyncerTruth:
     """Message by type."""
     registered_up: int
     """`status.up`."""
+    unknown_since: str
+    """`status.eurekaUnknownSince`; empty if it says nothing."""
     served: bool
     """Whether a Service matches, and has an address that the syncer asks for."""
     tells_port: bool
@@ -302,6 +304,7 @@ class Truth:
                 },
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
+                unknown_since=told.get("eurekaUnknownSince", ""),
                 remembers_port=bool(told.get("ports")),
                 tells_port=tells_its_port(
                     asked, [one for one in services if _selects(label, ref[0], one)]

@@ -302,11 +302,25 @@ def test_a_syncer_that_never_registered_anything_has_lost_nothing() -> None:
     assert (report.lost, code(report)) == ({}, ExitCode.OK)
 
 
-def test_a_renamed_syncer_that_is_not_served_loses_the_app_of_the_old_one() -> None:
-    """A person deleted the old one, and not the app. Each later pass says so as well."""
+def test_a_renamed_syncer_that_is_not_served_keeps_the_app_of_the_old_one() -> None:
+    """A person deleted the old one, and not the app. Its instance waits for the new one."""
     world = setting()
-    heir = SyncerRef(NS, "heir")
     world.cluster.apply(syncer("heir", hostName="nodeName", created=2000))
+    passes(world, 1)
+    deleted(world)
+    for _ in range(3):
+        world.later(60)
+        assert world.run().lost == {}
+
+
+def test_a_renamed_syncer_that_is_not_granted_loses_the_app_of_the_old_one() -> None:
+    """A person deleted the old one, and not the app, and nothing waits for a syncer that the
+    operator does not allow. Each later pass says so as well."""
+    world = setting()
+    world.scope = Scope(granted_only=True)
+    world.cluster.annotations = {NS: {ALLOWED_APPS: "rating"}}
+    heir = SyncerRef(NS, "heir")
+    world.cluster.apply(syncer("heir", vipAddress="foreign", created=2000))
     passes(world, 1)
     deleted(world)
     for _ in range(3):

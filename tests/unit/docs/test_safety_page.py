@@ -113,6 +113,7 @@ PROMISES = {
         "registers nothing removes nothing",
         "suspended syncer does not decide",
         "could not be read",
+        "not served yet",
         "Nothing waits for",
         "Between namespaces",
         "slice proves nothing",
