@@ -53,7 +53,8 @@ class Faults(dict[Fault, str]):
             between = " " if fault.startswith("must ") else ": "
             clauses.append(f"{written(path).removeprefix('.')}{between}{fault}")
         more = len(self) - _SHOWN
-        clauses += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+        if more > 0:
+            clauses.append(f"and {counted(more, 'more fault')}")
         return InvalidSyncer(next(iter(self.values())), "; ".join(clauses), faults=tuple(self))
 
 
