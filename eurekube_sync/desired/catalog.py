@@ -75,44 +75,36 @@ def drain_of(
 ) -> Drain:
     """Return whether the Services or the pod of an instance drain it. The pod may also be behind
     the Services `perhaps`, whose slices do not show it."""
-    drained: list[tuple[Kind, str]] = []
-    ignored: list[str] = []
+    annotated: list[tuple[Kind, str, Drainable]] = []
     unknown: set[Kind] = set()
-
-    def read(kind: Kind, name: str, annotated: Drainable) -> None:
-        if annotated.drained:
-            drained.append((kind, name))
-        if annotated.ignored:
-            ignored.append(f"{name}: {annotated.ignored}")
-
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            read(
-                Kind.SERVICE,
-                f"Service {service.name}",
-                drainable(service.name, service.annotations),
-            )
+            annotated.append((Kind.SERVICE, f"Service {service.name}", _of_service(service)))
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
             unknown.add(Kind.POD)
         else:
-            read(Kind.POD, f"pod {pod.name}", listed)
-    by = tuple(dict.fromkeys(kind for kind, _ in drained))
-    if Kind.SERVICE not in by and any(_drains(service) for service in perhaps):
+            annotated.append((Kind.POD, f"pod {pod.name}", listed))
+    drained: dict[Kind, str] = {}
+    for kind, name, read in annotated:
+        if read.drained:
+            drained.setdefault(kind, name)
+    if Kind.SERVICE not in drained and any(_of_service(service).drained for service in perhaps):
         unknown.add(Kind.SERVICE)
-    if not by and not ignored and not unknown:  # as of nearly all instances
+    if not annotated and not unknown:  # as of nearly all instances
         return NO_DRAIN
+    first = next(iter(drained.values()), None)
     return Drain(
-        by=by,
-        why=f"{drained[0][1]} has the annotation {DRAIN_ANNOTATION}" if drained else "",
+        by=tuple(drained),
+        why=f"{first} has the annotation {DRAIN_ANNOTATION}" if first else "",
         drain_unknown=frozenset(unknown),
-        ignored=tuple(ignored),
+        ignored=tuple(f"{name}: {read.ignored}" for _, name, read in annotated if read.ignored),
     )
 
 
-def _drains(service: Service) -> bool:
-    return drainable(service.name, service.annotations).drained
+def _of_service(service: Service) -> Drainable:
+    return drainable(service.name, service.annotations)
 
 
 def drains_denied(pods: Known) -> Iterator[str]:
@@ -160,9 +152,8 @@ class Catalog:
         if selector.service is not None:
             named = self._by_name.get(selector.service)
             return [] if named is None else [named]
-        if (
-            selector.labels
-        ):  # the rarest one, because all Services may have one such as `managed-by: Helm`
+        if selector.labels:
+            # The rarest one, because all Services may have one such as `managed-by: Helm`
             return min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return self._by_name.values()
 

@@ -141,8 +141,8 @@ def wrong_type(value: Any, wanted: Collection[str]) -> str:
     return text
 
 
-def not_one_of(value: str, choices: Iterable[str]) -> str:
-    known = sorted(choices)
+def not_one_of(value: str, choices: Iterable[object]) -> str:
+    known = sorted(map(str, choices))
     return f"must be {listed(known, 'or')}, not {shown(value)}{did_you_mean(value, known)}"
 
 
