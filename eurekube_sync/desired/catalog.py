@@ -86,10 +86,7 @@ def drain_of(
             unknown.add(Kind.POD)
         else:
             annotated.append((Kind.POD, f"pod {pod.name}", listed))
-    drained: dict[Kind, str] = {}
-    for kind, name, read in annotated:
-        if read.drained:
-            drained.setdefault(kind, name)
+    drained = _drained_by(annotated)
     if Kind.SERVICE not in drained and any(_of_service(service).drained for service in perhaps):
         unknown.add(Kind.SERVICE)
     if not annotated and not unknown:  # as of nearly all instances
@@ -101,6 +98,15 @@ def drain_of(
         drain_unknown=frozenset(unknown),
         ignored=tuple(f"{name}: {read.ignored}" for _, name, read in annotated if read.ignored),
     )
+
+
+def _drained_by(annotated: Sequence[tuple[Kind, str, Drainable]]) -> Mapping[Kind, str]:
+    """Return the first object of each kind that drains an instance."""
+    drained: dict[Kind, str] = {}
+    for kind, name, read in annotated:
+        if read.drained:
+            drained.setdefault(kind, name)
+    return drained
 
 
 def _of_service(service: Service) -> Drainable:

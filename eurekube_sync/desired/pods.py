@@ -66,14 +66,12 @@ def serve_pods(
     secure = listening["securePort"].backends if needs_both else {}
     pairs = paired(main.backends, secure)
     for identity, backend in main.backends.items():
-        # After `_apps` there is at most one.
-        named = [apps[service.name] for service in backend.services if service.name in apps]
-        if not named:
+        app = _app(backend, apps)
+        if app is None:
             continue
         pair = pairs.get(identity)
-        ports = (backend.port, pair.port if pair else None)
-        site = _site(backend, ports if "port" in listening else (None, backend.port))
-        key = builder.key(named[0], site)
+        site = _site(backend, pair, secure_alone="port" not in listening)
+        key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if needs_both and pair is None and not isinstance(verdict, Leaving):
             why = _lacks(backend, spec.secure_port, builder)
@@ -81,12 +79,7 @@ def serve_pods(
         yield key, verdict
 
     placed = {backend.place for backend in main.backends.values()}
-    left = dict(main.left)
-    for service in chosen:
-        why = f"is in an EndpointSlice with ports that Service {service.name} had before"
-        left |= _kept(outdated(service, catalog.slices_of(service), family), why)
-    # Nothing new is registered of a pod whose main port is unknown.
-    builder.unplaced |= {place: why for place, why in left.items() if place not in placed}
+    builder.unplaced |= _not_on_main_port(main, chosen, placed, catalog, family)
     used = {backend.identity for backend in pairs.values()}
     unpaired = [backend for identity, backend in secure.items() if identity not in used]
     builder.unplaced |= _on_secure_port_alone(unpaired, placed, builder)
@@ -130,14 +123,14 @@ def _note_missing(
     return [service for service in chosen if service.name in missing]
 
 
-def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
-    """Return the address of a pod with its plain and its secure port."""
+def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site:
+    """Return the address of a pod with its plain and its secure port, which is that of `pair`."""
     endpoint = backend.endpoint
-    plain, secure = ports
+    plain, secure = backend.port, pair.port if pair else None
     return Site(
         host=endpoint.address,
-        port=plain,
-        secure_port=secure,
+        port=None if secure_alone else plain,
+        secure_port=plain if secure_alone else secure,
         pod=endpoint.pod,
         node=endpoint.node,
         zone=endpoint.zone,
@@ -167,6 +160,22 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
     why = f"{backend.label} has no port {port!r} (yet)"
     builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
     return why
+
+
+def _not_on_main_port(
+    main: _Listening,
+    chosen: Sequence[Service],
+    placed: Collection[str],
+    catalog: Catalog,
+    family: str,
+) -> Mapping[str, str]:
+    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is
+    registered."""
+    left = dict(main.left)
+    for service in chosen:
+        why = f"is in an EndpointSlice with ports that Service {service.name} had before"
+        left |= _kept(outdated(service, catalog.slices_of(service), family), why)
+    return {place: why for place, why in left.items() if place not in placed}
 
 
 def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
@@ -250,6 +259,14 @@ def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
         f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not "
         "registered"
     )
+
+
+def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
+    """Return the app of a pod, of which there is at most one after `_apps`."""
+    for service in backend.services:
+        if service.name in apps:
+            return apps[service.name]
+    return None
 
 
 # --- Ports ----------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
             "letter or digit at both ends"
         )
         wrong.add(("selector", "app"), fault)
-    if app is not None and dict(selector.labels)["app"] != app:
+    if app not in (None, dict(selector.labels).get("app")):
         fault = "the field app and the label app in matchLabels must not differ"
         wrong.add(("selector", "app"), fault)
     for index, expression in enumerate(selector.match_expressions or ()):

@@ -297,12 +297,7 @@ def _node_ports(
     kind = spec.service.node_address
     sites = []
     for node in sorted(nodes, key=lambda node: node.name):
-        addresses: list[str] = []
-        if kind != "InternalIP":
-            addresses += node.external
-        if kind != "ExternalIP":
-            addresses += node.internal
-        usable = [address for address in addresses if family_of(address) == family]
+        usable = _addresses(node, family, kind)
         if usable and not node.excluded:
             site = Site(
                 host=usable[0],
@@ -318,6 +313,17 @@ def _node_ports(
         kinds = kind or "InternalIP or ExternalIP"
         raise InvalidSyncer("NoAddress", f"no node has an {family} address of kind {kinds}")
     return sites
+
+
+def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
+    """Return the addresses of a node of one family, of one kind or of both, the external ones
+    first."""
+    addresses: list[str] = []
+    if kind != "InternalIP":
+        addresses += node.external
+    if kind != "ExternalIP":
+        addresses += node.internal
+    return [address for address in addresses if family_of(address) == family]
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
