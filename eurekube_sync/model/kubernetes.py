@@ -180,7 +180,6 @@ class Node:
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
-    zone: str = ""  # label `topology.kubernetes.io/zone`
     excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
 
 
