@@ -235,9 +235,9 @@ class Catalogs:
         return services
 
 
-def same(some: Sequence[object], others: Sequence[object]) -> bool:
+def same(before: Sequence[object], now: Sequence[object]) -> bool:
     """Whether both hold the identical objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
+    return len(before) == len(now) and all(map(is_, before, now))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:

@@ -196,29 +196,22 @@ def _ports(ports: Iterable[ServicePort | EndpointPort]) -> str:
 # --- Slices ---------------------------------------------------------------------------------------
 
 
-def slices_in_use(
-    service: Service, slices: Sequence[EndpointSlice]
-) -> tuple[Sequence[EndpointSlice], Sequence[EndpointSlice]]:
-    """Return the slices that count, and the strays.
+def slices_in_use(service: Service, slices: Sequence[EndpointSlice]) -> Sequence[EndpointSlice]:
+    """Return the slices that count: all without the strays.
 
     A slice that somebody else than the cluster's controller wrote, and that has none of the
     Service's ports, is a stray if another slice shows what the Service has. kube-proxy ignores
     it. With a selector, the controller's own slice shows that even if it has no endpoints, and
     so no ports."""
-    strays = []
     others = []
     telling = False  # whether another slice shows what the Service has
     for piece in slices:
         lacks_all = _lacks_ports(service, piece)
         by_cluster = written_by_cluster(service, piece)
-        if lacks_all and piece.endpoints and not by_cluster:
-            strays.append(piece)
-        else:
+        if by_cluster or not lacks_all or not piece.endpoints:
             others.append(piece)
             telling = telling or by_cluster or not lacks_all
-    if not strays or not telling:  # the usual case
-        return slices, ()
-    return others, sorted(strays, key=lambda stray: stray.name)
+    return others if telling else slices
 
 
 def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
@@ -229,13 +222,16 @@ def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
 
 def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str]:
     """Yield a warning for each stray slice of a Service."""
-    _, strays = slices_in_use(service, slices)
-    for stray in strays:
-        yield (
-            f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores it: "
-            f"its port is {_ports(stray.ports)}, and Service {service.name} has "
-            f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
-        )
+    used = slices_in_use(service, slices)
+    if len(used) == len(slices):
+        return  # nearly always
+    for stray in sorted(slices, key=lambda piece: piece.name):
+        if stray not in used:
+            yield (
+                f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores "
+                f"it: its port is {_ports(stray.ports)}, and Service {service.name} has "
+                f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
+            )
 
 
 def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> Iterator[Endpoint]:
@@ -302,7 +298,7 @@ def backends(
     A slice without the port has no endpoint for us. But if there are endpoints, and no slice has
     the port, this raises InvalidSyncer(NoSuchPort), because the slices are outdated, or the port
     does not exist."""
-    used, _ = slices_in_use(service, slices)
+    used = slices_in_use(service, slices)
     filled = [piece for piece in used if piece.endpoints and family in (None, piece.address_type)]
     name = port.name if isinstance(port, ServicePort) else ""
     of = (service,)

@@ -52,6 +52,7 @@ from eurekube_sync.model.wording import cut
 _Place: TypeAlias = tuple[
     str, int | None, int | None
 ]  # the app, the plain and the secure port; None: off
+_NO_STATUS = SyncerStatus(observed_generation=0)
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -164,7 +165,7 @@ class Builder:
 
     spec: Syncer
     naming: Naming
-    before: SyncerStatus | None = None  # the syncer's status, which has what it once resolved
+    before: SyncerStatus = _NO_STATUS  # the syncer's status, which has what it once resolved
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
     apps: set[str] = field(default_factory=set)
@@ -173,7 +174,7 @@ class Builder:
     """The Services whose numbers in the status stay there while nothing of them is served."""
     _served: set[tuple[str, int | None, int | None]] = field(default_factory=set)  # as `ServedPort`
     _of_ports: dict[str, None] = field(default_factory=dict)
-    _warnings: dict[str, None] = field(default_factory=dict)
+    _warnings: set[str] = field(default_factory=set)
 
     def app_name(self, service: Service) -> str:
         """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an
@@ -211,7 +212,7 @@ class Builder:
     def _served_before(self, field: str, service: Service) -> frozenset[int]:
         """Return the numbers of a Service in the status."""
         numbers: set[int] = set()
-        for served in self.before.ports if self.before else ():
+        for served in self.before.ports:
             number = served.port if field == "port" else served.secure_port
             if served.service == service.name and number is not None:
                 numbers.add(number)
@@ -221,8 +222,7 @@ class Builder:
         """Return the Services, by name, under whose names instances of the syncer are registered.
         If there is none, or Eureka could not be read, those whose names are apps in the status."""
         registered = self._registered(services).apps
-        before = self.before.apps if self.before else ()
-        for apps in (registered, before):
+        for apps in (registered, self.before.apps):
             standing = [service.name for service in services if service.name.upper() in apps]
             if standing:
                 return frozenset(standing)
@@ -234,7 +234,7 @@ class Builder:
         keeps those of the status, because its pods may come back."""
         rows = {ServedPort(*served) for served in self._served}
         services = {row.service for row in rows}
-        for served in self.before.ports if self.before else ():
+        for served in self.before.ports:
             if served.service in self.remembered and served.service not in services:
                 rows.add(served)
         ordered = sorted(rows, key=lambda row: (row.service, row.port or 0, row.secure_port or 0))
@@ -308,7 +308,7 @@ class Builder:
 
     def warn(self, *warnings: str) -> None:
         """Add warnings, each once."""
-        self._warnings |= dict.fromkeys(warnings)
+        self._warnings.update(warnings)
 
     def warn_of_ports(self, *warnings: str) -> None:
         """Add warnings about ports, slices and the app's name, each once."""

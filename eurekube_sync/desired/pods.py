@@ -341,8 +341,7 @@ def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Ma
     for service in services:
         if service.is_external_name:  # its slices prove nothing
             continue
-        used, _ = slices_in_use(service, catalog.slices_of(service))
-        for piece in used:
+        for piece in slices_in_use(service, catalog.slices_of(service)):
             if piece.address_type == family:
                 kept |= _kept(piece.endpoints, why)
     return kept
@@ -368,7 +367,7 @@ def _stay(
     for service in sorted(services, key=lambda service: service.name):
         if service.is_external_name:  # its slices prove nothing
             continue
-        used, _ = slices_in_use(service, catalog.slices_of(service))
+        used = slices_in_use(service, catalog.slices_of(service))
         filled = [piece for piece in used if piece.endpoints]
         numbers = builder.stays_at(name, service, numbers_of(filled))
         if any(len(numbers & numbers_of([piece])) > 1 for piece in filled):
@@ -396,25 +395,25 @@ def _listen(
     """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
     field is not set, a port named http is the default, also beside the only port of another
     Service. Raises InvalidSyncer."""
-    found: list[Backend] = []
+    listeners: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
             continue
         for backend in backends(service, port, catalog.slices_of(service), family=family):
             if backend.place not in unclear:
-                found.append(backend)
-    outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
+                listeners.append(backend)
+    outdone = outdone_by_http(listeners) if builder.spec.ports[name] is None else frozenset()
     for service, _ in chosen:
         if service.name not in outdone:
             continue  # nearly always
         # An app that was served at another port stays there, like one whose port became ambiguous.
-        numbers = [backend.port for backend in found if backend.service == service.name]
+        numbers = [backend.port for backend in listeners if backend.service == service.name]
         if builder.may_stand_at(name, service, numbers):
             outdone = frozenset()
     if outdone:
-        found = [backend for backend in found if backend.service not in outdone]
+        listeners = [backend for backend in listeners if backend.service not in outdone]
         chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
-    return _Listening(chosen, one_per_port(found), unclear)
+    return _Listening(chosen, one_per_port(listeners), unclear)
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:

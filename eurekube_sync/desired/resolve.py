@@ -260,7 +260,9 @@ def _serve_again(
             claim = claim.proven_by(catalog.proof)
     else:
         earlier.anew = True
-        builder = Builder(spec, naming, syncer.status)
+        builder = Builder(spec, naming)
+        if syncer.status is not None:
+            builder.before = syncer.status
         try:
             claim = _serve(syncer, spec, services, catalog, builder)
         except InvalidSyncer as error:
@@ -312,8 +314,8 @@ def _serve(
         )
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
-    for key, found in serve(spec, services, catalog.data, builder):
-        verdicts[key] = better(verdicts[key], found) if key in verdicts else found
+    for key, verdict in serve(spec, services, catalog.data, builder):
+        verdicts[key] = better(verdicts[key], verdict) if key in verdicts else verdict
     apps = tuple(sorted(builder.apps))
     vip_address = spec.vip_address or apps[0].lower()
     return Serving(
@@ -332,14 +334,14 @@ def _serve(
     )
 
 
-def better(one: Found, other: Found) -> Found:
+def better(first: Found, second: Found) -> Found:
     """Choose between two verdicts of one key, as while a new pod takes over an address: wanted
     before kept before leaving. Of two wanted ones choose the UP one, then the first by pod, because
     slices have no order."""
     ranks = (Wanted, Kept, Leaving)
-    if isinstance(one, Wanted) and isinstance(other, Wanted):
-        return min(one, other, key=_preference)
-    return min(other, one, key=lambda verdict: ranks.index(type(verdict)))
+    if isinstance(first, Wanted) and isinstance(second, Wanted):
+        return min(first, second, key=_preference)
+    return min(second, first, key=lambda verdict: ranks.index(type(verdict)))
 
 
 def _preference(wanted: Wanted) -> tuple[bool, str, list[tuple[str, str]]]:

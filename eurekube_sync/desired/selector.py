@@ -139,18 +139,18 @@ def parse_selector(text: str) -> tuple[Expression, ...]:
 
 
 def _expression(part: str) -> Expression:
-    if found := _EQUALITY.fullmatch(part):
-        values = frozenset({found[3]})
+    if match := _EQUALITY.fullmatch(part):
+        values = frozenset({match[3]})
         return Expression(
-            key=found[1], operator="NotIn" if found[2] == "!=" else "In", values=values
+            key=match[1], operator="NotIn" if match[2] == "!=" else "In", values=values
         )
-    if found := _SET.fullmatch(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
+    if match := _SET.fullmatch(part):
+        values = frozenset(value.strip() for value in match[3].split(","))
         return Expression(
-            key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values
+            key=match[1], operator="In" if match[2] == "in" else "NotIn", values=values
         )
-    if found := _EXISTENCE.fullmatch(part):
-        return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
+    if match := _EXISTENCE.fullmatch(part):
+        return Expression(key=match[2], operator="DoesNotExist" if match[1] else "Exists")
     raise ValueError(
         f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), "
         "team or !team"

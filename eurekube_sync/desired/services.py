@@ -347,7 +347,7 @@ def _behind(
         port = plain or secure
         if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):
             # It is not the Service's port, so all of its endpoints count.
-            used, _ = slices_in_use(service, slices)
+            used = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
         else:
             its_own = backends(service, port, slices, family=None)

@@ -30,8 +30,7 @@ def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str
         if drainable(service.name, service.annotations).drained:
             continue
         app = spec.app_of(service)
-        slices, _ = slices_in_use(service, catalog.data.slices_of(service))
-        for piece in slices:
+        for piece in slices_in_use(service, catalog.data.slices_of(service)):
             for endpoint in piece.endpoints:
                 if healthy(endpoint, service) and not endpoint.terminating:
                     yield app, endpoint
