@@ -162,7 +162,7 @@ def parse(syncer: SyncerObject) -> Syncer:
     except msgspec.ValidationError as error:
         faults = list(shape_faults(raw, msgspec.inspect.type_info(Spec), ()))
         for path, fault in faults or [((), str(error))]:
-            wrong.add(path, fault)
+            wrong.add(path, fault, reason="InvalidSpec")
         raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
