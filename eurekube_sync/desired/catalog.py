@@ -85,41 +85,42 @@ def drain_of(
 ) -> Drain:
     """Return whether the Services or the pod of an instance drain it. The pod may also be behind
     the Services `perhaps`, whose slices do not show it."""
-    drained: list[Drainer] = []
-    ignored: list[str] = []
+    annotated: list[tuple[Drainer, Drainable]] = []
     unknown: set[Kind] = set()
-
-    def read(drainer: Drainer, annotated: Drainable) -> None:
-        if annotated.drained:
-            drained.append(drainer)
-        if annotated.ignored:
-            ignored.append(f"{drainer}: {annotated.ignored}")
-
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            annotated = drainable(service.name, service.annotations)
-            read(Drainer(Kind.SERVICE, service.name), annotated)
+            annotated.append((Drainer(Kind.SERVICE, service.name), _of_service(service)))
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
             unknown.add(Kind.POD)
         else:
-            read(Drainer(Kind.POD, pod.name), listed)
-    by = tuple(dict.fromkeys(drainer.kind for drainer in drained))
-    if Kind.SERVICE not in by and any(_drains(service) for service in perhaps):
+            annotated.append((Drainer(Kind.POD, pod.name), listed))
+    drained = _drained_by(annotated)
+    if Kind.SERVICE not in drained and any(_of_service(service).drained for service in perhaps):
         unknown.add(Kind.SERVICE)
-    if not by and not ignored and not unknown:  # as of nearly all instances
+    if not annotated and not unknown:  # as of nearly all instances
         return NO_DRAIN
+    first = next(iter(drained.values()), None)
     return Drain(
-        by=by,
-        drainer=drained[0] if drained else None,
+        by=tuple(drained),
+        drainer=first,
         drain_unknown=frozenset(unknown),
-        ignored=tuple(ignored),
+        ignored=tuple(f"{drainer}: {read.ignored}" for drainer, read in annotated if read.ignored),
     )
 
 
-def _drains(service: Service) -> bool:
-    return drainable(service.name, service.annotations).drained
+def _drained_by(annotated: Sequence[tuple[Drainer, Drainable]]) -> Mapping[Kind, Drainer]:
+    """Return the first object of each kind that drains an instance."""
+    drained: dict[Kind, Drainer] = {}
+    for drainer, read in annotated:
+        if read.drained:
+            drained.setdefault(drainer.kind, drainer)
+    return drained
+
+
+def _of_service(service: Service) -> Drainable:
+    return drainable(service.name, service.annotations)
 
 
 def drained_kinds(metadata: Mapping[str, str]) -> Sequence[Kind]:
@@ -167,9 +168,8 @@ class Catalog:
         if selector.service is not None:
             named = self._by_name.get(selector.service)
             return [] if named is None else [named]
-        if (
-            selector.labels
-        ):  # the rarest one, because all Services may have one such as `managed-by: Helm`
+        if selector.labels:
+            # The rarest one, because all Services may have one such as `managed-by: Helm`
             return min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return self._by_name.values()
 
@@ -245,9 +245,9 @@ class Catalogs:
         return services
 
 
-def same(some: Sequence[object], others: Sequence[object]) -> bool:
+def same(before: Sequence[object], now: Sequence[object]) -> bool:
     """Whether both hold the identical objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
+    return len(before) == len(now) and all(map(is_, before, now))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:

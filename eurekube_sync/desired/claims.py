@@ -84,11 +84,8 @@ class Wanted:
     def if_gone(self) -> Instance | None:
         """The instance to register if a renewal finds no lease; None if it is not UP, or
         `elsewhere`."""
-        return (
-            self.instance
-            if self.instance.status is InstanceStatus.UP and not self.elsewhere
-            else None
-        )
+        up = self.instance.status is InstanceStatus.UP
+        return self.instance if up and not self.elsewhere else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,27 +163,30 @@ class Serving:
 
     @cached_property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:
-        found = self.of(Wanted)
-        return (
-            found
-            if len(found) < len(self.verdicts)
-            else cast("Mapping[InstanceKey, Wanted]", self.verdicts)
-        )
+        wanted = self.of(Wanted)
+        if len(wanted) < len(self.verdicts):
+            return wanted
+        return cast(
+            "Mapping[InstanceKey, Wanted]", self.verdicts
+        )  # the usual case: no copy is kept
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
         """Return the verdicts of one kind."""
-        return {key: one for key, one in self.verdicts.items() if isinstance(one, kind)}
+        return {key: verdict for key, verdict in self.verdicts.items() if isinstance(verdict, kind)}
 
     def wanted_at(self, key: InstanceKey) -> Wanted | None:
-        one = self.verdicts.get(key)
-        return one if isinstance(one, Wanted) else None
+        verdict = self.verdicts.get(key)
+        return verdict if isinstance(verdict, Wanted) else None
 
     @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
         """The other syncers that have the address of a key."""
-        return dict(
-            sorted((key, rival) for key, one in self.verdicts.items() if (rival := rival_of(one)))
-        )
+        rivals: dict[InstanceKey, Rival] = {}
+        for key, verdict in self.verdicts.items():
+            rival = rival_of(verdict)
+            if rival is not None:
+                rivals[key] = rival
+        return dict(sorted(rivals.items()))
 
     @cached_property
     def unready(self) -> Mapping[InstanceKey, Wanted | Leaving]:
@@ -210,16 +210,13 @@ class Serving:
     @property
     def endpoints(self) -> int:
         """The number of endpoints, ready or not, without those that terminate."""
-        return sum(
-            isinstance(one, Wanted | OverLimit)
-            or (isinstance(one, Leaving) and not one.terminating)
-            for one in self.verdicts.values()
-        )
+        leaving = [verdict for verdict in self.of(Leaving).values() if not verdict.terminating]
+        return len(self.wanted) + len(self.of(OverLimit)) + len(leaving)
 
     @property
     def unclear(self) -> Sequence[str]:
         """Why too little is known of an endpoint, of each such endpoint."""
-        return sorted([*(one.why for one in self.of(Kept).values()), *self.unplaced.values()])
+        return sorted([*(kept.why for kept in self.of(Kept).values()), *self.unplaced.values()])
 
     @cached_property
     def keeps_any(self) -> bool:
@@ -233,19 +230,25 @@ class Serving:
             return verdict.why
         if isinstance(verdict, Leaving | Taken | OverLimit):
             return None
-        return self._unplaced(instance) or (self.incomplete[0].message if self.incomplete else None)
+        unplaced = self._unplaced(instance)
+        if unplaced is None and self.incomplete:
+            return self.incomplete[0].message
+        return unplaced
 
     def proven_by(self, proof: Proof) -> Serving:
         """Return this claim with another proof, and with its cached properties."""
-        found = replace(self, proof=proof)
-        vars(found).update(vars(self))
-        return found
+        proven = replace(self, proof=proof)
+        vars(proven).update(vars(self))
+        return proven
 
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """Return this claim with these rivals, or without a rival where it is None."""
-        wanted = ((key, self.wanted_at(key), rival) for key, rival in rivals.items())
-        changed = {key: replace(one, rival=rival) for key, one, rival in wanted if one is not None}
-        return replace(self, verdicts={**self.verdicts, **changed})
+        verdicts = dict(self.verdicts)
+        for key, rival in rivals.items():
+            wanted = self.wanted_at(key)
+            if wanted is not None:
+                verdicts[key] = replace(wanted, rival=rival)
+        return replace(self, verdicts=verdicts)
 
     def holds(self, instance: ObservedInstance) -> bool:
         """Whether no younger syncer may take over the instance, because this syncer may still want
@@ -267,8 +270,10 @@ class Serving:
         yet."""
         return bool(self.incomplete)
 
-    def _unplaced(self, one: ObservedInstance) -> str | None:
-        return self.unplaced.get(pod_uid_of(one) or one.instance.ip_addr) if self.unplaced else None
+    def _unplaced(self, instance: ObservedInstance) -> str | None:
+        if not self.unplaced:  # nearly always
+            return None
+        return self.unplaced.get(pod_uid_of(instance) or instance.instance.ip_addr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +354,8 @@ def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
 
 
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
-    """The key by which syncers are sorted that claim the same address: by age, then by name."""
+    """Return the key by which syncers are sorted that claim the same address: by age, then by
+    name."""
     return (claim.syncer.created, claim.syncer.ref)
 
 

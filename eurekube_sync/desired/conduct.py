@@ -6,7 +6,6 @@ A mark in an instance has the limit under which it was registered.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -87,21 +86,18 @@ class Conduct(
         """Whether the limit is 0, so that another syncer may register the same endpoints."""
         return self.limit is not None and self.limit.value == 0 and not self.suspend
 
-    @property
-    def marks(self) -> Mapping[str, str]:
-        """The marks that are written into each instance."""
-        return {LIMIT: str(self.limit)} if self.limit else {}
-
 
 def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     """Read `spec.limit`: a number, `20%`, or `{share: 10%}`."""
     if limit is None:
         return None
-    share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
-    found = read_mark(f"share {share}" if isinstance(share, str) else str(limit))
+    mark = str(limit)
+    if isinstance(limit, dict) and limit.keys() == {"share"}:
+        mark = f"share {limit['share']}"
+    known = read_mark(mark)
     measure, most = _FORMS.get(type(limit), (None, 0))
-    if found and found.measure is measure and found.value <= most:
-        return found
+    if known and known.measure is measure and known.value <= most:
+        return known
     wrong.add(
         ("limit",),
         f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}",
@@ -111,8 +107,11 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
 
 def read_mark(mark: str) -> Limit | None:
     """Return the limit in a mark, or None if the mark is not one of ours."""
-    found = re.search("[0-9]{1,6}", mark)
-    value = int(found[0]) if found else 0
-    return next(
-        (Limit(measure=one, value=value) for one in Measure if one.format(value) == mark), None
-    )
+    digits = re.search("[0-9]{1,6}", mark)
+    if digits is None:
+        return None
+    for measure in Measure:
+        limit = Limit(measure=measure, value=int(digits[0]))
+        if str(limit) == mark:
+            return limit
+    return None

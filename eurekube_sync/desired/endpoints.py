@@ -20,12 +20,14 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import (
     SLICE_CONTROLLER,
     Endpoint,
+    EndpointPort,
     EndpointSlice,
     Service,
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.wording import listed
 
 HTTP = "http"  # the name of the port that is the default
 Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolved any more
@@ -59,6 +61,11 @@ class Backend:
         return label_of(self.endpoint)
 
     @property
+    def service(self) -> str:
+        """The name of its Service, the first of several."""
+        return self.services[0].name
+
+    @property
     def preference(self) -> tuple[bool, bool, bool, int, str, str]:
         """The sort key of duplicates: not terminating, then ready, then serving; the rest makes the
         order stable."""
@@ -69,7 +76,7 @@ class Backend:
             not endpoint.serving,
             self.port,
             endpoint.address,
-            self.services[0].name,
+            self.service,
         )
 
 
@@ -83,15 +90,11 @@ def label_of(endpoint: Endpoint) -> str:
     return f"pod {endpoint.pod.name}" if endpoint.pod else f"endpoint {endpoint.address}"
 
 
-# --- Ports of Services
-# ------------------------------------------------------------------------------------------------
+# --- Ports of Services ---------------------------------------------------------------------------
 
 
 def choose_port(
-    service: Service,
-    port: str | int | None,
-    *,
-    field: str = "port",
+    service: Service, port: str | int | None, *, field: str = "port"
 ) -> ServicePort | None:
     """Return the Service's port by `field` of the spec, or None if there is no such port.
 
@@ -107,7 +110,7 @@ def choose_port(
         fitting = _default_ports(service)
         fits = " has the ports"
     elif isinstance(port, str):
-        fitting = [listed for listed in service.ports if listed.name == port][:1]
+        fitting = [offered for offered in service.ports if offered.name == port][:1]
         fits = ""
     elif service.ports:
         fitting = _numbered_ports(service, port)
@@ -149,33 +152,26 @@ def chosen_ports(
     ordered = sorted(services, key=lambda service: service.name)
     chosen: list[tuple[Service, ServicePort]] = []
     for service in ordered:
-        listed = choose_port(service, port, field=field)
-        if listed is not None:
-            chosen.append((service, listed))
+        offered = choose_port(service, port, field=field)
+        if offered is not None:
+            chosen.append((service, offered))
     if not chosen:
-        raise _no_such_port(ordered, port, field, where)
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, _no_such_port(ordered, port, field, where))
     return tuple(chosen)
 
 
 def _no_such_port(
-    services: Sequence[Service],
-    port: str | int | None,
-    field: str,
-    where: str,
-) -> InvalidSyncer:
-    """Return the error about Services of which none has the port of a field."""
-    named = services[:5]
+    services: Sequence[Service], port: str | int | None, field: str, where: str
+) -> str:
+    """Return what is wrong with Services of which none has the port of a field."""
+    first = services[:5]
     if any(service.ports for service in services):
-        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in named)
-        message = f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
-        return InvalidSyncer(Reason.NO_SUCH_PORT, message)
-    names = ", ".join(service.name for service in named)
-    have = f"Services {names} have no ports"
-    if len(services) == 1:
-        have = f"Service {names} has no ports"
+        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in first)
+        return f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
+    names = ", ".join(service.name for service in first)
+    have = f"Service {names} has" if len(services) == 1 else f"Services {names} have"
     lacking = "" if port is None else f", so none is named {port!r}"
-    message = f"{have}{lacking}: set spec.{field} to the number of the port that {where}"
-    return InvalidSyncer(Reason.NO_SUCH_PORT, message)
+    return f"{have} no ports{lacking}: set spec.{field} to the number of the port that {where}"
 
 
 def numbers_of(pieces: Iterable[EndpointSlice]) -> frozenset[int]:
@@ -189,42 +185,34 @@ def numbers_of(pieces: Iterable[EndpointSlice]) -> frozenset[int]:
 def stays(error: InvalidSyncer, numbers: Iterable[int]) -> str:
     """Return the warning that a port cannot be resolved any more, and that the numbers of before
     are served on."""
-    ordered = [str(number) for number in sorted(numbers)]
-    if len(ordered) == 1:
-        return f"{error}. Until then port {ordered[0]} is served on, as before"
-    others = ", ".join(ordered[:-1])
-    return f"{error}. Until then ports {others} and {ordered[-1]} are served on, as before"
+    words = [str(number) for number in sorted(numbers)]
+    ports = f"port {words[0]} is" if len(words) == 1 else f"ports {listed(words, 'and')} are"
+    return f"{error}. Until then {ports} served on, as before"
 
 
-def _ports(ports: Iterable[ServicePort]) -> str:
+def _ports(ports: Iterable[ServicePort | EndpointPort]) -> str:
     return ", ".join(f"{port.name or 'unnamed'} ({port.port})" for port in ports) or "none"
 
 
 # --- Slices ---------------------------------------------------------------------------------------
-# --------------------
 
 
-def slices_in_use(
-    service: Service, slices: Sequence[EndpointSlice]
-) -> tuple[Sequence[EndpointSlice], Sequence[EndpointSlice]]:
-    """Return the slices that count, and the strays.
+def slices_in_use(service: Service, slices: Sequence[EndpointSlice]) -> Sequence[EndpointSlice]:
+    """Return the slices that count: all without the strays.
 
     A slice that somebody else than the cluster's controller wrote, and that has none of the
     Service's ports, is a stray if another slice shows what the Service has. kube-proxy ignores
     it. With a selector, the controller's own slice shows that even if it has no endpoints, and
     so no ports."""
-    strays = []
+    others = []
+    telling = False  # whether another slice shows what the Service has
     for piece in slices:
-        lacks_all = piece.endpoints and _lacks_ports(service, piece)
-        if lacks_all and not written_by_cluster(service, piece):
-            strays.append(piece)
-    if not strays:  # the usual case
-        return slices, ()
-    others = [piece for piece in slices if piece not in strays]
-    for piece in others:
-        if written_by_cluster(service, piece) or not _lacks_ports(service, piece):
-            return others, sorted(strays, key=lambda stray: stray.name)
-    return slices, ()
+        lacks_all = _lacks_ports(service, piece)
+        by_cluster = written_by_cluster(service, piece)
+        if by_cluster or not lacks_all or not piece.endpoints:
+            others.append(piece)
+            telling = telling or by_cluster or not lacks_all
+    return others if telling else slices
 
 
 def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
@@ -235,22 +223,24 @@ def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
 
 def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str]:
     """Yield a warning for each stray slice of a Service."""
-    _, strays = slices_in_use(service, slices)
-    for stray in strays:
-        yield (
-            f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores it: "
-            f"its port is {_slice_ports(stray)}, and Service {service.name} has "
-            f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
-        )
+    used = slices_in_use(service, slices)
+    if len(used) == len(slices):
+        return  # nearly always
+    for stray in sorted(slices, key=lambda piece: piece.name):
+        if stray not in used:
+            yield (
+                f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores "
+                f"it: its port is {_ports(stray.ports)}, and Service {service.name} has "
+                f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
+            )
 
 
 def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> Iterator[Endpoint]:
     """Yield the endpoints of slices that the cluster's controller has not written again since
     the Service's ports changed. It writes one slice after the other."""
     for piece in slices:
-        if not piece.ports or piece.address_type != family:
-            continue
-        if written_by_cluster(service, piece) and _lacks_ports(service, piece):
+        lacks_all = piece.ports and _lacks_ports(service, piece)
+        if lacks_all and piece.address_type == family and written_by_cluster(service, piece):
             yield from piece.endpoints
 
 
@@ -293,12 +283,7 @@ def _writer(piece: EndpointSlice) -> str:
     return f"managed by {piece.managed_by}" if piece.managed_by else "without the label managed-by"
 
 
-def _slice_ports(piece: EndpointSlice) -> str:
-    return ", ".join(f"{port.name or 'unnamed'} ({port.port})" for port in piece.ports) or "none"
-
-
 # --- Backends -------------------------------------------------------------------------------------
-# --------------------
 
 
 def backends(
@@ -314,7 +299,7 @@ def backends(
     A slice without the port has no endpoint for us. But if there are endpoints, and no slice has
     the port, this raises InvalidSyncer(NoSuchPort), because the slices are outdated, or the port
     does not exist."""
-    used, _ = slices_in_use(service, slices)
+    used = slices_in_use(service, slices)
     filled = [piece for piece in used if piece.endpoints and family in (None, piece.address_type)]
     name = port.name if isinstance(port, ServicePort) else ""
     of = (service,)
@@ -327,7 +312,7 @@ def backends(
         matched = True
         slice_name = frozenset({piece.name})
         for endpoint in piece.endpoints:
-            found = Backend(
+            backend = Backend(
                 services=of,
                 endpoint=endpoint,
                 port=number,
@@ -335,74 +320,66 @@ def backends(
                 port_name=name,
                 slices=slice_name,
             )
-            identity = found.identity
-            known = best.get(identity)
-            if known is not None:
-                better = min(known, found, key=lambda backend: backend.preference)
-                found = replace(better, slices=known.slices | found.slices)
-            best[identity] = found
+            identity = backend.identity
+            if identity in best:
+                backend = _best([best[identity], backend])
+            best[identity] = backend
     if filled and not matched:
-        raise _no_slice_has(port, service, filled)
+        edit, fault = _no_slice_has(port, service, filled)
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, fault, edit=edit)
     return tuple(best[identity] for identity in sorted(best))
+
+
+def _best(same: Sequence[Backend]) -> Backend:
+    """Return the preferred one of several backends with one identity, with the slices of all."""
+    best = min(same, key=lambda backend: backend.preference)
+    return replace(best, slices=best.slices.union(*(backend.slices for backend in same)))
 
 
 def _number(piece: EndpointSlice, port: ServicePort | Numbers, service: Service) -> int | None:
     """Return the number of the port in a slice; None if the slice does not have it."""
     if isinstance(port, frozenset):
-        for listed_port in piece.ports:
-            if listed_port.port in port:
-                return listed_port.port
-        return None
+        return next((own.port for own in piece.ports if own.port in port), None)
     if not piece.ports and not service.ports:
         return port.port
-    for listed in piece.ports:
-        if listed.name == port.name:
-            return listed.port
-    return None
+    return next((own.port for own in piece.ports if own.name == port.name), None)
 
 
 def _no_slice_has(
-    port: ServicePort | Numbers,
-    service: Service,
-    filled: Sequence[EndpointSlice],
-) -> InvalidSyncer:
-    """Return the error about slices with endpoints, none of which has the Service's port."""
-    name = _name_of(port)
-    target = port.target if isinstance(port, ServicePort) else None
+    port: ServicePort | Numbers, service: Service, filled: Sequence[EndpointSlice]
+) -> tuple[str, str]:
+    """Return which object to correct if no slice with endpoints has the Service's port, and why."""
+    target = None
+    if isinstance(port, frozenset):
+        name = ", ".join(str(number) for number in sorted(port))
+    else:
+        name, target = port.name or str(port.port), port.target
     ours = [piece for piece in filled if written_by_cluster(service, piece)]
     first = min(ours or filled, key=lambda piece: piece.name)
     if not ours:
-        return InvalidSyncer(
-            Reason.NO_SUCH_PORT,
+        return (
+            f"endpointslice {first.name}",
             f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} "
-            f"({_writer(first)}) has {_slice_ports(first)}; name its port as the Service does",
-            edit=f"endpointslice {first.name}",
+            f"({_writer(first)}) has {_ports(first.ports)}; name its port as the Service does",
         )
+    edit = f"service {service.name}"
     current = [piece for piece in ours if not (piece.ports and _lacks_ports(service, piece))]
     if isinstance(target, str) and current:
         # The controller leaves out a port whose target no container of the pod has
         # (podutil.FindPort).
         label = min(label_of(endpoint) for piece in current for endpoint in piece.endpoints)
-        return InvalidSyncer(
-            Reason.NO_SUCH_PORT,
+        return (
+            edit,
             f"{label} has no container port named {target}, the targetPort of port {name} of "
             f"Service {service.name}: name the port in the pod's containers, or give its number as "
             "targetPort",
-            edit=f"service {service.name}",
         )
-    return InvalidSyncer(
-        Reason.NO_SUCH_PORT,
+    return (
+        edit,
         f"the EndpointSlices of Service {service.name} do not have its port {name} yet: "
-        f"{first.name} has {_slice_ports(first)}; the cluster writes them again after the "
+        f"{first.name} has {_ports(first.ports)}; the cluster writes them again after the "
         "Service's ports have changed",
-        edit=f"service {service.name}",
     )
-
-
-def _name_of(port: ServicePort | Numbers) -> str:
-    if isinstance(port, frozenset):
-        return ", ".join(str(number) for number in sorted(port))
-    return port.name or str(port.port)
 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:
@@ -426,7 +403,7 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
     The cluster makes the slices of a Service with a selector, even empty ones
     (k8s.io/endpointslice, Reconciler.Reconcile). So a missing one was not yet made, or was
     deleted."""
-    families = [listed for listed in service.ip_families if family in (None, listed)]
+    families = [ip_family for ip_family in service.ip_families if family in (None, ip_family)]
     is_of_another_family = bool(service.ip_families) and not families
     if service.is_external_name or is_of_another_family:
         return ""
@@ -435,7 +412,7 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
     if not slices:
         return f"Service {service.name} has no EndpointSlice, not even an empty one"
     there = {piece.address_type for piece in slices}
-    lacking = " and ".join(listed for listed in families if listed not in there)
+    lacking = " and ".join(ip_family for ip_family in families if ip_family not in there)
     if not lacking:
         return ""
     return f"Service {service.name} has no EndpointSlice of {lacking}, not even an empty one"
@@ -462,20 +439,16 @@ def _only_host_names(slices: Sequence[EndpointSlice]) -> bool:
     return hosts and all(piece.address_type == "FQDN" for piece in slices)
 
 
-# --- Backends of several Services
-# -------------------------------------------------------------------------------------
+# --- Backends of several Services ----------------------------------------------------------------
 
 
-def one_per_port(found: Iterable[Backend]) -> Mapping[Identity, Backend]:
+def one_per_port(backends: Iterable[Backend]) -> Mapping[Identity, Backend]:
     """Merge the backends of several Services by identity.
 
     Raises InvalidSyncer(AmbiguousService) if Services give a pod different ports, or an address
     different ports by different names. It is not ambiguous if one Service has all of them."""
-    by_place: dict[str, list[Backend]] = {}
-    for backend in found:
-        by_place.setdefault(backend.place, []).append(backend)
     merged: dict[Identity, Backend] = {}
-    for _, there in sorted(by_place.items()):
+    for _, there in sorted(_by_place(backends).items()):
         if len(there) == 1:
             merged[there[0].identity] = there[0]
         else:
@@ -483,71 +456,69 @@ def one_per_port(found: Iterable[Backend]) -> Mapping[Identity, Backend]:
     return merged
 
 
+def _by_place(backends: Iterable[Backend]) -> Mapping[str, list[Backend]]:
+    by_place: dict[str, list[Backend]] = {}
+    for backend in backends:
+        by_place.setdefault(backend.place, []).append(backend)
+    return by_place
+
+
 def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     """Merge the backends of one place."""
-    by_service = sorted(there, key=lambda backend: (backend.services[0].name, backend.port))
+    by_port: dict[int, list[Backend]] = {}
+    ports_of: dict[str, set[int]] = {}
+    for backend in sorted(there, key=lambda backend: (backend.service, backend.port)):
+        by_port.setdefault(backend.port, []).append(backend)
+        ports_of.setdefault(backend.service, set()).add(backend.port)
+    # A Service calls all of its numbers by one name, so each of them is an endpoint of the app.
+    agreed = by_port.keys() in ports_of.values()
     # Two processes at one address are called by one name. Another name may be a port of the same
     # process.
     names = {backend.port_name for backend in there}
-    ports = {backend.port: backend.services[0].name for backend in reversed(by_service)}
-    ports_of: dict[str, set[int]] = {}
-    for backend in there:
-        ports_of.setdefault(backend.services[0].name, set()).add(backend.port)
-    # A Service calls all of its numbers by one name, so each of them is an endpoint of the app.
-    agreed = any(its == ports.keys() for its in ports_of.values())
     if not agreed and (there[0].endpoint.pod or len(names) > 1):
-        offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
+        offers = ", ".join(f"{by_port[port][0].service} ({port})" for port in sorted(by_port))
         behind = f"{there[0].label} is behind Services with different ports, {offers}"
         raise InvalidSyncer(Reason.AMBIGUOUS_SERVICE, f"{behind}: name one in spec.port")
     merged: dict[Identity, Backend] = {}
-    for number in sorted(ports):
-        same = [backend for backend in by_service if backend.port == number]
-        slices = frozenset[str]().union(*(backend.slices for backend in same))
-        best = min(same, key=lambda backend: backend.preference)
+    for _, same in sorted(by_port.items()):
         services = [backend.services[0] for backend in same]
-        merged[best.identity] = replace(best, services=services, slices=slices)
+        merged[same[0].identity] = replace(_best(same), services=services)
     return merged
 
 
-def outdone_by_http(found: Iterable[Backend]) -> frozenset[str]:
+def outdone_by_http(backends: Iterable[Backend]) -> frozenset[str]:
     """Return the names of the Services whose port gives way to another Service's port `http`,
     because a pod is behind both. Such a Service is no default for its other pods either, so that
     none is registered on its port for metrics."""
-    by_place: dict[str, list[Backend]] = {}
-    for backend in found:
-        by_place.setdefault(backend.place, []).append(backend)
     outdone = set()
-    for there in by_place.values():
+    for there in _by_place(backends).values():
         ports = {backend.port for backend in there if backend.port_name == HTTP}
-        for backend in there:
-            if ports and backend.port_name != HTTP and backend.port not in ports:
-                outdone.add(backend.services[0].name)
+        for backend in there if ports else ():
+            if backend.port_name != HTTP and backend.port not in ports:
+                outdone.add(backend.service)
     return frozenset(outdone)
 
 
 def paired(
-    main: Mapping[Identity, Backend],
-    secure: Mapping[Identity, Backend],
+    main: Mapping[Identity, Backend], secure: Mapping[Identity, Backend]
 ) -> Mapping[Identity, Backend]:
     """Return the backend on the secure port of each backend on the main one, where there is one, by
     the main one's identity. Of a pod it is the lowest port in the same slice, or else in any.
     Without a pod, both are in one slice, or they are the only ones at their address."""
     if not secure:  # the usual case
         return {}
-    at: dict[str, list[Backend]] = {}
-    processes: dict[str, int] = {}
-    for backend in secure.values():
-        at.setdefault(backend.place, []).append(backend)
-    for backend in main.values():
-        processes[backend.place] = processes.get(backend.place, 0) + 1
+    secure_at = _by_place(secure.values())
     pairs: dict[Identity, Backend] = {}
-    for identity, backend in main.items():
-        there = at.get(backend.place, [])
-        beside = [other for other in there if not other.slices.isdisjoint(backend.slices)]
-        if backend.endpoint.pod is not None:
-            there = sorted(beside or there, key=lambda other: other.port)[:1]
-        elif len(there) > 1 or processes[backend.place] > 1:
-            there = beside
-        if len(there) == 1:
-            pairs[identity] = there[0]
+    for place, there in _by_place(main.values()).items():
+        others = secure_at.get(place, ())
+        for backend in there:
+            beside = [other for other in others if not other.slices.isdisjoint(backend.slices)]
+            if backend.endpoint.pod is not None:
+                fitting = sorted(beside or others, key=lambda other: other.port)[:1]
+            elif len(others) > 1 or len(there) > 1:
+                fitting = beside
+            else:
+                fitting = list(others)
+            if len(fitting) == 1:
+                pairs[backend.identity] = fitting[0]
     return pairs

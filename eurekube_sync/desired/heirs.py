@@ -9,7 +9,6 @@ They wait for the heir."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs
 from eurekube_sync.desired.claims import (
@@ -53,27 +52,26 @@ class Heirs:
         self._scope = scope
         self._unread: dict[str, list[NotServed]] = {}
         self._unserved: dict[str, list[NotServed]] = {}
-        self._doubtful: dict[str, list[Serving]] = {}
+        self._doubtful: dict[tuple[str, str], list[Serving]] = {}  # by namespace and app
         for _, claim in sorted(claims.items()):
-            namespace = selected_namespace(claim.syncer)
-            if isinstance(claim, NotServed):
-                if claim.syncer.deleted is not None:
-                    continue
-                if claim.source is not None:
-                    self._unread.setdefault(namespace, []).append(claim)
-                elif claim.refused is None and scope.may_select(claim.syncer):
-                    self._unserved.setdefault(namespace, []).append(claim)
-            elif (
-                isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing
-            ):
-                self._doubtful.setdefault(namespace, []).append(claim)
+            self._add(claim)
         self._unlisted = []
         for namespace, source in sorted(syncers.by_namespace.items()):
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
                 self._unlisted.append(namespace)
         self._unread_in: dict[str, _Claimants] = {}
         self._unserved_in: dict[str, _Claimants] = {}
-        self._doubtful_in: dict[str, _Doubtful] = {}
+
+    def _add(self, claim: Claim) -> None:
+        namespace = selected_namespace(claim.syncer)
+        if isinstance(claim, NotServed) and claim.syncer.deleted is None:
+            if claim.source is not None:
+                self._unread.setdefault(namespace, []).append(claim)
+            elif claim.refused is None and self._scope.may_select(claim.syncer):
+                self._unserved.setdefault(namespace, []).append(claim)
+        elif isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing:
+            for app in claim.apps:
+                self._doubtful.setdefault((namespace, app), []).append(claim)
 
     @property
     def any(self) -> bool:
@@ -85,11 +83,19 @@ class Heirs:
         if no syncer may claim it."""
         namespace = self._namespace_of(instance)
         unread = self._in(namespace).may_claim_instance(instance)
-        if unread or namespace not in self._doubtful:
-            return unread
-        if namespace not in self._doubtful_in:
-            self._doubtful_in[namespace] = _Doubtful(self._doubtful[namespace])
-        return self._doubtful_in[namespace].may_claim(instance)
+        return unread or self._doubtful_of(instance, namespace)
+
+    def _doubtful_of(self, instance: ObservedInstance, namespace: str) -> str | None:
+        """Return which syncer may claim an instance although it is served, and why, as a clause:
+        it knows too little of the endpoint, or of a Service. Its apps are known, so nothing of
+        another app waits for it."""
+        key = instance.key
+        for claim in self._doubtful.get((namespace, key.app), ()):
+            decided = not isinstance(claim.verdicts.get(key), Kept | None)
+            why = None if decided else claim.keeps(instance)
+            if why is not None and claim.syncer.ref != syncer_of(instance):
+                return f"syncer {claim.syncer.ref} may claim it: {why}"
+        return None
 
     def of_given_up(self, instance: ObservedInstance) -> str | None:
         """Return why an instance is kept whose own syncer is deleted or has limit 0, as a clause;
@@ -189,7 +195,7 @@ class _Claimants:
             self._anything = self._anything or claim
 
     def _add_service(self, claim: NotServed, spec: Syncer, service: Service) -> None:
-        app = (spec.app_name or service.name).upper()
+        app = spec.app_of(service)
         # In `mode: service` it registers addresses that are in no slice.
         if spec.mode == "service" or service.name in self._incomplete:
             self._of_app.setdefault(app, claim)
@@ -222,40 +228,6 @@ class _Claimants:
         if self._unlisted is None or nobodys:
             return None
         return f"a syncer of namespace {self._unlisted} may claim it, and could not be read"
-
-
-class _Doubtful:
-    """What may be claimed in one namespace by syncers that are served, and that know too little of
-    an endpoint or a Service. Their apps are known, so nothing of another app waits for them."""
-
-    def __init__(self, claims: Iterable[Serving]) -> None:
-        self._keeping: dict[InstanceKey, list[Serving]] = {}
-        self._unplaced: dict[str, list[Serving]] = {}  # by pod UID or address
-        self._incomplete: dict[str, list[Serving]] = {}  # by app
-        for claim in claims:
-            for key in claim.of(Kept):
-                self._keeping.setdefault(key, []).append(claim)
-            for place in claim.unplaced:
-                self._unplaced.setdefault(place, []).append(claim)
-            if claim.incomplete:
-                for app in claim.apps:
-                    self._incomplete.setdefault(app, []).append(claim)
-
-    def may_claim(self, instance: ObservedInstance) -> str | None:
-        """Return which syncer may claim an instance, and why, as a clause; never its own syncer."""
-        key, own = instance.key, syncer_of(instance)
-        place = pod_uid_of(instance) or instance.instance.ip_addr
-        claims = chain(
-            self._keeping.get(key, ()),
-            self._unplaced.get(place, ()),
-            self._incomplete.get(key.app, ()),
-        )
-        for claim in claims:
-            verdict = claim.verdicts.get(key)
-            may = isinstance(verdict, Kept) or (verdict is None and key.app in claim.apps)
-            if may and claim.syncer.ref != own:
-                return f"syncer {claim.syncer.ref} may claim it: {claim.keeps(instance)}"
-        return None
 
 
 def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.claims import Incomplete, Wanted, every
+from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.spec import (
     DRAIN_ANNOTATION,
     HOST_NAME,
@@ -19,6 +20,7 @@ from eurekube_sync.desired.spec import (
     MOST_METADATA,
     NO_PATHS,
     ZONE,
+    MetadataFrom,
     Syncer,
     check_app_name,
     host_name_warning,
@@ -52,6 +54,7 @@ from eurekube_sync.model.wording import cut
 _Place: TypeAlias = tuple[
     str, int | None, int | None
 ]  # the app, the plain and the secure port; None: off
+_NO_STATUS = SyncerStatus(observed_generation=0)
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -111,28 +114,26 @@ class Naming:
     ) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
         """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
         deleted."""
-        living = (
-            {syncer.ref for syncer in every(self.syncers) if syncer.deleted is None}
-            if self.syncers
-            else set()
-        )
+        living = set()
+        for syncer_object in every(self.syncers) if self.syncers else ():
+            if syncer_object.deleted is None:
+                living.add(syncer_object.ref)
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
             syncer = syncer_of(instance)
             if syncer is None:
                 continue
-            plain, secure = instance.instance.port, instance.instance.secure_port
-            app = instance.key.app
-            place = (
-                app,
-                plain.number if plain.enabled else None,
-                secure.number if secure.enabled else None,
-            )
+            app, registered = instance.key.app, instance.instance
+            place = (app, _number(registered.port), _number(registered.secure_port))
             by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
                 left.setdefault((syncer.namespace, app), set()).add(place)
         return by_syncer, left
+
+
+def _number(port: Port) -> int | None:
+    return port.number if port.enabled else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,7 @@ class Builder:
 
     spec: Syncer
     naming: Naming
-    before: SyncerStatus | None = None  # the syncer's status, which has what it once resolved
+    before: SyncerStatus = _NO_STATUS  # the syncer's status, which has what it once resolved
     incomplete: list[Incomplete] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)
     apps: set[str] = field(default_factory=set)
@@ -176,7 +177,7 @@ class Builder:
     drains_unread: Unknown | None = None  # as of `Serving`
     _served: set[tuple[str, int | None, int | None]] = field(default_factory=set)  # as `ServedPort`
     _of_ports: dict[str, None] = field(default_factory=dict)
-    _warnings: dict[str, None] = field(default_factory=dict)
+    _warnings: set[str] = field(default_factory=set)
 
     def app_name(self, service: Service) -> str:
         """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an
@@ -214,7 +215,7 @@ class Builder:
     def _served_before(self, field: str, service: Service) -> frozenset[int]:
         """Return the numbers of a Service in the status."""
         numbers: set[int] = set()
-        for served in self.before.ports if self.before else ():
+        for served in self.before.ports:
             number = served.port if field == "port" else served.secure_port
             if served.service == service.name and number is not None:
                 numbers.add(number)
@@ -224,10 +225,11 @@ class Builder:
         """Return the Services, by name, under whose names instances of the syncer are registered.
         If there is none, or Eureka could not be read, those whose names are apps in the status."""
         registered = self._registered(services).apps
-        before = frozenset(self.before.apps) if self.before else frozenset()
-        names = [service.name for service in services]
-        standing = frozenset(name for name in names if name.upper() in registered)
-        return standing or frozenset(name for name in names if name.upper() in before)
+        for apps in (registered, self.before.apps):
+            standing = [service.name for service in services if service.name.upper() in apps]
+            if standing:
+                return frozenset(standing)
+        return frozenset()
 
     @property
     def served_ports(self) -> tuple[ServedPort, ...]:
@@ -235,22 +237,25 @@ class Builder:
         keeps those of the status, because its pods may come back."""
         rows = {ServedPort(*served) for served in self._served}
         services = {row.service for row in rows}
-        for served in self.before.ports if self.before else ():
+        for served in self.before.ports:
             if served.service in self.remembered and served.service not in services:
                 rows.add(served)
         ordered = sorted(rows, key=lambda row: (row.service, row.port or 0, row.secure_port or 0))
         return tuple(ordered[:_MOST_SERVED_PORTS])
 
     def _registered(self, services: Sequence[Service]) -> Registered:
-        names = (self.spec.app_name or service.name for service in services)
-        answer = self.naming.registered(self.spec.ref, frozenset(name.upper() for name in names))
+        may = frozenset(self.spec.app_of(service) for service in services)
+        answer = self.naming.registered(self.spec.ref, may)
         self.asked.add(answer)
         return answer
 
     def key(self, app: str, site: Site) -> InstanceKey:
-        owner, namespace = self.naming.ownership.owner, self.spec.ref.namespace
         id_ = instance_id(
-            owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port
+            owner=self.naming.ownership.owner,
+            namespace=self.spec.ref.namespace,
+            app=app,
+            address=site.host,
+            port=site.main_port,
         )
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
@@ -261,19 +266,23 @@ class Builder:
     ) -> Wanted:
         """Build an instance. If it is drained it is DOWN and has a mark. Raises
         InvalidSyncer(NoHostName)."""
+        spec = self.spec
         for service in site.services:
             self._served.add((service.name, site.port, site.secure_port))
-        vip = self.spec.vip_address or intern(key.app.lower())
+        vip = spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
         metadata = self.naming.ownership.marked(
             self._metadata(site),
-            self.spec.ref,
+            spec.ref,
             site.pod,
-            pod_namespace=self.spec.namespace,
-            syncer_class=self.spec.syncer_class or None,  # as in `class_of`
+            pod_namespace=spec.namespace,
+            syncer_class=spec.syncer_class or None,  # as in `class_of`
         )
-        marks = {DRAINED: ",".join(drain.by), **self.spec.marks} if drain.by else self.spec.marks
+        if drain.by:
+            metadata[DRAINED] = ",".join(drain.by)
+        if spec.limit is not None:
+            metadata[LIMIT] = str(spec.limit)
         instance = Instance(
             key=key,
             host_name=host_name,
@@ -281,15 +290,17 @@ class Builder:
             port=_PLAIN_PORT_OFF if site.port is None else _on(site.port),
             secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
             vip_address=vip,
-            secure_vip_address=self.spec.secure_vip_address or vip,
+            secure_vip_address=spec.secure_vip_address or vip,
             status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
             lease=self.naming.lease,
-            metadata={**metadata, **marks} if marks else metadata,
+            metadata=metadata,
             home_page_url=home,
             status_page_url=status,
             health_check_url=health,
         )
         listed = self.naming.listed.get(key)
+        if listed is not None and listed.instance == instance:
+            instance = listed.instance
         if drain.drainer is not None:
             why = f"{drain.drainer} has the annotation {DRAIN_ANNOTATION}"
         return Wanted(
@@ -299,14 +310,12 @@ class Builder:
             drainer=drain.drainer,
             drain_unknown=drain.drain_unknown,
             allotted=site.allotted,
-            instance=listed.instance
-            if listed is not None and listed.instance == instance
-            else instance,
+            instance=instance,
         )
 
     def warn(self, *warnings: str) -> None:
         """Add warnings, each once."""
-        self._warnings |= dict.fromkeys(warnings)
+        self._warnings.update(warnings)
 
     def warn_of_ports(self, *warnings: str) -> None:
         """Add warnings about ports, slices and the app's name, each once."""
@@ -319,9 +328,11 @@ class Builder:
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:
         """Return those about the VIP address and about ports, and the first of the others."""
-        of_names = [
-            warning for name in vip_address.split(",") if (warning := host_name_warning(name))
-        ]
+        of_names = []
+        for name in vip_address.split(","):
+            warning = host_name_warning(name)
+            if warning is not None:
+                of_names.append(warning)
         return (*of_names, *self.port_warnings, *_first(sorted(self._warnings)))
 
     def _host_name(self, site: Site) -> str:
@@ -333,28 +344,23 @@ class Builder:
         assert parts is not None  # `parse` refuses any other
         base, suffix = parts[1], parts[2] or ""
         if family_of(site.host) is None:
-            raise InvalidSyncer(
-                Reason.NO_HOST_NAME,
-                f"{site.label} has a host name instead of an IP to put before {suffix}",
+            raise _no_host_name(
+                f"{site.label} has a host name instead of an IP to put before {suffix}"
             )
-        address = re.sub(r"[.:]", "-", site.host)
-        address = f"{'0' * address.startswith('-')}{address}{'0' * address.endswith('-')}"
-        name = {"ip": address, "podName": site.pod.name if site.pod else "", "nodeName": site.node}[
-            base
-        ]
+        if base == "ip":
+            name = _as_label(site.host)
+        elif base == "nodeName":
+            name = site.node
+        else:
+            name = site.pod.name if site.pod else ""
         if not name:
-            raise InvalidSyncer(
-                Reason.NO_HOST_NAME, f"{site.label} has no {base}: set spec.hostName to ip"
-            )
+            raise _no_host_name(f"{site.label} has no {base}: set spec.hostName to ip")
         name += suffix
-        if len(name) > _LONGEST_NAME or any(
-            len(label) > _LONGEST_LABEL for label in name.split(".")
-        ):
-            raise InvalidSyncer(
-                Reason.NO_HOST_NAME,
+        longest = max(len(label) for label in name.split("."))
+        if len(name) > _LONGEST_NAME or longest > _LONGEST_LABEL:
+            raise _no_host_name(
                 f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
-                "characters a label, "
-                f"{_LONGEST_NAME} in all): set spec.hostName to ip",
+                f"characters a label, {_LONGEST_NAME} in all): set spec.hostName to ip"
             )
         return name
 
@@ -362,14 +368,13 @@ class Builder:
         paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""
-        scheme, port = (
-            ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
-        )
-        base = f"{scheme}://{host_name}:{port}"
+        scheme, port = "https", site.secure_port
+        if port is None:
+            scheme, port = "http", site.port
+        base = actuator = f"{scheme}://{host_name}:{port}"
         # As in Spring, status and health belong to the actuator, which may have its own port.
-        actuator = (
-            f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
-        )
+        if paths.management_port:
+            actuator = f"{scheme}://{host_name}:{paths.management_port}"
         return (
             f"{base}{paths.home}" if paths.home else "",
             f"{actuator}{paths.status}" if paths.status else "",
@@ -377,43 +382,60 @@ class Builder:
         )
 
     def _metadata(self, site: Site) -> dict[str, str]:
-        found, pod = dict(self.spec.metadata), site.pod_metadata
-        size = size_of(found) if self.spec.metadata_from else 0
-        for entry in self.spec.metadata_from:
-            texts = (
-                [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)]
-                if pod
-                else []
-            )
-            for service in site.services:
-                texts += [
-                    (entry.service_label, service.labels),
-                    (entry.service_annotation, service.annotations),
-                ]
-            value = next(
-                (known[name] for name, known in texts if name is not None and name in known), None
-            )
+        spec = self.spec
+        metadata = dict(spec.metadata)
+        room = MOST_METADATA - size_of(metadata) if spec.metadata_from else 0
+        for entry in spec.metadata_from:
+            value = _value_of(entry, site)
             if value is None:
                 continue
-            more = size_of({entry.key: value})
+            size = size_of({entry.key: value})
             fault = value_fault(value)
-            if not fault and size + more > MOST_METADATA:
+            if not fault and size > room:
                 fault = f"with it, the metadata has more than {MOST_METADATA} bytes"
             if fault:
                 self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
             else:
-                found[entry.key] = value
-                size += more
-        if self.spec.zone.from_endpoint and site.zone:
-            found[ZONE] = self.spec.zone.map.get(site.zone, site.zone)
-        if self.spec.paths.management_port is not None:
-            found[MANAGEMENT_PORT] = str(self.spec.paths.management_port)
-        return found
+                metadata[entry.key] = value
+                room -= size
+        if spec.zone.from_endpoint and site.zone:
+            metadata[ZONE] = spec.zone.map.get(site.zone, site.zone)
+        if spec.paths.management_port is not None:
+            metadata[MANAGEMENT_PORT] = str(spec.paths.management_port)
+        return metadata
+
+
+def _value_of(entry: MetadataFrom, site: Site) -> str | None:
+    """Return the value of a label or annotation, of the pod or of the first Service that has it."""
+    sources: list[tuple[str | None, Mapping[str, str]]] = []
+    pod = site.pod_metadata
+    if pod is not None:
+        sources += [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)]
+    for service in site.services:
+        sources.append((entry.service_label, service.labels))
+        sources.append((entry.service_annotation, service.annotations))
+    for name, texts in sources:
+        if name is not None and name in texts:
+            return texts[name]
+    return None
+
+
+def _no_host_name(message: str) -> InvalidSyncer:
+    return InvalidSyncer(Reason.NO_HOST_NAME, message)
+
+
+def _as_label(address: str) -> str:
+    """Return an address as a part of a host name, which neither begins nor ends with `-`."""
+    label = re.sub(r"[.:]", "-", address)
+    if label.startswith("-"):
+        label = f"0{label}"
+    return f"{label}0" if label.endswith("-") else label
 
 
 def _first(warnings: Sequence[str]) -> tuple[str, ...]:
-    more = len(warnings) - _MOST_WARNINGS
-    return (*warnings[:_MOST_WARNINGS], f"and {more} more") if more > 0 else tuple(warnings)
+    first = tuple(warnings[:_MOST_WARNINGS])
+    more = len(warnings) - len(first)
+    return (*first, f"and {more} more") if more else first
 
 
 @lru_cache(maxsize=1024)  # all instances of an app share one object

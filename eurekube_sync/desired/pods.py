@@ -54,7 +54,7 @@ def serve_pods(
 ) -> Iterator[tuple[InstanceKey, Found]]:
     """Yield the verdict of each pod, and add to the builder what is incomplete. Raises
     InvalidSyncer, SourceUnknown."""
-    family, listening = _resolve(spec, services, catalog, builder)
+    family, listening = _resolve(services, catalog, builder)
     main = next(iter(listening.values()))
     chosen = _services_in(listening)
     builder.remembered.update(service.name for service in chosen)
@@ -70,8 +70,7 @@ def serve_pods(
         if app is None:
             continue
         pair = pairs.get(identity)
-        ports = (backend.port, pair.port if pair else None)
-        site = _site(backend, ports if "port" in listening else (None, backend.port))
+        site = _site(backend, pair, secure_alone="port" not in listening)
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if needs_both and pair is None and not isinstance(verdict, Leaving):
@@ -88,11 +87,10 @@ def serve_pods(
 
 def _services_in(listening: Mapping[str, _Listening]) -> Sequence[Service]:
     """Return the Services that have the port of a field, each once."""
-    chosen: dict[str, Service] = {}
-    for field_listening in listening.values():
-        for service, _ in field_listening.chosen:
-            chosen[service.name] = service
-    return list(chosen.values())
+    by_name: dict[str, Service] = {}
+    for found in listening.values():
+        by_name |= {service.name: service for service, _ in found.chosen}
+    return list(by_name.values())
 
 
 def _note_missing(
@@ -100,10 +98,29 @@ def _note_missing(
 ) -> Sequence[Service]:
     """Tell the builder which Services may have more pods than their slices list. Return those
     without slices: a pod may be behind them as well. Raises InvalidSyncer if all are so."""
-    missing = _missing(chosen, catalog, family)
-    for _, why in missing:
+    missing: dict[str, str] = {}
+    known = False
+    for service in chosen:
+        slices = catalog.slices_of(service)
+        why = missing_slices(service, slices, family=family)
+        if not service.is_external_name:
+            known = known or (bool(slices) and not why)
+        elif any(piece.endpoints for piece in slices):
+            # No controller updates them any more: an ended pod stays ready there
+            # (kubernetes/kubernetes#105986).
+            left = (
+                "became an ExternalName, and its EndpointSlices are left from before: delete them"
+            )
+            why = f"Service {service.name} {left}"
+        if why:
+            missing[service.name] = why
+    if not known:
+        names = ", ".join(service.name for service in chosen)
+        none = f"Service {names} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer(Reason.NO_ENDPOINT_SLICES, "; ".join(missing.values()) or none)
+    for why in missing.values():
         builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
-    return [service for service, _ in missing]
+    return [service for service in chosen if service.name in missing]
 
 
 def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
@@ -115,14 +132,14 @@ def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None
         builder.drains_unread = drains
 
 
-def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
-    """Return the address of a pod with its plain and its secure port."""
+def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site:
+    """Return the address of a pod with its plain and its secure port, which is that of `pair`."""
     endpoint = backend.endpoint
-    plain, secure = ports
+    plain, secure = backend.port, pair.port if pair else None
     return Site(
         host=endpoint.address,
-        port=plain,
-        secure_port=secure,
+        port=None if secure_alone else plain,
+        secure_port=plain if secure_alone else secure,
         pod=endpoint.pod,
         node=endpoint.node,
         zone=endpoint.zone,
@@ -130,21 +147,6 @@ def _site(backend: Backend, ports: tuple[int | None, int | None]) -> Site:
         label=backend.label,
         allotted=endpoint.pod is not None,
     )
-
-
-def _not_on_main_port(
-    main: _Listening,
-    chosen: Sequence[Service],
-    placed: Collection[str],
-    catalog: Catalog,
-    family: str,
-) -> Mapping[str, str]:
-    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is
-    registered."""
-    left = dict(main.left)
-    for service in chosen:
-        left |= _outdated(service, catalog, family)
-    return {place: why for place, why in left.items() if place not in placed}
 
 
 def _on_secure_port_alone(
@@ -169,10 +171,20 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
     return why
 
 
-def _outdated(service: Service, catalog: Catalog, family: str) -> Mapping[str, str]:
-    """Return why endpoints are kept that are in slices with the ports that a Service had before."""
-    why = f"is in an EndpointSlice with ports that Service {service.name} had before"
-    return _kept(outdated(service, catalog.slices_of(service), family), why)
+def _not_on_main_port(
+    main: _Listening,
+    chosen: Sequence[Service],
+    placed: Collection[str],
+    catalog: Catalog,
+    family: str,
+) -> Mapping[str, str]:
+    """Return why the instances of pods are kept whose main port is unknown. Nothing new of them is
+    registered."""
+    left = dict(main.left)
+    for service in chosen:
+        why = f"is in an EndpointSlice with ports that Service {service.name} had before"
+        left |= _kept(outdated(service, catalog.slices_of(service), family), why)
+    return {place: why for place, why in left.items() if place not in placed}
 
 
 def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
@@ -212,11 +224,8 @@ def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
             raise error
         for app in naming:
             builder.warn_of_ports(_app_stays(error, app, names))
-    return {
-        service.name: builder.app_name(service)
-        for service in services
-        if service.name not in outdone
-    }
+    naming_services = [service for service in services if service.name not in outdone]
+    return {service.name: builder.app_name(service) for service in naming_services}
 
 
 def _shared_pods(main: _Listening) -> Mapping[tuple[str, ...], Backend]:
@@ -263,37 +272,40 @@ def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
 
 def _app(backend: Backend, apps: Mapping[str, str]) -> str | None:
     """Return the app of a pod, of which there is at most one after `_apps`."""
-    return next((apps[service.name] for service in backend.services if service.name in apps), None)
+    for service in backend.services:
+        if service.name in apps:
+            return apps[service.name]
+    return None
 
 
 # --- Ports ----------------------------------------------------------------------------------------
 
 
 def _resolve(
-    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+    services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> tuple[str, Mapping[str, _Listening]]:
     """Return the address family, and what listens on the port of each field. A port that cannot be
     resolved any more stays at the numbers of before. Raises InvalidSyncer."""
     asked: dict[str, _Chosen] = {}
-    for name, port in spec.ports.items():
+    for name, port in builder.spec.ports.items():
         try:
             asked[name] = chosen_ports(services, port, field=name)
         except InvalidSyncer as error:
             asked[name] = _stay(name, error, services, catalog, builder)
     known = {service.name: service for chosen in asked.values() for service, _ in chosen}
-    family = _family(spec, list(known.values()))
+    family = _family(builder.spec, list(known.values()))
     unclear = _renumbered(asked.values(), catalog, builder, family)
     listening: dict[str, _Listening] = {}
     for name, chosen in asked.items():
         try:
-            listening[name] = _listen(name, chosen, unclear, catalog, builder, family)
+            found = _listen(name, chosen, unclear, catalog, builder, family)
         except InvalidSyncer as error:
             stayed = _stay(name, error, services, catalog, builder)
-            listening[name] = _listen(name, stayed, unclear, catalog, builder, family)
-    for name, found in listening.items():
+            found = _listen(name, stayed, unclear, catalog, builder, family)
         if any(isinstance(port, frozenset) for _, port in found.chosen):
             elsewhere = _elsewhere(services, catalog, family)
-            listening[name] = replace(found, left={**elsewhere, **unclear})
+            found = replace(found, left={**elsewhere, **unclear})
+        listening[name] = found
     return family, listening
 
 
@@ -306,7 +318,7 @@ def _renumbered(
     right number. So nothing new of these pods is registered, and none of their instances is
     removed, until the controller has written the other slices, usually within a second. A pod that
     ends is not kept."""
-    found: dict[str, str] = {}
+    unclear: dict[str, str] = {}
     for chosen in asked:
         for service, port in chosen:
             if isinstance(port, frozenset) or service.is_external_name:
@@ -319,8 +331,8 @@ def _renumbered(
             doubled = renumbered(service, port, catalog.slices_of(service), family)
             for place, endpoints in doubled.items():
                 if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
-                    found[place] = f"{label_of(endpoints[0])} {why}"
-    return found
+                    unclear[place] = f"{label_of(endpoints[0])} {why}"
+    return unclear
 
 
 def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
@@ -333,17 +345,15 @@ def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
     """Return why endpoints are kept that are on no port at which a Service stays: it is unknown
     what they listen on."""
-    found: dict[str, str] = {}
+    why = "does not listen on the port at which its syncer stays"
+    kept: dict[str, str] = {}
     for service in services:
-        used, _ = slices_in_use(
-            service, () if service.is_external_name else catalog.slices_of(service)
-        )
-        for piece in used:
+        if service.is_external_name:  # its slices prove nothing
+            continue
+        for piece in slices_in_use(service, catalog.slices_of(service)):
             if piece.address_type == family:
-                found |= _kept(
-                    piece.endpoints, "does not listen on the port at which its syncer stays"
-                )
-    return found
+                kept |= _kept(piece.endpoints, why)
+    return kept
 
 
 def _stay(
@@ -366,7 +376,7 @@ def _stay(
     for service in sorted(services, key=lambda service: service.name):
         if service.is_external_name:  # its slices prove nothing
             continue
-        used, _ = slices_in_use(service, catalog.slices_of(service))
+        used = slices_in_use(service, catalog.slices_of(service))
         filled = [piece for piece in used if piece.endpoints]
         numbers = builder.stays_at(name, service, numbers_of(filled))
         if any(len(numbers & numbers_of([piece])) > 1 for piece in filled):
@@ -394,82 +404,43 @@ def _listen(
     """Find the backends on the port of the field `name`, without the pods in `unclear`. If the
     field is not set, a port named http is the default, also beside the only port of another
     Service. Raises InvalidSyncer."""
-    found: list[Backend] = []
+    listeners: list[Backend] = []
     for service, port in chosen:
         if service.is_external_name:
             continue
         for backend in backends(service, port, catalog.slices_of(service), family=family):
             if backend.place not in unclear:
-                found.append(backend)
-    outdone = outdone_by_http(found) if builder.spec.ports[name] is None else frozenset()
-    # An app that was served at another port stays there, like one whose port became ambiguous.
-    if outdone and not any(
-        _may_stand(service, name, found, builder)
-        for service, _ in chosen
-        if service.name in outdone
-    ):
-        found = [backend for backend in found if backend.services[0].name not in outdone]
+                listeners.append(backend)
+    outdone = outdone_by_http(listeners) if builder.spec.ports[name] is None else frozenset()
+    for service, _ in chosen:
+        if service.name not in outdone:
+            continue  # nearly always
+        # An app that was served at another port stays there, like one whose port became ambiguous.
+        numbers = [backend.port for backend in listeners if backend.service == service.name]
+        if builder.may_stand_at(name, service, numbers):
+            outdone = frozenset()
+    if outdone:
+        listeners = [backend for backend in listeners if backend.service not in outdone]
         chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
-    return _Listening(chosen, one_per_port(found), unclear)
-
-
-def _may_stand(service: Service, name: str, found: Sequence[Backend], builder: Builder) -> bool:
-    """Whether instances of a Service may be registered at one of its backends' numbers."""
-    numbers = [backend.port for backend in found if backend.services[0].name == service.name]
-    return builder.may_stand_at(name, service, numbers)
+    return _Listening(chosen, one_per_port(listeners), unclear)
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
     """Return the family in the spec, or else the first one that all Services have, so that none
     seems to be empty."""
     known = [service.ip_families for service in services if service.ip_families]
-    shared = (
-        [family for family in known[0] if all(family in families for families in known)]
-        if known
-        else ["IPv4"]
-    )
-    if spec.address_family is None and shared:
-        return shared[0]
-    if spec.address_family is not None and (
-        not known or any(spec.address_family in families for families in known)
-    ):
-        return spec.address_family
-    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
-    wrong, do = f"no Service has an {spec.address_family} address", "correct"
-    if spec.address_family is None:
+    asked = spec.address_family
+    if asked is None:
+        for family in known[0] if known else ("IPv4",):
+            if all(family in families for families in known):
+                return family
         wrong, do = "the Services have no address family in common", "set"
+    else:
+        if not known or any(asked in families for families in known):
+            return asked
+        wrong, do = f"no Service has an {asked} address", "correct"
+    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
     raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({offers}): {do} spec.addressFamily")
-
-
-def _missing(
-    services: Collection[Service], catalog: Catalog, family: str
-) -> list[tuple[Service, str]]:
-    """Return the Services whose slices do not list all of their pods, and why. Raises InvalidSyncer
-    if all are so."""
-    missing = []
-    known = False
-    for service in services:
-        slices = catalog.slices_of(service)
-        why = missing_slices(service, slices, family=family)
-        known = known or (bool(slices) and not service.is_external_name and not why)
-        if service.is_external_name and any(piece.endpoints for piece in slices):
-            # No controller updates them any more: an ended pod stays ready there
-            # (kubernetes/kubernetes#105986).
-            left = (
-                "became an ExternalName, and its EndpointSlices are left from before: delete them"
-            )
-            why = f"Service {service.name} {left}"
-        if why:
-            missing.append((service, why))
-    if not known:
-        names = (
-            f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type "
-            "ExternalName has no pods"
-        )
-        raise InvalidSyncer(
-            Reason.NO_ENDPOINT_SLICES, "; ".join(why for _, why in missing) or names
-        )
-    return missing
 
 
 def _found(
@@ -481,23 +452,23 @@ def _found(
     perhaps: Sequence[Service],
 ) -> Found:
     """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
-    spec, ready, endpoint, pod = builder.spec, backend.ready, backend.endpoint, backend.endpoint.pod
+    spec, ready = builder.spec, backend.ready
+    endpoint, pod = backend.endpoint, backend.endpoint.pod
+    if _ends(endpoint, spec):
+        return Leaving(why=f"{backend.label} terminates", terminating=True)
     if spec.readiness_gate and pod and not endpoint.terminating:
         # In the slices a pod is not ready until our gate opens, which happens after it is
         # registered. So the readiness without the gate decides. A pod that is not in the list is
         # newer than the list.
-        pod_readiness = catalog.readiness.get(pod.uid)
-        ready = pod_readiness.ready if pod_readiness else ready
-    if _ends(endpoint, spec):
-        return Leaving(why=f"{backend.label} terminates", terminating=True)
+        without_gate = catalog.readiness.get(pod.uid)
+        ready = without_gate.ready if without_gate else ready
     up = ready or endpoint.terminating
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
     drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
-    if (
-        not up and spec.not_ready == "Cancel" and not drain.by
-    ):  # with a cancel, the mark of the drain would be lost
+    if not up and spec.not_ready == "Cancel" and not drain.by:
+        # With a cancel, the mark of a drain would be lost.
         return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod=pod)
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)

@@ -99,18 +99,19 @@ class EarlierClaims:
         for ref in self.made.keys() - made.keys():
             del self.made[ref]
         after, wanted_by = self._shared
-        serving = {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
-        if not self.anew and after.keys() == serving.keys():
-            changed = {
-                ref: claim for ref, claim in serving.items() if after[ref] is not claim.verdicts
-            }
-            return {
-                **made,
-                **{ref: replace(claim, verdicts=after[ref]) for ref, claim in changed.items()},
-            }, wanted_by
-        claims, wanted_by = shared_out(made)
-        after = {ref: claim.verdicts for ref, claim in claims.items() if isinstance(claim, Serving)}
-        self._shared, self.anew = (after, wanted_by), False
+        serving = {ref for ref, claim in made.items() if isinstance(claim, Serving)}
+        if self.anew or after.keys() != serving:
+            claims, wanted_by = shared_out(made)
+            after = {}
+            for ref, claim in claims.items():
+                if isinstance(claim, Serving):
+                    after[ref] = claim.verdicts
+            self._shared, self.anew = (after, wanted_by), False
+            return claims, wanted_by
+        claims = dict(made)
+        for ref, claim in made.items():
+            if isinstance(claim, Serving) and after[ref] is not claim.verdicts:
+                claims[ref] = replace(claim, verdicts=after[ref])
         return claims, wanted_by
 
 
@@ -126,11 +127,10 @@ def claim_all(
     if marks != earlier.marks:
         earlier.made.clear()
         earlier.marks = marks
-    made = {
-        syncer.ref: _claim(syncer, view, catalogs, naming, scope, earlier)
-        for syncer in every(view.syncers)
-        if scope.takes(syncer)
-    }
+    made: dict[SyncerRef, Claim] = {}
+    for syncer in every(view.syncers):
+        if scope.takes(syncer):
+            made[syncer.ref] = _claim(syncer, view, catalogs, naming, scope, earlier)
     claims, wanted_by = earlier.end(made)
     earlier.services = catalogs.services()
     syncers = view.syncers
@@ -166,9 +166,8 @@ def _claim(
                 syncer=syncer,
                 reason=Reason.NAMESPACE_NOT_ALLOWED,
                 message="spec.selector.namespace: syncers of this namespace may not select "
-                "Services of namespace "
-                f"{namespace}; the operator may allow it with --allow-namespace "
-                f"{syncer.namespace}:{namespace}",
+                f"Services of namespace {namespace}; the operator may allow it with "
+                f"--allow-namespace {syncer.namespace}:{namespace}",
             )
         if isinstance(catalog, Unknown):
             return _unknown(syncer, catalog)
@@ -188,16 +187,17 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     Its instances are then kept, because a lost annotation must remove no app."""
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
-    syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
-    if isinstance(found, Unknown):
-        return _unknown(syncer, found)
-    if not found.data:
+    syncer = claim.syncer
+    read = view.namespaces.of(syncer.namespace)
+    if isinstance(read, Unknown):
+        return _unknown(syncer, read)
+    if not read.data:
         why = (
             f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants "
             "are unknown"
         )
         return _unknown(syncer, Unknown(cause=Cause.UNUSABLE, message=why))
-    annotations = found.data[0].annotations
+    annotations = read.data[0].annotations
     if refused := refusal(claim, annotations):
         return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)
     return replace(claim, granted_by=annotations)
@@ -217,15 +217,21 @@ def _delete(
         return _unknown(syncer, crd_live, Reason(crd_live.cause))
     if isinstance(catalog, Unknown):
         return _unknown(syncer, catalog)
+    keys: frozenset[InstanceKey] = frozenset()
+    gated: set[str] = set()
     served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
-    verdicts, wanted = (served.verdicts, served.wanted) if isinstance(served, Serving) else ({}, {})
-    pods = frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
+    if isinstance(served, Serving):
+        if CLEANUP_FINALIZER in syncer.finalizers:
+            keys = frozenset(served.verdicts)
+        if syncer.spec.get("readinessGate") is True:
+            pods = [pod_uid_of(wanted.instance) for wanted in served.wanted.values()]
+            gated.update(uid for uid in pods if uid)
     return Deleting(
         syncer=syncer,
         proof=crd_live.proof,
-        keys=frozenset(verdicts if CLEANUP_FINALIZER in syncer.finalizers else ()),
+        keys=keys,
         instances_stay=scope.policy is Policy.UPSERT_ONLY,
-        gated=pods if syncer.spec.get("readinessGate") is True else frozenset(),
+        gated=frozenset(gated),
     )
 
 
@@ -241,32 +247,33 @@ def _serve_again(
     if isinstance(spec, NotServed):
         earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), frozenset(), spec)
         return spec
-    found = catalog.data
-    if known is not None and known.all_services is found.services:
+    there = catalog.data
+    if known is not None and known.all_services is there.services:
         services = known.services
     else:
-        services = found.matching(spec.selector)
-    objects = [*services, *(piece for service in services for piece in found.slices_of(service))]
-    undrained, asked = found.pod_drains is None, found.asked
+        services = there.matching(spec.selector)
+    objects: list[object] = [*services]
+    for service in services:
+        objects += there.slices_of(service)
+    undrained, asked = there.pod_drains is None, there.asked
     claim: Serving | NotServed
     if known is not None and undrained and known.of_the_same(objects, naming):
-        registered = known.registered
-        claim = (
-            known.claim.proven_by(catalog.proof)
-            if isinstance(known.claim, Serving)
-            else known.claim
-        )
+        claim, registered = known.claim, known.registered
+        if isinstance(claim, Serving):
+            claim = claim.proven_by(catalog.proof)
     else:
         earlier.anew = True
-        builder = Builder(spec, naming, syncer.status)
+        builder = Builder(spec, naming)
+        if syncer.status is not None:
+            builder.before = syncer.status
         try:
             claim = _serve(syncer, spec, services, catalog, builder)
         except InvalidSyncer as error:
             claim = _invalid(syncer, error)
         registered = frozenset(builder.asked)
-    if undrained and found.asked == asked:  # no other object is behind the claim
+    if undrained and there.asked == asked:  # no other object is behind the claim
         earlier.made[syncer.ref] = Made(
-            syncer, spec, found.services, services, objects, registered, claim
+            syncer, spec, there.services, services, objects, registered, claim
         )
     return claim
 
@@ -310,8 +317,8 @@ def _serve(
         )
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
-    for key, found in serve(spec, services, catalog.data, builder):
-        verdicts[key] = better(verdicts[key], found) if key in verdicts else found
+    for key, verdict in serve(spec, services, catalog.data, builder):
+        verdicts[key] = better(verdicts[key], verdict) if key in verdicts else verdict
     apps = tuple(sorted(builder.apps))
     vip_address = spec.vip_address or apps[0].lower()
     return Serving(
@@ -331,15 +338,20 @@ def _serve(
     )
 
 
-def better(one: Found, other: Found) -> Found:
+def better(first: Found, second: Found) -> Found:
     """Choose between two verdicts of one key, as while a new pod takes over an address: wanted
     before kept before leaving. Of two wanted ones choose the UP one, then the first by pod, because
     slices have no order."""
-    if isinstance(one, Wanted) and isinstance(other, Wanted):
-        up = InstanceStatus.UP
-        return min(
-            one,
-            other,
-            key=lambda w: (w.instance.status is not up, w.why, sorted(w.instance.metadata.items())),
-        )
-    return min(other, one, key=lambda found: (Wanted, Kept, Leaving).index(type(found)))
+    ranks = (Wanted, Kept, Leaving)
+    if isinstance(first, Wanted) and isinstance(second, Wanted):
+        return min(first, second, key=_preference)
+    return min(second, first, key=lambda verdict: ranks.index(type(verdict)))
+
+
+def _preference(wanted: Wanted) -> tuple[bool, str, list[tuple[str, str]]]:
+    instance = wanted.instance
+    return (
+        instance.status is not InstanceStatus.UP,
+        wanted.why,
+        sorted(instance.metadata.items()),
+    )

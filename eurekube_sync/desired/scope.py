@@ -16,8 +16,7 @@ from dataclasses import field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.claims import Claim, Serving, Wanted, every
 from eurekube_sync.desired.selector import Expression
@@ -56,23 +55,26 @@ class Scope:
     @property
     def options(self) -> tuple[str, ...]:
         """The options that give another command this scope."""
-        selector = ",".join(map(str, self.selector))
-        found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
-        named = (("--selector", selector), ("--syncer-class", self.syncer_class))
-        found += [(option, str(value)) for option, value in named if value]
-        found += [
-            ("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)
-        ]
-        found += [("--require-app-grant",)] if self.granted_only else []
-        found += [("--policy", self.policy.value)] if self.policy is not Policy.SYNC else []
-        return tuple(chain.from_iterable(found))
+        options: list[str] = []
+        for name in sorted(self.namespaces or ()):
+            options += ["-n", name]
+        if self.selector:
+            options += ["--selector", ",".join(map(str, self.selector))]
+        if self.syncer_class:
+            options += ["--syncer-class", self.syncer_class]
+        for source, target in sorted(self.allowed):
+            options += ["--allow-namespace", f"{source}:{target}"]
+        if self.granted_only:
+            options.append("--require-app-grant")
+        if self.policy is not Policy.SYNC:
+            options += ["--policy", self.policy.value]
+        return tuple(options)
 
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether a syncer with this name is in scope, by all that is known; also one that does not
         exist."""
-        return (
-            self.namespaces is None or syncer.namespace in self.namespaces
-        ) and syncer not in self.elsewhere
+        named = self.namespaces is None or syncer.namespace in self.namespaces
+        return named and syncer not in self.elsewhere
 
     def takes(self, syncer: SyncerObject) -> bool:
         """Whether this syncer is in scope."""
@@ -84,9 +86,8 @@ class Scope:
 
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
         """Return this scope with the labels and classes of the listed syncers."""
-        return replace(
-            self, elsewhere=frozenset(one.ref for one in every(syncers) if not self.takes(one))
-        )
+        outside = [syncer.ref for syncer in every(syncers) if not self.takes(syncer)]
+        return replace(self, elsewhere=frozenset(outside))
 
     def may_select(self, syncer: SyncerObject) -> bool:
         """Whether the syncer may select Services in the namespace of its spec."""
@@ -94,17 +95,20 @@ class Scope:
 
     def may_reach(self, own: str, other: str) -> bool:
         """Whether syncers of namespace `own` may select Services in `other`."""
-        return own == other or any(
+        if own == other:
+            return True
+        return any(
             source in (ANY, own) and target in (ANY, other) for source, target in self.allowed
         )
 
     def __str__(self) -> str:
         """Return selector and class, by which installations differ; empty if all are the
         default."""
-        parts = (
-            [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
-        )
-        parts += [f"class {self.syncer_class}"] if self.syncer_class else []
+        parts = []
+        if self.selector:
+            parts.append(f"selector {', '.join(map(str, self.selector))}")
+        if self.syncer_class:
+            parts.append(f"class {self.syncer_class}")
         return "; ".join(parts)
 
 
@@ -133,43 +137,56 @@ _NUMERIC = re.compile(
 _ANY, _WITHIN_LABEL = ".", "[^.]"
 
 
+class _Grants(NamedTuple):
+    """What the annotations of a Namespace grant, as patterns."""
+
+    apps: Sequence[str]
+    hosts: Sequence[str]
+
+    def name(self, name: str) -> bool:
+        """Whether they grant the name of an app or VIP."""
+        return any(_matches(pattern, name) for pattern in self.apps)
+
+    def host(self, host: str) -> bool:
+        return any(_covers(pattern, host) for pattern in self.hosts)
+
+
+def _grants(annotations: Mapping[str, str]) -> _Grants:
+    apps, hosts = annotations.get(ALLOWED_APPS, ""), annotations.get(ALLOWED_HOSTS, "")
+    return _Grants(_parts(apps), _parts(hosts))
+
+
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     """Return why a Namespace with these annotations does not grant the claim, or None if it
     does."""
-    apps, hosts = (_parts(annotations.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
-    reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
+    grants = _grants(annotations)
+    reached: dict[str, None] = {}
+    for wanted in claim.wanted.values():
+        reached |= dict.fromkeys(_reached_at(wanted))
     for host in reached:
         if _of_one_machine(host):
             return f"{host} is a different machine for each caller, so it is never registered"
-    names = [
-        f"{kind} {name}"
-        for kind, name in _names(claim)
-        if not any(_matches(one, name) for one in apps)
-    ]
-    strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
-    asked = [
-        (found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found
-    ]
-    return (
-        "; ".join(
-            _not_granted(found, key, claim.syncer.namespace, annotations) for found, key in asked
-        )
-        or None
-    )
+    names = [f"{kind} {name}" for kind, name in _names(claim) if not grants.name(name)]
+    hosts = [f"host {host}" for host in reached if not grants.host(host)]
+    refusals = []
+    for lacking, annotation in ((names, ALLOWED_APPS), (hosts, ALLOWED_HOSTS)):
+        if lacking:
+            namespace = claim.syncer.namespace
+            refusals.append(_not_granted(lacking, annotation, namespace, annotations))
+    return "; ".join(refusals) or None
 
 
 def _not_granted(
-    found: Sequence[str], annotation: str, namespace: str, annotations: Mapping[str, str]
+    lacking: Sequence[str], annotation: str, namespace: str, annotations: Mapping[str, str]
 ) -> str:
-    are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
-    likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
-    hint = (
-        f" (the Namespace has the annotation {likely}, which does nothing)"
-        if likely not in (ALLOWED_APPS, ALLOWED_HOSTS)
-        else ""
-    )
+    are = one_or_more(len(lacking), "is", "are")
+    them = one_or_more(len(lacking), "it", "them")
+    hint = ""
+    for likely in get_close_matches(annotation, annotations, n=1, cutoff=0.9):
+        if likely not in (ALLOWED_APPS, ALLOWED_HOSTS):
+            hint = f" (the Namespace has the annotation {likely}, which does nothing)"
     add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
-    return f"{some_of(found)} {are} not granted to namespace {namespace}: {add}"
+    return f"{some_of(lacking)} {are} not granted to namespace {namespace}: {add}"
 
 
 def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool:
@@ -177,42 +194,42 @@ def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool
     so that it must be changed or removed."""
     if not isinstance(claim, Serving) or claim.granted_by is None:
         return False
-    apps, hosts = (_parts(claim.granted_by.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
+    grants = _grants(claim.granted_by)
     there, wanted = registered.instance, claim.wanted_at(registered.key)
-    own = {there.ip_addr, *((wanted.instance.host_name,) if wanted else ())}
-    names = [name for vip in (there.vip_address, there.secure_vip_address) for name in _parts(vip)]
-    return not all(any(_matches(pattern, name) for pattern in apps) for name in names) or not (
-        there.host_name.strip("[]") in own
-        or any(_covers(pattern, there.host_name) for pattern in hosts)
-    )
+    names = [*_parts(there.vip_address), *_parts(there.secure_vip_address)]
+    if not all(grants.name(name) for name in names):
+        return True
+    own = {there.ip_addr}
+    if wanted is not None:
+        own.add(wanted.instance.host_name)
+    return there.host_name.strip("[]") not in own and not grants.host(there.host_name)
 
 
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(part for part in (one.strip() for one in text.split(",")) if part)
+def _parts(text: str) -> Sequence[str]:
+    parts = [part.strip() for part in text.split(",")]
+    return [part for part in parts if part]
 
 
 def _names(claim: Serving) -> Iterable[tuple[str, str]]:
     """Return each name by which callers find the instances, with its kind. Eureka's clients ignore
     case."""
-    instances = [one.instance for one in claim.wanted.values()]
-    plain = dict.fromkeys([claim.vip_address, *(one.vip_address for one in instances)])
-    secure = dict.fromkeys(one.secure_vip_address for one in instances)
-    found: dict[str, tuple[str, str]] = {}
-    for kind, texts in (
-        ("app", claim.apps),
-        ("VIP address", plain),
-        ("secure VIP address", secure),
-    ):
-        for name in (name for text in texts for name in _parts(text)):
-            found.setdefault(name.lower(), (kind, name))
-    return found.values()
+    instances = [wanted.instance for wanted in claim.wanted.values()]
+    texts = [("app", app) for app in claim.apps]
+    texts.append(("VIP address", claim.vip_address))
+    texts += [("VIP address", instance.vip_address) for instance in instances]
+    texts += [("secure VIP address", instance.secure_vip_address) for instance in instances]
+    names: dict[str, tuple[str, str]] = {}
+    for kind, text in dict.fromkeys(texts):
+        for name in _parts(text):
+            names.setdefault(name.lower(), (kind, name))
+    return names.values()
 
 
-def _reached_at(one: Wanted) -> Iterator[str]:
+def _reached_at(wanted: Wanted) -> Iterator[str]:
     """Yield the hosts that need a grant: a chosen host name, and an address that the cluster did
     not give. Addresses such as 127.0.0.1 are never a pod's, even if a slice has them."""
-    address, name = one.instance.ip_addr, one.instance.host_name
-    if not one.allotted or _of_one_machine(address):
+    address, name = wanted.instance.ip_addr, wanted.instance.host_name
+    if not wanted.allotted or _of_one_machine(address):
         yield address
     if name.strip("[]") != address:
         yield name
@@ -223,19 +240,21 @@ def _of_one_machine(host: str) -> bool:
     address = _address(host)
     if address is None:
         return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
-    leads_to: list[_Address | None] = [address]
+    leads_to = [address]
     if isinstance(address, ipaddress.IPv6Address):  # it may contain an IPv4 address
-        leads_to += [address.ipv4_mapped, address.sixtofour]
+        for inner in (address.ipv4_mapped, address.sixtofour):
+            if inner is not None:
+                leads_to.append(inner)
     if any(address in network for network in _ENDS_IN_IPV4):
         leads_to.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return any(
-        one.is_link_local
-        or one.is_loopback
-        or one.is_multicast
-        or any(one in network for network in _NO_MACHINE)
-        for one in leads_to
-        if one is not None
-    )
+    return any(_is_no_machine(target) for target in leads_to)
+
+
+def _is_no_machine(address: _Address) -> bool:
+    """Whether the address is not that of one machine, the same for all callers."""
+    if address.is_link_local or address.is_loopback or address.is_multicast:
+        return True
+    return any(address in network for network in _NO_MACHINE)
 
 
 def _address(host: str) -> _Address | None:

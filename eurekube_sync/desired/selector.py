@@ -33,6 +33,13 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: frozenset[str] = frozenset()
 
+    @property
+    def fault(self) -> str:
+        """What is wrong with the values; empty if nothing is."""
+        if self.operator in ("In", "NotIn"):
+            return "" if self.values else "operator In or NotIn needs at least one value"
+        return "operator Exists or DoesNotExist takes no values" if self.values else ""
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels match, as in the API server's label selectors: NotIn matches an absent
         key."""
@@ -46,7 +53,8 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __str__(self) -> str:
         """Return the expression as for `kubectl get --selector`."""
-        negated, values = self.operator in ("NotIn", "DoesNotExist"), ", ".join(sorted(self.values))
+        negated = self.operator in ("NotIn", "DoesNotExist")
+        values = ", ".join(sorted(self.values))
         if self.operator in ("Exists", "DoesNotExist"):
             return f"!{self.key}" if negated else self.key
         if len(self.values) == 1:
@@ -73,13 +81,12 @@ class Selector(
         return tuple(sorted({**app, **(self.match_labels or {})}.items()))
 
     def matches(self, service: Service) -> bool:
-        return (
-            (self.service is None or service.name == self.service)
-            and all(service.labels.get(key) == value for key, value in self.labels)
-            and all(
-                expression.matches(service.labels) for expression in self.match_expressions or ()
-            )
-        )
+        labels = service.labels
+        if self.service is not None and service.name != self.service:
+            return False
+        if any(labels.get(key) != value for key, value in self.labels):
+            return False
+        return all(expression.matches(labels) for expression in self.match_expressions or ())
 
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in self.labels]
@@ -100,36 +107,29 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
         if part is not None and not part:
             wrong.add(("selector", name), "must not be empty")
     if all(part is None for part in parts.values()):
-        wrong.add(
-            ("selector",),
-            "at least one of app, matchLabels, matchExpressions and service is needed",
-        )
+        fault = "at least one of app, matchLabels, matchExpressions and service is needed"
+        wrong.add(("selector",), fault)
     for key in selector.match_labels or ():
         if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
-            wrong.add(
-                ("selector", "matchLabels", key),
-                "a label key is a name of at most 63 characters, with an optional DNS prefix and "
-                "a slash before it",
-            )
-    if selector.app and not _LABEL_VALUE.fullmatch(selector.app):
-        wrong.add(
-            ("selector", "app"),
-            f"{shown(selector.app)} is not a label's value: at most 63 letters, digits, '.', '_' "
-            "or '-', a letter or "
-            "digit at both ends",
-        )
-    if selector.app is not None and dict(selector.labels)["app"] != selector.app:
-        wrong.add(
-            ("selector", "app"), "the field app and the label app in matchLabels must not differ"
-        )
-    for index, expression in enumerate(selector.match_expressions or ()):
-        if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
             fault = (
-                "In or NotIn needs at least one value"
-                if needed
-                else "Exists or DoesNotExist takes no values"
+                "a label key is a name of at most 63 characters, with an optional DNS prefix and "
+                "a slash before it"
             )
-            wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
+            wrong.add(("selector", "matchLabels", key), fault)
+    app = selector.app
+    if app and not _LABEL_VALUE.fullmatch(app):
+        fault = (
+            f"{shown(app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a "
+            "letter or digit at both ends"
+        )
+        wrong.add(("selector", "app"), fault)
+    if app not in (None, dict(selector.labels).get("app")):
+        fault = "the field app and the label app in matchLabels must not differ"
+        wrong.add(("selector", "app"), fault)
+    for index, expression in enumerate(selector.match_expressions or ()):
+        fault = expression.fault
+        if fault:
+            wrong.add(("selector", "matchExpressions", index, "values"), fault)
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:
@@ -139,19 +139,18 @@ def parse_selector(text: str) -> tuple[Expression, ...]:
 
 
 def _expression(part: str) -> Expression:
-    if found := _EQUALITY.fullmatch(part):
+    if match := _EQUALITY.fullmatch(part):
+        values = frozenset({match[3]})
         return Expression(
-            key=found[1],
-            operator="NotIn" if found[2] == "!=" else "In",
-            values=frozenset({found[3]}),
+            key=match[1], operator="NotIn" if match[2] == "!=" else "In", values=values
         )
-    if found := _SET.fullmatch(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
+    if match := _SET.fullmatch(part):
+        values = frozenset(value.strip() for value in match[3].split(","))
         return Expression(
-            key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values
+            key=match[1], operator="In" if match[2] == "in" else "NotIn", values=values
         )
-    if found := _EXISTENCE.fullmatch(part):
-        return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
+    if match := _EXISTENCE.fullmatch(part):
+        return Expression(key=match[2], operator="DoesNotExist" if match[1] else "Exists")
     raise ValueError(
         f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), "
         "team or !team"

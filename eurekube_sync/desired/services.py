@@ -67,17 +67,18 @@ def serve_services(
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
-        found = places(service, ports, spec, nodes)
-        if isinstance(found, str):
-            builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=found))
+        sites = places(service, ports, spec, nodes)
+        if isinstance(sites, str):
+            builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=sites))
             continue
         if kind == "ClusterIP":
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
-        # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
-        on = behind[service.name].nodes if service.local else {}
-        for site in found:
-            if not site.node or not on or site.node in on:
-                yield _found(service, site, behind[service.name], app, builder, catalog)
+        served = behind[service.name]
+        for site in sites:
+            # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
+            if service.local and site.node and served.nodes and site.node not in served.nodes:
+                continue
+            yield _found(service, site, served, app, builder, catalog)
 
 
 def _chosen(
@@ -103,17 +104,18 @@ def _chosen(
             having[field] = _having(candidates, asked, field, spec)
         except InvalidSyncer as error:
             having[field] = _stay(field, error, candidates, builder)
-    found: list[tuple[Service, Ports]] = []
+    chosen: list[tuple[Service, Ports]] = []
     for service in candidates:
-        if all(service.name in ports for ports in having.values()):
-            plain = having["port"][service.name] if "port" in having else None
-            secure = having["securePort"][service.name] if "securePort" in having else None
-            found.append((service, (plain, secure)))
-    if not found:
+        name = service.name
+        if all(name in ports for ports in having.values()):
+            plain = having["port"][name] if "port" in having else None
+            secure = having["securePort"][name] if "securePort" in having else None
+            chosen.append((service, (plain, secure)))
+    if not chosen:
         raise InvalidSyncer(
             Reason.NO_SUCH_PORT, f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
         )
-    return found
+    return chosen
 
 
 def _having(
@@ -122,22 +124,19 @@ def _having(
     """Return the port of each Service that has the one of a field, by the Service's name. With a
     fixed or external host name, a number is the port at that host, such as an Ingress's 443. Raises
     InvalidSyncer if no Service has it."""
-    found: dict[str, ServicePort] = {}
+    having: dict[str, ServicePort] = {}
     for service in candidates:
         if isinstance(asked, int) and _is_elsewhere(service, spec):
-            found[service.name] = ServicePort(name="", port=asked)
+            having[service.name] = ServicePort(name="", port=asked)
         elif (port := choose_port(service, asked, field=field)) is not None:
-            found[service.name] = port
-    if not found:
-        host = spec.service.hostname
-        host = host or next(
-            (service.external_name for service in candidates if service.external_name), ""
-        )
+            having[service.name] = port
+    if not having:
+        hosts = [spec.service.hostname, *(service.external_name for service in candidates)]
+        host = next(filter(None, hosts), None)
         where = f"callers use at {host}" if host else "its pods listen on"
-        chosen_ports(
-            candidates, asked, field=field, where=where
-        )  # raises an error that lists the ports
-    return found
+        # This raises an error that lists the ports.
+        chosen_ports(candidates, asked, field=field, where=where)
+    return having
 
 
 def _stay(
@@ -170,7 +169,7 @@ def _of_one_port(
         one_per_port(backed)
     except InvalidSyncer as error:
         kept = _kept_at(error, chosen, backed, spec, builder)
-        one_per_port(backend for backend in backed if backend.services[0].name in kept)
+        one_per_port(backend for backend in backed if backend.service in kept)
         return [(service, ports) for service, ports in chosen if service.name in kept]
     return chosen
 
@@ -229,34 +228,49 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
 
 def places(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
-) -> tuple[Site, ...] | str:
+) -> Sequence[Site] | str:
     """Return the addresses of a Service, never none, or a clause that says why it has no address
     yet. Raises InvalidSyncer."""
-    plain, secure = (port.port if port else None for port in ports)
-    host, label = spec.service.hostname, f"Service {service.name}"
-    site = Site(host=host or "", port=plain, secure_port=secure, services=(service,), label=label)
+    host = spec.service.hostname
+    site = _site(service, ports)
     if host is not None:
-        return (site,)
+        return (replace(site, host=host),)
     kind = address_kind(service, spec)
-    if kind == "NodePort":
-        return _node_ports(service, ports, spec, nodes)
-    if kind == "LoadBalancer" and service.type != "LoadBalancer":
-        raise _no_address(service, "no load balancer")
-    if kind == "LoadBalancer" and not service.load_balancer:
-        return f"Service {service.name} waits for the address of its load balancer"
-    hosts = {
-        "LoadBalancer": service.load_balancer,
-        "ExternalIP": service.external_ips,
-        "ExternalName": (service.external_name.rstrip("."),),
-        "ClusterIP": () if service.is_external_name or service.headless else service.cluster_ips,
-    }[kind]
+    match kind:
+        case "NodePort":
+            return _node_ports(service, ports, spec, nodes)
+        case "LoadBalancer":
+            if service.type != "LoadBalancer":
+                raise _no_address(service, "no load balancer")
+            if not service.load_balancer:
+                return f"Service {service.name} waits for the address of its load balancer"
+            hosts = service.load_balancer
+        case "ExternalIP":
+            hosts = service.external_ips
+        case "ExternalName":
+            hosts = (service.external_name.rstrip("."),)
+        case _:
+            hosts = () if service.is_external_name or service.headless else service.cluster_ips
     families = _of_family(hosts, service, spec)
     if not families:
         asked = f"{spec.address_family} " if spec.address_family else ""
         raise _no_address(service, f"no {asked}address of kind {kind}")
-    allotted = {host: kind in _ALLOTTED and family is not None for host, family in families.items()}
-    return tuple(
-        replace(site, host=host, allotted=by_cluster) for host, by_cluster in allotted.items()
+    sites = []
+    for host, family in families.items():
+        allotted = kind in _ALLOTTED and family is not None
+        sites.append(replace(site, host=host, allotted=allotted))
+    return sites
+
+
+def _site(service: Service, ports: Ports) -> Site:
+    """Return a site without a host, with a Service's own ports."""
+    plain, secure = ports
+    return Site(
+        host="",
+        port=plain.port if plain else None,
+        secure_port=secure.port if secure else None,
+        services=(service,),
+        label=f"Service {service.name}",
     )
 
 
@@ -264,38 +278,53 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[
     """Return the host names, and the addresses of one family: that of the spec, or the first one
     with an address."""
     families = {host: family_of(host) for host in hosts if host}
-    wished = (
-        [spec.address_family] if spec.address_family else [*service.ip_families, *families.values()]
-    )
-    chosen = next((family for family in wished if family and family in families.values()), None)
+    wished = [*service.ip_families, *families.values()]
+    if spec.address_family:
+        wished = [spec.address_family]
+    known = {family for family in families.values() if family}
+    chosen = next((family for family in wished if family in known), None)
     return {host: family for host, family in families.items() if family in (None, chosen)}
 
 
 def _node_ports(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
-) -> tuple[Site, ...]:
+) -> Sequence[Site]:
     # Only for these types does Kubernetes check the node port, and give it to one Service alone.
-    if service.type not in ("NodePort", "LoadBalancer") or not all(
-        port.node_port for port in ports if port
-    ):
+    checked = service.type in ("NodePort", "LoadBalancer")
+    if not checked or any(port and not port.node_port for port in ports):
         raise _no_address(service, "no node port")
-    plain, secure = (port.node_port if port else None for port in ports)
-    family: str = spec.address_family or next((one for one in service.ip_families), "IPv4")
+    plain, secure = ports
+    family = spec.address_family or (*service.ip_families, "IPv4")[0]
     kind = spec.service.node_address
-    found = []
+    sites = []
     for node in sorted(nodes, key=lambda node: node.name):
-        addresses = (() if kind == "InternalIP" else node.external) + (
-            () if kind == "ExternalIP" else node.internal
-        )
-        host = next((address for address in addresses if family_of(address) == family), None)
-        if host is not None and not node.excluded:
-            label = f"Service {service.name} on node {node.name}"
-            site = Site(host=host, port=plain, secure_port=secure, services=(service,), label=label)
-            found.append(replace(site, node=node.name, allotted=True))
-    if not found:
-        usable = kind or "InternalIP or ExternalIP"
-        raise InvalidSyncer(Reason.NO_ADDRESS, f"no node has an {family} address of kind {usable}")
-    return tuple(found)
+        usable = _addresses(node, family, kind)
+        if usable and not node.excluded:
+            site = Site(
+                host=usable[0],
+                port=plain.node_port if plain else None,
+                secure_port=secure.node_port if secure else None,
+                node=node.name,
+                services=(service,),
+                label=f"Service {service.name} on node {node.name}",
+                allotted=True,
+            )
+            sites.append(site)
+    if not sites:
+        kinds = kind or "InternalIP or ExternalIP"
+        raise InvalidSyncer(Reason.NO_ADDRESS, f"no node has an {family} address of kind {kinds}")
+    return sites
+
+
+def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
+    """Return the addresses of a node of one family, of one kind or of both, the external ones
+    first."""
+    addresses: list[str] = []
+    if kind != "InternalIP":
+        addresses += node.external
+    if kind != "ExternalIP":
+        addresses += node.internal
+    return [address for address in addresses if family_of(address) == family]
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
@@ -309,7 +338,7 @@ def _behind(
 ) -> tuple[Mapping[str, _Behind], Sequence[Backend]]:
     """Return what is behind each Service, and all backends on the main port. Raises
     InvalidSyncer(NoSuchPort)."""
-    found: dict[str, _Behind] = {}
+    behind: dict[str, _Behind] = {}
     backed: list[Backend] = []
     keep = spec.terminating == "KeepWhileServing"
     asked = next(iter(spec.ports.values()))
@@ -317,23 +346,21 @@ def _behind(
         # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (
-            isinstance(asked, int) and _is_elsewhere(service, spec)
-        ):  # it is not the Service's port
-            used, _ = slices_in_use(service, slices)
+        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):
+            # It is not the Service's port, so all of its endpoints count.
+            used = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
-            serving = [(one, healthy(one, service)) for one in endpoints]
         else:
             its_own = backends(service, port, slices, family=None)
             backed += its_own
-            serving = [(b.endpoint, b.ready) for b in its_own]
+            endpoints = [backend.endpoint for backend in its_own]
         nodes: dict[str, bool] = {}
-        for one, ready in serving:
-            nodes[one.node] = (
-                ready or (keep and one.terminating and one.serving) or nodes.get(one.node, False)
-            )
-        found[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
-    return found, backed
+        for endpoint in endpoints:
+            serves_on = keep and endpoint.terminating and endpoint.serving
+            ready = healthy(endpoint, service) or serves_on
+            nodes[endpoint.node] = ready or nodes.get(endpoint.node, False)
+        behind[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
+    return behind, backed
 
 
 def _found(
@@ -350,8 +377,7 @@ def _found(
         why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
     drain = drain_of((service,))
     builder.warn(*drain.ignored)
-    if (
-        not up and builder.spec.not_ready == "Cancel" and not drain.by
-    ):  # with a cancel, the drain's mark would be lost
+    if not up and builder.spec.not_ready == "Cancel" and not drain.by:
+        # With a cancel, the drain's mark would be lost.
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -16,7 +16,7 @@ import msgspec
 from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import Path, cut, shape_faults
 
@@ -136,56 +136,66 @@ class Syncer(Spec, frozen=True, kw_only=True):
     def ports(self) -> Mapping[str, str | int | None]:
         """The values of `port` and `securePort`, the main one first. With `securePort` alone, the
         plain port is off."""
-        secure = {} if self.secure_port is None else {"securePort": self.secure_port}
-        return secure if secure and self.port is None else {"port": self.port, **secure}
+        if self.secure_port is None:
+            return {"port": self.port}
+        secure = {"securePort": self.secure_port}
+        return secure if self.port is None else {"port": self.port, **secure}
+
+    def app_of(self, service: Service) -> str:
+        """Return the app of a Service, in upper case."""
+        return (self.app_name or service.name).upper()
 
     @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for the metadata."""
-        asked = self.metadata_from
-        return bool(asked) and any(
-            one.pod_label is not None or one.pod_annotation is not None for one in asked
-        )
+        for entry in self.metadata_from:
+            if entry.pod_label is not None or entry.pod_annotation is not None:
+                return True
+        return False
 
 
 def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
-    raw, wrong = _normal(syncer.spec), Faults()
+    raw = _normal(syncer.spec)
+    wrong = Faults()
     try:
         spec = msgspec.convert(raw, _SPEC.type)
     except msgspec.ValidationError as error:
-        for path, fault in list(shape_faults(raw, msgspec.inspect.type_info(Spec), ())) or [
-            ((), str(error))
-        ]:
+        faults = list(shape_faults(raw, msgspec.inspect.type_info(Spec), ()))
+        for path, fault in faults or [((), str(error))]:
             wrong.add(path, fault, reason=Reason.INVALID_SPEC)
         raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
-    _check_names_and_numbers(spec, wrong)
+    _check_names(spec, wrong)
+    _check_paths(spec.paths, wrong)
     _check_metadata(spec, wrong)
     _check_metadata_from(spec, wrong)
     limit = parse_limit(spec.limit, wrong)
     if wrong:
         raise wrong.refusal()
-    fields, named = msgspec.structs.asdict(spec), spec.app_name or spec.selector.app
-    fields["app_name"] = named and check_app_name(
-        "spec.appName" if spec.app_name else "spec.selector.app", named
-    )
-    fields["limit"] = limit
+    app_name = spec.app_name or spec.selector.app
+    if app_name:
+        check_app_name("spec.appName" if spec.app_name else "spec.selector.app", app_name)
+    fields = msgspec.structs.asdict(spec)
+    fields |= {"app_name": app_name, "limit": limit}
     return Syncer(**fields, ref=syncer.ref, namespace=selected_namespace(syncer))
 
 
 def class_of(syncer: SyncerObject) -> str | None:
     """Return the class in a raw spec, which may be invalid otherwise."""
-    named = syncer.spec.get("syncerClass")
-    return named if isinstance(named, str) and named else None
+    return _name(syncer.spec.get("syncerClass"))
 
 
 def selected_namespace(syncer: SyncerObject) -> str:
     """Return the namespace of a syncer's Services: its own, unless the spec has another."""
     selector = syncer.spec.get("selector")
-    named = selector.get("namespace") if isinstance(selector, Mapping) else None
-    return named if isinstance(named, str) and named else syncer.namespace
+    named = _name(selector.get("namespace")) if isinstance(selector, Mapping) else None
+    return named or syncer.namespace
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def ignored_value(annotations: Mapping[str, str], name: str) -> str:
@@ -234,7 +244,7 @@ def value_fault(value: str) -> str:
 
 def size_of(metadata: Mapping[str, str]) -> int:
     """Return the bytes of all keys and values."""
-    texts = (text for pair in metadata.items() for text in pair)
+    texts = (f"{key}{value}" for key, value in metadata.items())
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
@@ -281,42 +291,42 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
             wrong.add(path, fault)
 
 
-def _check_names_and_numbers(spec: Spec, wrong: Faults) -> None:
-    at, paths = spec.service, spec.paths
-    if at.hostname is not None and (
-        not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253
-    ):
-        wrong.add(
-            ("service", "hostname"), f"{at.hostname[:80]!r} is not a host name", Reason.INVALID_NAME
-        )
-    for name, vip in (
-        ("vipAddress", spec.vip_address),
-        ("secureVipAddress", spec.secure_vip_address),
-    ):
-        if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
-            names = "must be names of letters, digits and ._- with commas between, at most 512 long"
-            wrong.add((name,), names, Reason.INVALID_NAME)
-    for name, port in (("port", spec.port), ("securePort", spec.secure_port)):
-        if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
-            wrong.add((name,), f"{port!r} is neither a port's name nor a number in 1..65535")
-        elif isinstance(port, str) and _DIGITS.fullmatch(
-            port
-        ):  # as charts write it; the CRD's pattern says less
-            wrong.add(
-                (name,), f'"{port}" is in quotes, and a number goes without quotes: {name}: {port}'
-            )
+def _check_names(spec: Spec, wrong: Faults) -> None:
+    host = spec.service.hostname
+    if host is not None and (not _FIXED_HOST.fullmatch(host) or len(host) > 253):
+        wrong.add(("service", "hostname"), f"{host[:80]!r} is not a host name", Reason.INVALID_NAME)
+    _check_vip("vipAddress", spec.vip_address, wrong)
+    _check_vip("secureVipAddress", spec.secure_vip_address, wrong)
+    _check_port("port", spec.port, wrong)
+    _check_port("securePort", spec.secure_port, wrong)
     if not HOST_NAME.fullmatch(spec.host_name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
+
+
+def _check_vip(field: str, vip: str | None, wrong: Faults) -> None:
+    if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
+        names = "must be names of letters, digits and ._- with commas between, at most 512 long"
+        wrong.add((field,), names, Reason.INVALID_NAME)
+
+
+def _check_port(field: str, port: str | int | None, wrong: Faults) -> None:
+    if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
+        wrong.add((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
+    elif isinstance(port, str) and _DIGITS.fullmatch(port):
+        # Charts write a number so. The CRD's pattern says less.
+        fault = f'"{port}" is in quotes, and a number goes without quotes: {field}: {port}'
+        wrong.add((field,), fault)
+
+
+def _check_paths(paths: Paths, wrong: Faults) -> None:
     for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
         if path is not None and not _PATH.fullmatch(path):
-            wrong.add(
-                ("paths", name), f"{path!r} is not a path: it begins with a slash and has no spaces"
-            )
-    if paths.management_port is not None and not 1 <= paths.management_port <= 65535:
-        wrong.add(
-            ("paths", "managementPort"), f"{paths.management_port} is not a number in 1..65535"
-        )
+            fault = f"{path!r} is not a path: it begins with a slash and has no spaces"
+            wrong.add(("paths", name), fault)
+    port = paths.management_port
+    if port is not None and not 1 <= port <= 65535:
+        wrong.add(("paths", "managementPort"), f"{port} is not a number in 1..65535")
 
 
 def _check_metadata(spec: Spec, wrong: Faults) -> None:
@@ -326,12 +336,14 @@ def _check_metadata(spec: Spec, wrong: Faults) -> None:
             wrong.add(("metadata", key), fault, Reason.INVALID_METADATA)
     if size_of(spec.metadata) > MOST_METADATA:
         wrong.add(("metadata",), TOO_MUCH_METADATA, Reason.INVALID_METADATA)
-    for name, value in spec.zone.map.items() if spec.zone.from_endpoint else ():
-        if fault := value_fault(value) or ("" if value else "the value is empty"):
-            wrong.add(("zone", "map", name), fault, Reason.INVALID_METADATA)
-    if spec.zone.from_endpoint and ZONE in spec.metadata:
-        fault = "metadata must not have the key zone if zone.fromEndpoint is true"
-        wrong.add(("zone",), fault, Reason.INVALID_METADATA)
+    if spec.zone.from_endpoint:
+        for name, value in spec.zone.map.items():
+            fault = value_fault(value) if value else "the value is empty"
+            if fault:
+                wrong.add(("zone", "map", name), fault, Reason.INVALID_METADATA)
+        if ZONE in spec.metadata:
+            fault = "metadata must not have the key zone if zone.fromEndpoint is true"
+            wrong.add(("zone",), fault, Reason.INVALID_METADATA)
     if spec.paths.management_port is not None and MANAGEMENT_PORT in spec.metadata:
         fault = "metadata must not have the key management.port if paths.managementPort is set"
         wrong.add(("paths",), fault, Reason.INVALID_METADATA)
@@ -350,17 +362,13 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
             )
             wrong.add((*at, "key"), fault, Reason.INVALID_METADATA)
         of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
-        given = [
-            name
-            for name in (*of_pod.values(), entry.service_label, entry.service_annotation)
-            if name is not None
-        ]
-        if len(given) != 1:
-            wrong.add(
-                at,
+        sources = [*of_pod.values(), entry.service_label, entry.service_annotation]
+        if sources.count(None) != len(sources) - 1:
+            fault = (
                 "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is "
-                "needed",
+                "needed"
             )
+            wrong.add(at, fault)
         for source, name in of_pod.items():
             if name is not None and spec.mode != "pod":
                 wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from eurekube_sync.desired.catalog import Catalogs, drainable
 from eurekube_sync.desired.endpoints import healthy, slices_in_use
-from eurekube_sync.desired.spec import Syncer, parse
+from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject
+from eurekube_sync.model.kubernetes import Endpoint, SyncerObject
 from eurekube_sync.model.sources import Unknown
 
 
@@ -29,13 +29,8 @@ def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str
     for service in catalog.data.matching(spec.selector):
         if drainable(service.name, service.annotations).drained:
             continue
-        app = _app_of(spec, service)
-        slices, _ = slices_in_use(service, catalog.data.slices_of(service))
-        for piece in slices:
+        app = spec.app_of(service)
+        for piece in slices_in_use(service, catalog.data.slices_of(service)):
             for endpoint in piece.endpoints:
                 if healthy(endpoint, service) and not endpoint.terminating:
                     yield app, endpoint
-
-
-def _app_of(spec: Syncer, service: Service) -> str:
-    return (spec.app_name or service.name).upper()

@@ -173,7 +173,7 @@ class Outcome:
     lacking: bool = False  # it was renewed, and some Eureka servers lack it
 
     def of(self, action: Action) -> Outcome:
-        """This outcome for another action on the same instance.
+        """Return this outcome for another action on the same instance.
 
         A renewal is early: it knows the status from a cached list. The later action may know it
         from an uncached read, which counts more. An instance that the renewal did not find has no
@@ -223,9 +223,9 @@ class Outcomes:
     def others(self) -> tuple[Outcome, ...]:
         """All but the successful renewals, which are nearly all outcomes of a usual pass."""
         return tuple(
-            o
-            for o in self.by_key.values()
-            if o.result is not Result.DONE or not isinstance(o.action, Renew)
+            outcome
+            for outcome in self.by_key.values()
+            if not (outcome.result is Result.DONE and isinstance(outcome.action, Renew))
         )
 
     @property
@@ -235,15 +235,13 @@ class Outcomes:
     @cached_property
     def failures(self) -> tuple[Outcome, ...]:
         """The outcomes that the next pass has to try again, sorted by key."""
-        return tuple(
-            sorted((one for one in self.others if one.failed), key=lambda one: one.action.key)
-        )
+        failures = [outcome for outcome in self.others if outcome.failed]
+        return tuple(sorted(failures, key=lambda outcome: outcome.action.key))
 
     @property
     def succeeded(self) -> int:
         return self.count(Result.DONE) + self.count(Result.REGISTERED_AGAIN)
 
     def count(self, result: Result) -> int:
-        return sum(one.result is result for one in self.others) + (
-            self.renewed if result is Result.DONE else 0
-        )
+        counted = [outcome for outcome in self.others if outcome.result is result]
+        return len(counted) + (self.renewed if result is Result.DONE else 0)

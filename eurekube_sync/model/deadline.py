@@ -85,15 +85,16 @@ class Schedule:
     """A task that is due once in each period of the clock, such as once in each hour."""
 
     def __init__(self, seconds: float, *, first_part: float = inf) -> None:
-        """The first call of `due` in a process gives True only in the first seconds (`first_part`)
-        of a period, so that of the processes that a CronJob starts each minute only one does the
-        task."""
+        """Let the first call of `due` in a process give True only in the first seconds
+        (`first_part`) of a period, so that of the processes that a CronJob starts each minute only
+        one does the task."""
         self._seconds = seconds
         self._first_part = first_part
-        self._period: int | None = None
+        self._period: float | None = None
 
     def due(self, now: float) -> bool:
         """Whether the task is due at this time, in Unix seconds. Each call counts as doing the
         task."""
-        before, self._period = self._period, int(now // self._seconds)
-        return now % self._seconds < self._first_part if before is None else before != self._period
+        before = self._period
+        self._period, past = divmod(now, self._seconds)
+        return past < self._first_part if before is None else before != self._period

@@ -54,7 +54,8 @@ class Faults(dict[Fault, Reason]):
             between = " " if fault.startswith("must ") else ": "
             clauses.append(f"{written(path).removeprefix('.')}{between}{fault}")
         more = len(self) - _SHOWN
-        clauses += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+        if more > 0:
+            clauses.append(f"and {counted(more, 'more fault')}")
         return InvalidSyncer(next(iter(self.values())), "; ".join(clauses), faults=tuple(self))
 
 

@@ -95,11 +95,10 @@ class Instance:
     @property
     def main_port(self) -> int:
         """The plain port, or the secure one if only that is enabled."""
-        return (
-            self.secure_port.number
-            if self.secure_port.enabled and not self.port.enabled
-            else self.port.number
-        )
+        port = self.port
+        if self.secure_port.enabled and not port.enabled:
+            port = self.secure_port
+        return port.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +136,7 @@ class ObservedInstance:
         return max(self.registered, self.last_renewal - 1000 * duration) / 1000
 
     def unchanged(self) -> Instance:
-        """The registration that changes nothing. It is UP or DOWN, because Eureka keeps an override
-        by itself."""
+        """Return the registration that changes nothing. It is UP or DOWN, because Eureka keeps an
+        override by itself."""
         status = InstanceStatus.UP if self.status is InstanceStatus.UP else InstanceStatus.DOWN
         return replace(self.instance, status=status, override=InstanceStatus.UNKNOWN)

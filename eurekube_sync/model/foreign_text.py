@@ -55,9 +55,7 @@ def printable(text: str) -> str:
 def json_printable(text: str) -> str:
     """Escape the same characters of a JSON document, without a change of its meaning. Line ends and
     tabs stay."""
-    return _UNSAFE.sub(
-        lambda found: found[0] if found[0] in "\n\t" else _json_escaped(found[0]), text
-    )
+    return _UNSAFE.sub(_json_escaped, text)
 
 
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
@@ -72,16 +70,19 @@ def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
 
 def sounds_secret(key: str) -> bool:
     """Whether this is the name of a secret, such as `user.password` or `apiKey`."""
-    return any(_SECRET_KEY.search(one.lower()) for one in (key, _NEXT_WORD.sub("-", key)))
+    words = _NEXT_WORD.sub("-", key)
+    return any(_SECRET_KEY.search(name.lower()) for name in (key, words))
 
 
 def login_secrets(user: str, password: str) -> tuple[str, ...]:
-    """The secrets of a login: the password, and the token of basic authentication."""
-    return (base64.b64encode(f"{user}:{password}".encode()).decode(), password) if password else ()
+    """Return the secrets of a login: the password, and the token of basic authentication."""
+    if not password:
+        return ()
+    return (base64.b64encode(f"{user}:{password}".encode()).decode(), password)
 
 
 def header_secrets(value: str) -> tuple[str, ...]:
-    """The secrets of an Authorization header."""
+    """Return the secrets of an Authorization header."""
     scheme, _, token = value.strip().rpartition(" ")
     if scheme.lower() != "basic":
         return (token,)
@@ -92,42 +93,44 @@ def header_secrets(value: str) -> tuple[str, ...]:
     return (token, *login_secrets(user, password))
 
 
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+def _written_out(character: re.Match[str]) -> str:
+    code = ord(character[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escaped(character: str) -> str:
-    utf16 = character.encode("utf-16-be", "surrogatepass").hex()
+def _json_escaped(character: re.Match[str]) -> str:
+    if character[0] in "\n\t":
+        return character[0]
+    utf16 = character[0].encode("utf-16-be", "surrogatepass").hex()
     return re.sub("....", r"\\u\g<0>", utf16)
 
 
 def _without(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(_all_forms(secrets), key=len, reverse=True):
-        found = (
-            re.escape(secret)
-            if len(secret) >= _WHOLE_WORD
-            else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        )
-        text = re.sub(found, HIDDEN, text) if len(secret) >= _SHORTEST else text
+        if len(secret) < _SHORTEST:
+            continue
+        pattern = re.escape(secret)
+        if len(secret) < _WHOLE_WORD:
+            pattern = rf"(?<!\w){pattern}(?!\w)"
+        text = re.sub(pattern, HIDDEN, text)
     text = _WEB_TOKEN.sub(HIDDEN, text)
-    text = _HEADER.sub(
-        lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text
-    )
-    return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", _SCHEME.sub(rf"\1 {HIDDEN}", text))
+    text = _HEADER.sub(_hidden_login, text)
+    text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
+    return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", text)
+
+
+def _hidden_login(header: re.Match[str]) -> str:
+    name, scheme = header.groups()
+    return f"{name}{scheme} {HIDDEN}" if scheme else f"{name}{HIDDEN}"
 
 
 def _all_forms(secrets: Collection[str]) -> Collection[str]:
-    """Each secret as it is, as in a URL, and as in JSON."""
-    in_json = [
-        json.dumps(one, ensure_ascii=ascii_alone)[1:-1]
-        for one in secrets
-        for ascii_alone in (True, False)
-    ]
-    return {*secrets, *(quote(one, safe="") for one in secrets), *in_json}
+    """Return each secret as it is, as in a URL, and as in JSON."""
+    forms = set(secrets)
+    for secret in secrets:
+        forms.add(quote(secret, safe=""))
+        for ascii_alone in (True, False):
+            forms.add(json.dumps(secret, ensure_ascii=ascii_alone)[1:-1])
+    return forms

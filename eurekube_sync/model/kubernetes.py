@@ -71,7 +71,10 @@ class SyncerStatus:
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
     def condition(self, type_: str) -> Condition | None:
-        return next((c for c in self.conditions if c.type == type_), None)
+        for condition in self.conditions:
+            if condition.type == type_:
+                return condition
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +180,6 @@ class Node:
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
-    zone: str = ""  # label `topology.kubernetes.io/zone`
     excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
 
 
@@ -338,7 +340,10 @@ class PodDetail:
     ] = ()  # the seconds that each `preStop` sleeps; None: unknown
 
     def condition(self, type_: str) -> PodCondition | None:
-        return next((one for one in self.conditions if one.type == type_), None)
+        for condition in self.conditions:
+            if condition.type == type_:
+                return condition
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +357,8 @@ class Right:
 
     def __str__(self) -> str:
         whole, slash, part = self.resource.partition("/")
-        group, named = f".{self.group}" if self.group else "", f" {self.name}" if self.name else ""
+        group = f".{self.group}" if self.group else ""
+        named = f" {self.name}" if self.name else ""
         return f"{self.verb} {whole}{group}{slash}{part}{named}"
 
 

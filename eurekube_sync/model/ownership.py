@@ -69,8 +69,8 @@ class Ownership:
     def clashes(self, instance: ObservedInstance) -> bool:
         """Whether the instance has our owner name and another cluster's UID: two clusters have the
         same owner name."""
-        owner, cluster = instance.metadata.get(OWNER), instance.metadata.get(CLUSTER)
-        if owner != self.owner or not cluster:
+        cluster = instance.metadata.get(CLUSTER)
+        if instance.metadata.get(OWNER) != self.owner or not cluster:
             return False
         return cluster != self.cluster and cluster not in self.former.clusters
 
@@ -79,15 +79,15 @@ class Ownership:
         syncer."""
         syncer = syncer_of(instance)
         assert syncer is not None
-        app, address, port = (
-            instance.key.app,
-            instance.instance.ip_addr,
-            instance.instance.main_port,
-        )
+        there = instance.instance
         id_ = instance_id(
-            owner=self.owner, namespace=syncer.namespace, app=app, address=address, port=port
+            owner=self.owner,
+            namespace=syncer.namespace,
+            app=there.key.app,
+            address=there.ip_addr,
+            port=there.main_port,
         )
-        return InstanceKey(app, id_)
+        return InstanceKey(there.key.app, id_)
 
     def former_keys(self, key: InstanceKey) -> list[InstanceKey]:
         """Return the keys that the former owners gave to the endpoint of one of our keys."""

@@ -30,18 +30,13 @@ else:
             marked = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)
             if issubclass(cls, msgspec.Struct):  # because of its base, to which it adds no field
                 return marked(cls)
-            fields = [value for value in vars(cls).values() if isinstance(value, dataclasses.Field)]
-            derives = any(not one.init for one in fields)
-            if hasattr(cls, "__post_init__") is not derives or not all(
-                one.repr and one.compare for one in fields
-            ):
+            if not _can_be_struct(cls):
                 return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only)(cls)
-            namespace = {
-                name: one
-                for name, one in vars(marked(cls)).items()
-                if name not in ("__dict__", "__weakref__")
-            }
-            namespace |= {field.name: _default(field) for field in dataclasses.fields(cls)}
+            namespace = dict(vars(marked(cls)))
+            for name in ("__dict__", "__weakref__"):
+                namespace.pop(name, None)
+            for field in dataclasses.fields(cls):
+                namespace[field.name] = _default(field)
             bases = (msgspec.Struct, *(base for base in cls.__bases__ if base is not object))
             return type(msgspec.Struct)(
                 cls.__name__, bases, namespace, frozen=frozen, kw_only=kw_only, dict=not slots
@@ -54,13 +49,22 @@ derive: Callable[[Any, str, Any], None] = msgspec.structs.force_setattr
 """Sets a field with `init=False` in `__post_init__`."""
 
 
+def _can_be_struct(cls: type) -> bool:
+    """Whether each field is shown and compared, and `__post_init__` only derives fields."""
+    derives = False
+    for field in vars(cls).values():
+        if isinstance(field, dataclasses.Field):
+            if not (field.repr and field.compare):
+                return False
+            derives = derives or not field.init
+    return hasattr(cls, "__post_init__") is derives
+
+
 def _default(field: dataclasses.Field[Any]) -> Any:
     if not field.init:
         return msgspec.field(default=None)
     if field.default_factory is not dataclasses.MISSING:
         return msgspec.field(default_factory=field.default_factory)
-    return (
-        msgspec.field()
-        if field.default is dataclasses.MISSING
-        else msgspec.field(default=field.default)
-    )
+    if field.default is not dataclasses.MISSING:
+        return msgspec.field(default=field.default)
+    return msgspec.field()

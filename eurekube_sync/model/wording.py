@@ -24,7 +24,8 @@ def one_or_more(number: float, one: str, more: str) -> str:
 
 def listed(words: Sequence[str], last: str) -> str:
     """Return `a`, `a or b`, `a, b or c`; `last` is the conjunction."""
-    return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    *first, final = words
+    return f"{', '.join(first)} {last} {final}" if first else final
 
 
 def some_of(words: Sequence[str], most: int = 3) -> str:
@@ -44,8 +45,12 @@ def duration(seconds: float) -> str:
         return f"{seconds:.10g}s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h", hours), (minutes, "m", minutes or (hours and rest)), (rest, "s", rest))
-    return "".join(f"{number}{unit}" for number, unit, shown in parts if shown)
+    text = f"{hours}h" if hours else ""
+    if minutes or (hours and rest):
+        text += f"{minutes}m"
+    if rest:
+        text += f"{rest}s"
+    return text
 
 
 def rfc_3339(unix_seconds: float) -> str:
@@ -76,15 +81,30 @@ Path: TypeAlias = tuple[str | int, ...]  # keys and indexes from an object's roo
 Fault: TypeAlias = tuple[Path, str]  # the path of an invalid value, and one clause that says why
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_TYPES: Mapping[str, tuple[str, type, tuple[type[inspect.Type], ...]]] = {
-    "integer": ("a whole number", int, (inspect.IntType,)),
-    "string": ("a string", str, (inspect.StrType, inspect.EnumType, inspect.LiteralType)),
-    "boolean": ("true or false", bool, (inspect.BoolType,)),
-    "object": ("a mapping", dict, (inspect.DictType, inspect.StructType)),
-    "array": ("a list", list, (inspect.VarTupleType, inspect.FrozenSetType)),
+_WORDS = {
+    "integer": "a whole number",
+    "string": "a string",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
 }
-"""By the name of a type in JSON Schema: its words, the type of a JSON value, and msgspec's types
-for such values."""
+"""By the name of a type in JSON Schema."""
+_NAMES: Mapping[type, str] = {
+    int: "integer",
+    inspect.IntType: "integer",
+    str: "string",
+    inspect.StrType: "string",
+    inspect.LiteralType: "string",
+    bool: "boolean",
+    inspect.BoolType: "boolean",
+    dict: "object",
+    inspect.DictType: "object",
+    inspect.StructType: "object",
+    list: "array",
+    inspect.VarTupleType: "array",
+    inspect.FrozenSetType: "array",
+}
+"""The name in JSON Schema of the type of a value, and of msgspec's types for such values."""
 
 
 def written(path: Path) -> str:
@@ -116,7 +136,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def wrong_type(value: Any, wanted: Collection[str]) -> str:
     """Return a clause that names the wanted types of JSON Schema, and how to write such a value."""
-    types = [words for name, (words, _, _) in _TYPES.items() if name in wanted]
+    types = [words for name, words in _WORDS.items() if name in wanted]
     text = f"must be {' or '.join(types)}, not {shown(value)}"
     if "string" in wanted and isinstance(value, bool):
         return f"{text} (YAML reads on, off, yes, no, y and n as true or false): put it in quotes"
@@ -127,10 +147,9 @@ def wrong_type(value: Any, wanted: Collection[str]) -> str:
     return text
 
 
-def not_one_of(value: Any, choices: Iterable[Any]) -> str:
-    known = sorted(choice if isinstance(choice, str) else shown(choice) for choice in choices)
-    hint = did_you_mean(value, known) if isinstance(value, str) else ""
-    return f"must be {listed(known, 'or')}, not {shown(value)}{hint}"
+def not_one_of(value: str, choices: Iterable[object]) -> str:
+    known = sorted(map(str, choices))
+    return f"must be {listed(known, 'or')}, not {shown(value)}{did_you_mean(value, known)}"
 
 
 def unknown_field(name: str, unused: Iterable[str]) -> str:
@@ -147,39 +166,38 @@ def shape_faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
     """Yield why a value is not of this type of msgspec: unknown and missing fields, wrong types and
     words."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    named = {
-        name: one
-        for one in kinds
-        for name, (_, _, types) in _TYPES.items()
-        if isinstance(one, types)
-    }
-    if not named:  # any value is valid
+    wanted = {_NAMES[type(part)]: part for part in kinds if type(part) in _NAMES}
+    if not wanted:  # any value is valid
         return
-    match found := next(
-        (one for name, one in named.items() if type(value) is _TYPES[name][1]), None
-    ):
-        case None:
-            yield path, wrong_type(value, named)
+    name = _NAMES.get(type(value))
+    if name not in wanted:
+        yield path, wrong_type(value, wanted)
+        return
+    match wanted[name]:
         case inspect.StructType(fields=fields):
-            known = {field.encode_name: field for field in fields}
-            for name, item in value.items():
-                if name in known:
-                    yield from shape_faults(item, known[name].type, (*path, name))
-                else:
-                    yield (
-                        (*path, name),
-                        unknown_field(name, [other for other in known if other not in value]),
-                    )
-            for name, field in known.items():
-                if field.required and name not in value:
-                    yield (*path, name), missing_field(name)
+            yield from _field_faults(value, fields, path)
         case inspect.DictType(value_type=inner):
             for key, item in value.items():
                 yield from shape_faults(item, inner, (*path, key))
         case inspect.VarTupleType(item_type=inner) | inspect.FrozenSetType(item_type=inner):
             for index, item in enumerate(value):
                 yield from shape_faults(item, inner, (*path, index))
-        case inspect.EnumType() | inspect.LiteralType():
-            choices = [*found.cls] if isinstance(found, inspect.EnumType) else found.values
+        case inspect.LiteralType(values=choices):
             if value not in choices:
                 yield path, not_one_of(value, choices)
+
+
+def _field_faults(
+    value: Mapping[str, Any], fields: Iterable[inspect.Field], path: Path
+) -> Iterator[Fault]:
+    """Yield the faults of a mapping with these fields."""
+    known = {field.encode_name: field for field in fields}
+    for name, item in value.items():
+        if name in known:
+            yield from shape_faults(item, known[name].type, (*path, name))
+        else:
+            unused = [other for other in known if other not in value]
+            yield (*path, name), unknown_field(name, unused)
+    for name, field in known.items():
+        if field.required and name not in value:
+            yield (*path, name), missing_field(name)

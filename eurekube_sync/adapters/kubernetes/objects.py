@@ -215,7 +215,6 @@ class NodeItem(Item):
             ),
             internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
             external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
-            zone=labels.get("topology.kubernetes.io/zone", ""),
             excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
         )
 

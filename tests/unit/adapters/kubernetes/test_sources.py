@@ -21,12 +21,11 @@ def world() -> World:
 
 
 def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
-    """A node has its addresses by type, readiness, zone, and whether it is excluded from external
-    load balancers."""
+    """A node has its addresses by type, readiness, and whether it is excluded from external load
+    balancers."""
     exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
     world.make("/api/v1/nodes", {"metadata": {"name": "bare"}})
-    labels = {"topology.kubernetes.io/zone": "z", exclude: ""}
-    world.make("/api/v1/nodes", {"metadata": {"name": "full", "labels": labels}})
+    world.make("/api/v1/nodes", {"metadata": {"name": "full", "labels": {exclude: ""}}})
     addresses = [
         {"type": "Hostname", "address": "full"},
         {"type": "InternalIP", "address": "192.168.0.1"},
@@ -44,7 +43,6 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
         name="full",
         internal=("192.168.0.1", "fd00::1"),
         external=("203.0.113.1",),
-        zone="z",
         excluded=True,
     )
     assert world.cluster.list_nodes() == Complete(data=(Node(name="bare", ready=False), full))
