@@ -76,10 +76,6 @@ class Kind(Generic[T]):
         scope = f"/namespaces/{namespace}" if namespace is not None else ""
         return f"{self.prefix}{scope}/{self.plural}"
 
-    def has(self, namespace: str, listed: str | None) -> bool:
-        """Say whether a list of one namespace, or of all, may hold an item of this namespace."""
-        return bool(namespace) is self.namespaced and listed in (None, namespace)
-
 
 class _HeadMeta(objects.Wire):
     name: str
@@ -225,13 +221,13 @@ class Calls:
     def _walk(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items]:
         for _ in range(_WALKS):
             pages = _Pages(kind, namespace, self._remembered.get(kind.items, {}))
-            if self._read_pages(pages):
+            if self._pages(pages):
                 return pages.sources(), pages.remembered
         path = kind.path(namespace)
         message = f"the list {path} could not be read to its end: its pages expired twice"
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
-    def _read_pages(self, pages: _Pages[Any]) -> bool:
+    def _pages(self, pages: _Pages[Any]) -> bool:
         """Read all pages; return False if the resourceVersion of the list expired or changed in
         between."""
         token = ""
@@ -299,8 +295,7 @@ class _Pages(Generic[T]):
 
     def read(self, page: RawPage, call: Call) -> None:
         """Read the items of a page. Raise ClusterRejected if one is of another namespace."""
-        kind = self.kind
-        known = self._known
+        kind, known, values = self.kind, self._known, self._values
         for raw in page.items or ():
             name = digest(raw)
             item = known.get(name)
@@ -315,10 +310,10 @@ class _Pages(Generic[T]):
             namespace, value = item
             if kind.remembered:
                 self.remembered[name] = item
-            if not kind.has(namespace, self._namespace):
+            if bool(namespace) is not kind.namespaced or self._namespace not in (None, namespace):
                 raise _wrong_answer(call, f"an item of namespace {namespace!r}")
             if value is not None:
-                self._values.setdefault(namespace, []).append(value)
+                values.setdefault(namespace, []).append(value)
 
     def sources(self) -> _Sources[T]:
         """Return the objects by namespace. A namespace with an unreadable item is Unknown."""
@@ -421,7 +416,8 @@ def _unreadable(
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
         head = _HeadMeta(name="")
-    if not head.name or not kind.has(head.namespace, namespace):
+    is_elsewhere = bool(head.namespace) is not kind.namespaced
+    if not head.name or is_elsewhere or namespace not in (None, head.namespace):
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise ClusterRejected(message) from error
     name = f"{kind.plural} {head.namespace}/{head.name}"

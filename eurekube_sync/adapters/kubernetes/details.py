@@ -284,7 +284,7 @@ class KubernetesDetails:
         answer = self._calls.read_one("/version")
         if isinstance(answer, Unknown):
             return answer
-        found = ahead(answer.date, begun, self._clock.now())
-        if found is None:
+        seconds = ahead(answer.date, begun, self._clock.now())
+        if seconds is None:
             return unusable("the Kubernetes API answers without the time (Date)")
-        return Complete(data=found)
+        return Complete(data=seconds)

@@ -145,11 +145,13 @@ def _key_in(parent: Any, token: str) -> Any:
 
 def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     items = [*old, *new]
+    if not all(isinstance(item, dict) for item in items):
+        return list(new)
     key = _MERGE_KEYS.get(name)
     if name == "ports":
         of_containers = any("containerPort" in item for item in items)
         key = "containerPort" if of_containers else "port"
-    if key is None or not all(isinstance(item, dict) for item in items):
+    if key is None:
         return list(new)
     merged = list(old)
     for item in new:

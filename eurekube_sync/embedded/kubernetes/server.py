@@ -138,8 +138,8 @@ class EmbeddedKubernetes:
             raise errors.not_allowed()
         if request.query.get("watch", "") in ("true", "1"):
             return self._watch(request, resource, target.namespace)
-        found, metadata = self.page(resource, target.namespace, request.query)
-        return self._listed(request, resource, found, metadata)
+        listed, metadata = self.page(resource, target.namespace, request.query)
+        return self._listed(request, resource, listed, metadata)
 
     def _on_object(
         self, request: Request, resource: Resource, target: Target, objects: Objects
@@ -189,28 +189,28 @@ class EmbeddedKubernetes:
     ) -> tuple[Sequence[Object], Mapping[str, Any]]:
         """Return the objects of a LIST, and the list's metadata."""
         store = self.objects.store
-        found: Sequence[Object] = store.list_(resource.key, namespace)
+        objects: Sequence[Object] = store.list_(resource.key, namespace)
         if test := selected(query):
-            found = [stored for stored in found if test(stored)]
-        return found, {"resourceVersion": str(store.revision)}
+            objects = [stored for stored in objects if test(stored)]
+        return objects, {"resourceVersion": str(store.revision)}
 
     def _listed(
         self,
         request: Request,
         resource: Resource,
-        found: Sequence[Object],
+        objects: Sequence[Object],
         metadata: Mapping[str, Any],
     ) -> Response:
         if resource.columns and _wants(request, "Table"):
-            table = resources.table(resource, found, self._now())
+            table = resources.table(resource, objects, self._now())
             return _json(200, {**table, "metadata": metadata})
         kind, version = f"{resource.kind}List", resource.api_version
-        items: Sequence[Object] = found
+        items: Sequence[Object] = objects
         if _wants(request, "PartialObjectMetadataList"):
             kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
-            items = [resources.metadata_of(stored) for stored in found]
+            items = [resources.metadata_of(stored) for stored in objects]
         elif not resource.custom:
-            items = [_bare(stored) for stored in found]
+            items = [_bare(stored) for stored in objects]
         body = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items}
         return _json(200, body)
 
