@@ -68,8 +68,8 @@ class SavedClock:
 def unix_time(date: str) -> float | None:
     """Return the date of an HTTP header in Unix seconds; None for anything else."""
     try:
-        found = parsedate_to_datetime(date)
-        return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+        moment = parsedate_to_datetime(date)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -79,6 +79,8 @@ def ahead(date: str, begun: float, ended: float) -> float | None:
     difference that the duration of the call (`begun` to `ended`, Unix seconds) or the header's
     whole seconds can explain is 0."""
     theirs = unix_time(date)
-    if theirs is not None and theirs + 1 < begun:
+    if theirs is None:
+        return None
+    if theirs + 1 < begun:
         return theirs + 1 - begun
-    return None if theirs is None else max(0.0, theirs - ended)
+    return max(0.0, theirs - ended)

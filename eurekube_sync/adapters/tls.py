@@ -29,11 +29,9 @@ def verify_as_kubectl(manager: Any) -> None:
             self.proxy_config = proxy._replace(ssl_context=context)
         try:
             connection.connect(self)
-        finally:
-            self.ssl_context, self.proxy_config = (
-                given,
-                proxy,
-            )  # the next connect reads the files again
+        finally:  # the next connect reads the files again
+            self.ssl_context = given
+            self.proxy_config = proxy
 
     own = type(connection.__name__, (connection,), {"connect": connect})
     own_pool = type(pool.__name__, (pool,), {"ConnectionCls": own})

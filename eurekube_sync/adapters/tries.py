@@ -31,9 +31,8 @@ NO_ANSWER = "none"
 _FIRST_WAIT = 0.25
 _LONGEST_RETRY_AFTER = 10.0  # seconds; if a server asks for more, the next pass calls it again
 _LOOK_SECONDS = 0.5  # how often a waiting reader checks whether the program has to stop
-_STOP_SECONDS = (
-    1.0  # how long an answer may then still take: most arrive, and tell the result of a write
-)
+# How long an answer may then still take: most arrive, and tell the result of a write
+_STOP_SECONDS = 1.0
 # Timeouts for a connection: a resolver waits 5 s for a server, and each address has one timeout
 _CONNECT_TIMES = 2
 _SHORTEST_WAIT = 0.001  # to sockets and urllib3, a timeout of zero means something else
@@ -41,9 +40,9 @@ CHUNK = 256 * 1024  # bytes to read at once
 _LARGEST = 256 * 1024 * 1024
 _SMALLEST = 4 * 1024 * 1024
 _MEMORY_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)  # v2, v1
+    Path("/sys/fs/cgroup/memory.max"),  # v2
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
+)
 _WITHOUT_ANSWER = 64 * 1024 * 1024  # bytes of memory that the program needs beside an answer
 # Memory by the size of an answer: measured are 3.5 for 350,000 small instances, 4.2 for 390,000
 # Services
@@ -57,9 +56,8 @@ class Tries:  # safe in several threads
     limit: TimeLimit  # no try lasts longer than what is left of it
     answer_seconds: float  # for each whole answer
     most: int = 4  # how often one call is tried
-    count: Callable[[str], None] = lambda _: (
-        None
-    )  # called by the adapter with the status of each try, or NO_ANSWER
+    # Called by the adapter with the status of each try, or NO_ANSWER
+    count: Callable[[str], None] = lambda _: None
 
     def call(
         self, once: Callable[[AnswerTime], TryResult[T]], unanswered: Callable[[str], EurekubeError]
@@ -73,12 +71,7 @@ class Tries:  # safe in several threads
             within = AnswerTime(self.clock, self.answer_seconds, self.limit)
             result, retry_after = once(within)
             if within.over and isinstance(result, EurekubeError):
-                own = (
-                    f"completely in {self.answer_seconds:g} s: the server or the network is too "
-                    "slow"
-                )
-                late = own if within.within_limit else "in the time that was left"
-                raise unanswered(f"was not answered {late}") from result
+                raise unanswered(f"was not answered {self._late(within)}") from result
             if retry_after is None or number + 1 == self.most or self.clock.stopping():
                 break
             pause = self._pause_asked_for(retry_after)
@@ -91,6 +84,12 @@ class Tries:  # safe in several threads
         if isinstance(result, EurekubeError):
             raise result
         return result
+
+    def _late(self, within: AnswerTime) -> str:
+        """Return words for the time that was over before the answer was complete."""
+        if not within.within_limit:
+            return "in the time that was left"
+        return f"completely in {self.answer_seconds:g} s: the server or the network is too slow"
 
     def _pause_asked_for(self, retry_after: str) -> float:
         """Return the seconds of a `Retry-After` (RFC 9110 10.2.3: a number or a date); 0 for
@@ -121,13 +120,12 @@ def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError
     received = io.BytesIO()  # `getvalue` makes no copy
     for chunk in chunks:
         received.write(chunk)
-        if received.tell() > LARGEST:
-            why = (
-                "" if LARGEST == _LARGEST else "; a larger memory limit of the container raises it"
-            )
-            raise too_large(
-                f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer{why}"
-            )
+        if received.tell() <= LARGEST:
+            continue
+        why = f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer"
+        if LARGEST != _LARGEST:
+            why += "; a larger memory limit of the container raises it"
+        raise too_large(why)
     return received.getvalue()
 
 
@@ -169,9 +167,8 @@ class AnswerTime:
             if self._clock.stopping() and not self._stopping:
                 self._stopping = True
                 self._end = min(self._end, self._clock.monotonic() + _STOP_SECONDS)
-            if (
-                self._left() <= 0
-            ):  # first: a wait that was cut to what is left is no silence of the server
+            # First: a wait that was cut to what is left is no silence of the server.
+            if self._left() <= 0:
                 self.over = True
                 self.within_limit = not self._stopping and self._limit.left() > 0
                 raise TimeoutError("the answer took too long")
@@ -217,16 +214,18 @@ class _Received(io.RawIOBase):
 class _Answer(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        if within := _CURRENT.get():
+        within = _CURRENT.get()
+        if within is not None:
             self.fp = io.BufferedReader(_Received(sock, within, self.fp))
 
 
 def bound_answers(manager: Any) -> None:
     """Make all connections of a urllib3 pool manager obey the `AnswerTime` of their thread."""
-    manager.pool_classes_by_scheme = {
-        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _bounded(pool.ConnectionCls)})
-        for scheme, pool in manager.pool_classes_by_scheme.items()
-    }
+    pools = dict(manager.pool_classes_by_scheme)
+    for scheme, pool in pools.items():
+        connection = _bounded(pool.ConnectionCls)
+        pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": connection})
+    manager.pool_classes_by_scheme = pools
 
 
 def _bounded(connection: Any) -> Any:

@@ -41,9 +41,8 @@ class Lease(msgspec.Struct, kw_only=True):
     instance: Document
     duration: int
     registered: int
-    renewed: (
-        int  # the last renewal **plus** the duration, as in Eureka; until then, the registration
-    )
+    renewed: int
+    """The last renewal **plus** the duration, as in Eureka; until then, the registration."""
     service_up: int = 0
 
     def renew(self, now: int) -> None:
@@ -51,7 +50,7 @@ class Lease(msgspec.Struct, kw_only=True):
         self.renewed = now + self.duration
 
     def listed(self) -> Document:
-        """The current instance, in the form of `InstanceInfoSerializer`."""
+        """Return the current instance in the form of `InstanceInfoSerializer`."""
         times = {
             "registrationTimestamp": self.registered,
             "lastRenewalTimestamp": self.renewed,
@@ -77,33 +76,35 @@ class LeaseRegistry:
         app, id_ = instance["app"], id_of(instance)
         duration = instance["leaseInfo"]["durationInSecs"] * 1000
         existing = self.lease(app, id_)
-        if existing and int(existing.instance["lastDirtyTimestamp"]) > int(
-            instance["lastDirtyTimestamp"]
-        ):
-            instance = existing.instance
-        instance = {
-            **self.judged(instance, existing),
-            "actionType": "ADDED",
-            "lastUpdatedTimestamp": str(now),
-        }
-        service_up = existing.service_up if existing else 0
+        service_up = 0
+        if existing is not None:
+            service_up = existing.service_up
+            if _dirty(existing.instance) > _dirty(instance):
+                instance = existing.instance
+        instance = self.judged(instance, existing)
+        instance |= {"actionType": "ADDED", "lastUpdatedTimestamp": str(now)}
         if instance["status"] == "UP" and service_up == 0:
             service_up = now
-        lease = Lease(
-            instance=instance, duration=duration, registered=now, renewed=now, service_up=service_up
+        self.leases.setdefault(app, {})[id_] = Lease(
+            instance=instance,
+            duration=duration,
+            registered=now,
+            renewed=now,
+            service_up=service_up,
         )
-        self.leases.setdefault(app, {})[id_] = lease
 
     def judged(self, instance: Document, existing: Lease | None) -> Document:
-        """Return the instance with its effective status; here the one that the client sent."""
-        return instance
+        """Return a copy of the instance with its effective status; here the one that the client
+        sent."""
+        return dict(instance)
 
     def renew(self, app: str, instance_id: str, *, now: int) -> bool:
         """`renew`: false if there is no lease."""
         lease = self.lease(app, instance_id)
-        if lease is not None:
-            lease.renew(now)
-        return lease is not None
+        if lease is None:
+            return False
+        lease.renew(now)
+        return True
 
     def cancel(self, app: str, instance_id: str) -> bool:
         """`internalCancel`: false if there is no lease."""
@@ -119,25 +120,28 @@ class LeaseRegistry:
 
     def applications(self) -> Applications:
         """`getApplications`: the applications that have an instance."""
-        return {
-            app: [one.listed() for one in leases.values()]
-            for app, leases in self.leases.items()
-            if leases
-        }
+        listed: Applications = {}
+        for app, leases in self.leases.items():
+            if leases:
+                listed[app] = [lease.listed() for lease in leases.values()]
+        return listed
 
 
 def id_of(instance: Document) -> str:
     """Return the instance's id, or its host name if the id is empty (`InstanceInfo.getId`)."""
-    found: str = instance.get("instanceId") or instance["hostName"]
-    return found
+    id_: str = instance.get("instanceId") or instance["hostName"]
+    return id_
+
+
+def _dirty(instance: Document) -> int:
+    return int(instance["lastDirtyTimestamp"])
 
 
 class EmbeddedEureka:
     """A Eureka server that several threads may call. `now` returns seconds since the epoch."""
 
-    replicas: tuple[
-        str, ...
-    ] = ()  # the URLs that `GET /status` names; nothing is replicated to them
+    replicas: tuple[str, ...] = ()
+    """The URLs that `GET /status` names; nothing is replicated to them."""
 
     def __init__(self, now: Callable[[], float], registry: LeaseRegistry | None = None) -> None:
         self.now = now
@@ -161,51 +165,62 @@ class EmbeddedEureka:
         """Answer a request. ValueError, TypeError and LookupError become a 500."""
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
         match request.method, segments:
-            case "GET", ["eureka", "apps", *app] if len(app) < 2:
-                return self.list_(request, app[0].upper() if app else "", now)
             case "GET", ["eureka", "status"]:
                 return self._status(request)
-            case "GET", ["eureka", "apps", app, id_]:
-                return self.instance(request, self.registry.find(app.upper(), id_, now=now))
-            case "POST", ["eureka", "peerreplication", "batch"]:
-                return self._batch(request.body, now)
+            case "GET", ["eureka", "apps"]:
+                return self.list_(request, "", now)
+            case "GET", ["eureka", "apps", app]:
+                return self.list_(request, app.upper(), now)
             case "POST", ["eureka", "apps", app]:
                 instance = self.read(msgspec.json.decode(request.body)["instance"], now)
                 return self.register(instance, app.upper(), now)
-            case "PUT", ["eureka", "apps", app, id_]:
-                renewed = self.registry.renew(app.upper(), id_, now=now)
-                return Response(status=200) if renewed else self.error(request, 404)
-            case "DELETE", ["eureka", "apps", app, id_]:
-                cancelled = self.registry.cancel(app.upper(), id_)
-                return Response(status=200) if cancelled else self.error(request, 404)
+            case method, ["eureka", "apps", app, id_] if method in ("GET", "PUT", "DELETE"):
+                return self._on_instance(request, app.upper(), id_, now)
+            case "POST", ["eureka", "peerreplication", "batch"]:
+                return self._batch(request.body, now)
             case _, ["eureka", "apps", *_] | ["eureka", "peerreplication", "batch"]:
                 return self.error(request, 405)
         return self.error(request, 404)
 
+    def _on_instance(self, request: Request, app: str, id_: str, now: int) -> Response:
+        """`InstanceResource`: read, renew or cancel."""
+        if request.method == "GET":
+            return self.instance(request, self.registry.find(app, id_, now=now))
+        if request.method == "PUT":
+            there = self.registry.renew(app, id_, now=now)
+        else:
+            there = self.registry.cancel(app, id_)
+        return Response(status=200) if there else self.error(request, 404)
+
     def list_(self, request: Request, app: str, now: int) -> Response:
         """List all applications, or one (`ApplicationsResource`, `ApplicationResource`)."""
-        found = self.registry.applications()
-        if app and app not in found:
+        listed = self.registry.applications()
+        if not app:
+            return _json({"applications": applications(listed)})
+        if app not in listed:
             return self.error(request, 404)
-        return _json(
-            {"application": application(app, found[app])}
-            if app
-            else {"applications": applications(found)}
-        )
+        return _json({"application": application(app, listed[app])})
 
-    def instance(self, request: Request, found: Document | None) -> Response:
+    def instance(self, request: Request, document: Document | None) -> Response:
         """Answer with an instance, or with a 404."""
-        return self.error(request, 404) if found is None else _json({"instance": found})
+        if document is None:
+            return self.error(request, 404)
+        return _json({"instance": document})
 
     def read(self, given: Document, now: int) -> Document:
         """Fill in the fields that a client left out. Raises TypeError or ValueError for values that
         would break later reads."""
         lease = {"renewalIntervalInSecs": 30, "durationInSecs": 90, **given.get("leaseInfo", {})}
-        lease = {name: int(value) for name, value in lease.items()}
-        defaults = {"status": "UP", "metadata": {}, "lastDirtyTimestamp": str(now)}
-        made = {**defaults, **given, "leaseInfo": lease}
-        int(made["lastDirtyTimestamp"]), hash(made["status"])
-        return made
+        instance = {
+            "status": "UP",
+            "metadata": {},
+            "lastDirtyTimestamp": str(now),
+            **given,
+            "leaseInfo": {name: int(value) for name, value in lease.items()},
+        }
+        _dirty(instance)
+        hash(instance["status"])
+        return instance
 
     def register(self, instance: Document, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""
@@ -223,34 +238,29 @@ class EmbeddedEureka:
         """`PeerReplicationResource.batchReplication`: answer each item; 200 also if a registration
         is refused."""
         items = msgspec.json.decode(body)["replicationList"]
-        for item in items:
+        for item in items:  # all are read before one is applied
             if item.get("instanceInfo"):
                 item["instanceInfo"] = self.read(item["instanceInfo"], now)
-        return _json({"responseList": [self.reply(item, now) for item in items]})
+        answers = [self.reply(item, now) for item in items]
+        return _json({"responseList": answers})
 
     def reply(self, item: Document, now: int) -> Document:
         """Apply one item; return its status code, and the instance that the server tells another
         one."""
         status = self.replicated(item, now)
-        if (
-            item.get("action") != "Heartbeat"
-            or status != 200
-            or item.get("lastDirtyTimestamp") is None
-        ):
+        dated = item.get("lastDirtyTimestamp")
+        if item.get("action") != "Heartbeat" or status != 200 or dated is None:
             return {"statusCode": status}
         # `validateDirtyTimestamp`
-        sent, found = (
-            int(item["lastDirtyTimestamp"]),
-            self.registry.find(item["appName"], item["id"], now=now),
-        )
-        stored = int(found["lastDirtyTimestamp"]) if found else sent
+        sent = int(dated)
+        instance = self.registry.find(item["appName"], item["id"], now=now)
+        stored = int(instance["lastDirtyTimestamp"]) if instance else sent
         if sent < stored:
-            return {"statusCode": 409, "responseEntity": found}
+            return {"statusCode": 409, "responseEntity": instance}
         return {"statusCode": 404 if sent > stored else 200}
 
     def replicated(self, item: Document, now: int) -> int:
-        """Apply one item and return its status code. A change of status is a 500: the program never
-        sends one."""
+        """Apply one item and return its status code: a 500 for what the program never sends."""
         match item:
             case {"action": "Heartbeat", "appName": app, "id": id_}:
                 return 200 if self.registry.renew(app, id_, now=now) else 404
@@ -259,10 +269,6 @@ class EmbeddedEureka:
             case {"action": "Register", "appName": app, "instanceInfo": instance}:
                 self.register(instance, app, now)
                 return 200
-            case {"action": "StatusUpdate", "appName": app, "id": id_} if not self.registry.find(
-                app, id_, now=now
-            ):
-                return 404
         return 500
 
     def error(self, request: Request, status: int) -> Response:
@@ -274,15 +280,18 @@ def application(name: str, instances: list[Document]) -> Document:
     return {"name": name, "instance": instances}
 
 
-def applications(found: Applications) -> Document:
+def applications(listed: Applications) -> Document:
     """`ApplicationsSerializer`, which escapes names as `versions__delta` and `apps__hashcode`. The
     hash code has the count of each status, sorted by name, as in `DOWN_1_UP_2_`
     (`Applications.getReconcileHashCode`)."""
-    counts = Counter(one["status"] for instances in found.values() for one in instances)
+    counts: Counter[str] = Counter()
+    for instances in listed.values():
+        counts.update(instance["status"] for instance in instances)
+    hash_code = "".join(f"{status}_{count}_" for status, count in sorted(counts.items()))
     return {
         "versions__delta": "1",
-        "apps__hashcode": "".join(f"{status}_{count}_" for status, count in sorted(counts.items())),
-        "application": [application(name, instances) for name, instances in found.items()],
+        "apps__hashcode": hash_code,
+        "application": [application(name, instances) for name, instances in listed.items()],
     }
 
 

@@ -46,24 +46,22 @@ class _Connection(BaseHTTPRequestHandler):
     def answer(self) -> None:
         parts = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
-        response = type(self).handler(
-            Request(
-                method=self.command,
-                path=parts.path,
-                query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-                headers={name.lower(): value for name, value in self.headers.items()},
-                body=self.rfile.read(length) if length else b"",
-            )
+        request = Request(
+            method=self.command,
+            path=parts.path,
+            query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(length),
         )
+        response = type(self).handler(request)
+        headers = {"Date": self.date_time_string()}
+        if response.body:
+            headers["Content-Type"] = response.content_type
+        headers |= response.headers
+        headers["Content-Length"] = str(len(response.body))
         self.send_response_only(response.status)
-        content_type = {"Content-Type": response.content_type} if response.body else {}
-        for name, value in {
-            "Date": self.date_time_string(),
-            **content_type,
-            **response.headers,
-        }.items():
+        for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(response.body)))
         self.end_headers()
         self.wfile.write(response.body)
 
@@ -81,13 +79,9 @@ class LoopbackServer(ThreadingHTTPServer):
     request_queue_size = 128  # with the default of 5, a busy machine drops connections for seconds
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
-        super().__init__(
-            ("127.0.0.1", port),
-            type("Connection", (_Connection,), {"handler": staticmethod(handler)}),
-        )
-        self._thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
+        connection = type("Connection", (_Connection,), {"handler": staticmethod(handler)})
+        super().__init__(("127.0.0.1", port), connection)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def url(self) -> str:

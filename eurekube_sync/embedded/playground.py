@@ -12,11 +12,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer
 from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
+
+_NODE = "node-1"
+_KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: embedded, cluster: {{server: "{server}"}}}}]
+users: [{{name: embedded, user: {{}}}}]
+contexts: [{{name: embedded, context: {{cluster: embedded, user: embedded}}}}]
+current-context: embedded
+"""
 
 
 class Playground:
@@ -26,29 +34,17 @@ class Playground:
     def __init__(self, kubernetes: EmbeddedKubernetes, eureka: EmbeddedEureka) -> None:
         self.kubernetes = kubernetes
         self.eureka = eureka
-        self.kubernetes.call(
-            "POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}}
-        )  # pods without one are skipped
+        # Without its Node, a pod is no endpoint.
+        self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": _NODE}})
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        folder = Path(
-            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-"))
-        )
-        self.kubernetes_url = self._stack.enter_context(self.served(self.kubernetes.handle)).url
-        self.eureka_url = self._stack.enter_context(self.served(self.eureka.handle)).url + "/eureka"
+        enter = self._stack.enter_context
+        folder = Path(enter(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
+        self.kubernetes_url = enter(self.served(self.kubernetes.handle)).url
+        self.eureka_url = f"{enter(self.served(self.eureka.handle)).url}/eureka"
         self.kubeconfig = folder / "kubeconfig"
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "embedded", "cluster": {"server": self.kubernetes_url}}],
-            "users": [{"name": "embedded", "user": {}}],
-            "contexts": [
-                {"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}
-            ],
-            "current-context": "embedded",
-        }
-        self.kubeconfig.write_text(yaml.safe_dump(content))
+        self.kubeconfig.write_text(_KUBECONFIG.format(server=self.kubernetes_url))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -63,8 +59,9 @@ class Playground:
         kind, metadata = manifest["kind"], manifest["metadata"]
         path = _path(kind, metadata.get("namespace"))
         self._expect("POST", path, manifest)
-        if status := manifest.get("status"):
-            self._expect("PATCH", f"{path}/{metadata['name']}/status", {"status": status})
+        if "status" in manifest:
+            status = {"status": manifest["status"]}
+            self._expect("PATCH", f"{path}/{metadata['name']}/status", status)
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         self._expect("DELETE", f"{_path(kind, namespace)}/{name}", None)
@@ -75,25 +72,17 @@ class Playground:
 
     def create_pod(self, namespace: str, name: str, ip: str, labels: Mapping[str, str]) -> None:
         """Create a ready pod with the container port 8080, named `http`."""
-        container = {
-            "name": "app",
-            "image": "app",
-            "ports": [{"name": "http", "containerPort": 8080}],
-        }
-        ready = {"type": "Ready", "status": "True"}
+        ports = [{"name": "http", "containerPort": 8080}]
+        container = {"name": "app", "image": "app", "ports": ports}
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"namespace": namespace, "name": name, "labels": dict(labels)},
-            "spec": {"nodeName": "node-1", "containers": [container]},
-            "status": {
-                "phase": "Running",
-                "podIP": ip,
-                "podIPs": [{"ip": ip}],
-                "conditions": [ready],
-            },
+            "spec": {"nodeName": _NODE, "containers": [container]},
+            "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]},
         }
         self.create(pod)
+        self.set_ready(namespace, name, ready=True)
 
     def set_ready(self, namespace: str, name: str, *, ready: bool) -> None:
         conditions = [{"type": "Ready", "status": str(ready)}]
@@ -119,8 +108,11 @@ class Playground:
     def instances(self, app: str) -> list[tuple[str, str]]:
         """Return `host:port` and status of each instance of an app, sorted, as a Spring client sees
         them."""
-        found = self.eureka.registry.applications().get(app.upper(), [])
-        return sorted((f"{one['hostName']}:{one['port']['$']}", one["status"]) for one in found)
+        seen: list[tuple[str, str]] = []
+        for instance in self.eureka.registry.applications().get(app.upper(), []):
+            address = f"{instance['hostName']}:{instance['port']['$']}"
+            seen.append((address, instance["status"]))
+        return sorted(seen)
 
     def _expect(self, method: str, path: str, body: Any) -> None:
         status, answer = self.kubernetes.call(method, path, body)
@@ -130,8 +122,5 @@ class Playground:
 
 def _path(kind: str, namespace: str | None) -> str:
     group = "/apis/eurekube.io/v1" if kind == "EurekaSyncer" else "/api/v1"
-    return (
-        f"{group}/namespaces/{namespace}/{kind.lower()}s"
-        if namespace
-        else f"{group}/{kind.lower()}s"
-    )
+    folder = f"/namespaces/{namespace}" if namespace else ""
+    return f"{group}{folder}/{kind.lower()}s"

@@ -53,19 +53,18 @@ class Observed:
 
     ownership: Ownership
     scope: Scope
-    ours: Mapping[
-        InstanceKey, ObservedInstance
-    ]  # owner and cluster match, and the syncer is in scope: see `is_ours`
+    ours: Mapping[InstanceKey, ObservedInstance]
+    """Those whose owner and cluster match, and whose syncer is in scope: see `is_ours`."""
     others: Mapping[InstanceKey, ObservedInstance]
     """Never changed: foreign instances, and ours of another scope or with an unreadable mark."""
     clashes: tuple[str, ...] = ()  # UIDs of other clusters that use our owner name
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
     """How many instances of each syncer the list showed, before any uncached read."""
-    unread: Mapping[InstanceKey, Unread] = field(
-        default_factory=dict
-    )  # keys whose uncached read failed
-    # Unix seconds of the request for the list; the server's cache may have made the list earlier
+    unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
+    """The keys whose uncached read failed."""
     asked: float
+    """Unix seconds of the request for the list; the server's cache may have made the list
+    earlier."""
     outdated: float | None = None
     """When the newest instance was registered that the list should show and does not, in Unix
     seconds: the list is at least as old. None: nothing shows that the list is older than Eureka's
@@ -77,12 +76,12 @@ class Observed:
     @cached_property
     def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
         """The keys of `ours`, grouped by the syncer that their mark names."""
-        found: dict[SyncerRef, set[InstanceKey]] = {}
+        grouped: dict[SyncerRef, set[InstanceKey]] = {}
         for key, instance in self.ours.items():
             syncer = syncer_of(instance)
             assert syncer is not None  # `ours` holds none without
-            found.setdefault(syncer, set()).add(key)
-        return {syncer: frozenset(keys) for syncer, keys in found.items()}
+            grouped.setdefault(syncer, set()).add(key)
+        return {syncer: frozenset(keys) for syncer, keys in grouped.items()}
 
     @cached_property
     def former(self) -> Mapping[InstanceKey, ObservedInstance]:
@@ -112,15 +111,21 @@ class Observed:
         answered 404."""
         if not readings:
             return self
-        ours, others, unread = dict(self.ours), dict(self.others), dict(self.unread)
+        ours = dict(self.ours)
+        others = dict(self.others)
+        unread = dict(self.unread)
         for key, reading in readings.items():
             if isinstance(reading, Unread):
                 unread[key] = reading
                 continue
             ours.pop(key, None)
             others.pop(key, None)
-            if reading is not None:
-                (ours if is_ours(reading, self.ownership, self.scope) else others)[key] = reading
+            if reading is None:
+                continue
+            if is_ours(reading, self.ownership, self.scope):
+                ours[key] = reading
+            else:
+                others[key] = reading
         return replace(self, ours=ours, others=others, unread=unread)
 
     def dated(
@@ -128,26 +133,28 @@ class Observed:
     ) -> Observed:
         """Return the list with its age, as far as uncached readings of our instances tell it. A
         list may hide for `cache` seconds what was registered."""
-        unshown = [self.outdated] if self.outdated is not None else []
+        outdated = self.outdated
         for key, reading in readings.items():
-            if not isinstance(reading, ObservedInstance) or not is_ours(
-                reading, self.ownership, self.scope
-            ):
+            if not isinstance(reading, ObservedInstance):
                 continue
             listed = self.ours.get(key) or self.others.get(key)
-            shown = listed.last_dirty_timestamp if listed else 0
+            if listed is not None and listed.last_dirty_timestamp >= reading.last_dirty_timestamp:
+                continue
             registered = reading.last_dirty_timestamp / 1000
-            if reading.last_dirty_timestamp > shown and self.asked - registered >= cache:
-                unshown.append(registered)
-        return replace(self, outdated=max(unshown)) if unshown else self
+            should_show = registered and self.asked - registered >= cache
+            if should_show and is_ours(reading, self.ownership, self.scope):
+                outdated = registered if outdated is None else max(outdated, registered)
+        return self if outdated == self.outdated else replace(self, outdated=outdated)
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
         """Return the list with our recent registrations added. Another owner's instance under the
         same key is newer than our write. An instance that we cancelled and that is still listed may
         have been registered again, so it stays, and is read again later."""
-        return self.refreshed(
-            {key: wrote for key, wrote in written.items() if wrote and key not in self.others}
-        )
+        registered: dict[InstanceKey, ObservedInstance] = {}
+        for key, wrote in written.items():
+            if wrote is not None and key not in self.others:
+                registered[key] = wrote
+        return self.refreshed(registered)
 
     def beside(
         self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]
@@ -155,25 +162,30 @@ class Observed:
         """Return the list with the instances of these syncers that other Eureka servers hold. Only
         for deleted syncers, because nothing new is registered for them. Any other instance may have
         been registered since Kubernetes was listed, and would look undesired."""
-        known = self.ours.keys() | self.others.keys()
-        found = [
-            i for i in elsewhere if i.key not in known and is_ours(i, self.ownership, self.scope)
-        ]
-        mine = {i.key: i for i in found if syncer_of(i) in syncers}
-        return (
-            replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed))
-            if mine
-            else self
-        )
+        added: dict[InstanceKey, ObservedInstance] = {}
+        for instance in elsewhere:
+            if instance.key in self.ours or instance.key in self.others:
+                continue
+            if syncer_of(instance) in syncers and is_ours(instance, self.ownership, self.scope):
+                added[instance.key] = instance
+        if not added:
+            return self
+        listed = _counted(added.values(), self.listed)
+        return replace(self, ours={**self.ours, **added}, listed=listed)
 
     def narrowed(self, scope: Scope) -> Observed:
         """Move instances whose syncers `scope` does not cover to `others`; `scope` knows the
         syncers' labels."""
         if scope == self.scope:
             return self
-        theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
-        ours = {key: i for key, i in self.ours.items() if key not in theirs}
-        return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
+        ours: dict[InstanceKey, ObservedInstance] = {}
+        others = dict(self.others)
+        for key, instance in self.ours.items():
+            if is_ours(instance, self.ownership, scope):
+                ours[key] = instance
+            else:
+                others[key] = instance
+        return replace(self, scope=scope, ours=ours, others=others)
 
 
 def observe(
@@ -190,28 +202,25 @@ def observe(
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
-    latest: dict[LeaseTimes, ObservedInstance] = {}
     if before and (before.ownership, before.scope) != (ownership, scope):
         before = None
     known = before.ours if before else {}
     # How many of `ours` were ours in the pass before, with nothing changed but their last renewal
     unchanged = 0
-    for one in registry.data:
-        instance, key = one.instance, one.instance.key
-        was, last = known.get(key), latest.get(instance.lease)
-        if last is None or one.last_renewal > last.last_renewal:
-            latest[instance.lease] = one
-        if was is not None and was.instance is instance and key not in ours:
+    for instance in registry.data:
+        key = instance.key
+        was = known.get(key)
+        if was is not None and was.instance is instance.instance and key not in ours:
             unchanged += 1
-            ours[key] = one
-        elif is_ours(one, ownership, scope):
-            ours[key] = one
+            ours[key] = instance
+        elif is_ours(instance, ownership, scope):
+            ours[key] = instance
         else:
-            others[key] = one
-            if ownership.clashes(one):
-                clashes.add(one.metadata.get(CLUSTER, ""))
+            others[key] = instance
+            if ownership.clashes(instance):
+                clashes.add(instance.metadata.get(CLUSTER, ""))
     same = before if before and unchanged == len(ours) == len(known) else None
-    found = Observed(
+    observed = Observed(
         ownership=ownership,
         scope=scope,
         ours=ours,
@@ -219,22 +228,34 @@ def observe(
         clashes=tuple(sorted(clashes)),
         listed=same.listed if same else _counted(ours.values(), {}),
         asked=asked,
-        newest=max((one.renewed for one in latest.values()), default=0.0),
+        newest=_newest_renewal(registry.data),
     )
     if same:
-        vars(found)["keys_by_syncer"] = same.keys_by_syncer
-    return found
+        vars(observed)["keys_by_syncer"] = same.keys_by_syncer
+    return observed
+
+
+def _newest_renewal(instances: Iterable[ObservedInstance]) -> float:
+    """Return the latest renewal. Of the instances with the same lease, `last_renewal` tells which
+    one has it."""
+    latest: dict[LeaseTimes, ObservedInstance] = {}
+    for instance in instances:
+        lease = instance.instance.lease
+        known = latest.get(lease)
+        if known is None or instance.last_renewal > known.last_renewal:
+            latest[lease] = instance
+    return max((instance.renewed for instance in latest.values()), default=0.0)
 
 
 def _counted(
     ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]
 ) -> Mapping[SyncerRef, int]:
-    found = Counter(before)
+    counts = Counter(before)
     for instance in ours:
         syncer = syncer_of(instance)
         assert syncer is not None  # `is_ours` has read it
-        found[syncer] += 1
-    return found
+        counts[syncer] += 1
+    return counts
 
 
 def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
@@ -253,20 +274,19 @@ def of_doubtful_age(desired: Desired, observed: Observed) -> list[InstanceKey]:
     the last pass."""
     if observed.newest and observed.asked - observed.newest > _OLDEST:
         return sorted(observed.ours)
-    found: list[InstanceKey] = []
+    doubtful: list[InstanceKey] = []
     for ref, claim in sorted(desired.claims.items()):
         status = claim.syncer.status
-        if (
-            not isinstance(claim, Serving)
-            or status is None
-            or status.eureka_unknown_since is not None
-        ):
+        if status is None or not isinstance(claim, Serving):
+            continue
+        if status.eureka_unknown_since is not None:
             continue
         listed = observed.keys_by_syncer.get(ref, frozenset())
-        up = sum(observed.ours[key].status is InstanceStatus.UP for key in listed)
-        if (len(listed), up) != (status.registered, status.up):
-            found += sorted({*listed, *claim.wanted})
-    return found
+        statuses = [observed.ours[key].status for key in listed]
+        counts = len(listed), statuses.count(InstanceStatus.UP)
+        if counts != (status.registered, status.up):
+            doubtful += sorted({*listed, *claim.wanted})
+    return doubtful
 
 
 def marked_cluster(
@@ -274,9 +294,11 @@ def marked_cluster(
 ) -> Complete[str]:
     """Return the UID of the only cluster in which the owner has instances; "" if there is no such
     cluster."""
-    listed = registry.data if isinstance(registry, Complete) else ()
-    found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
-    uid = found.pop() if len(found) == 1 else ""
+    uids: set[str] = set()
+    for instance in registry.data if isinstance(registry, Complete) else ():
+        if instance.metadata.get(OWNER) == owner:
+            uids.add(instance.metadata.get(CLUSTER, ""))
+    uid = uids.pop() if len(uids) == 1 else ""
     return Complete(data=uid if CLUSTER_PATTERN.fullmatch(uid) else "")
 
 
@@ -325,27 +347,25 @@ class Headroom:
 
     @property
     def blocks_eviction(self) -> bool:
-        """Whether our interval alone keeps Eureka in self-preservation, so that it never evicts
+        """Say whether our interval alone keeps Eureka in self-preservation, so that it never evicts
         anything."""
-        return (
-            self.interval > EXPECTED_INTERVAL and self.ours > 0 and self.renewals <= self.threshold
-        )
+        is_longer = self.interval > EXPECTED_INTERVAL and self.ours > 0
+        return is_longer and self.renewals <= self.threshold
 
     @property
     def warning(self) -> str:
         return (
             f"self-preservation: with passes every {self.interval:g}s Eureka gets "
-            f"{counted(self.renewals, 'renewal')} "
-            f"a minute, not above its threshold of {self.threshold}. So it evicts nobody. Use "
-            "--interval 30s or less."
+            f"{counted(self.renewals, 'renewal')} a minute, not above its threshold of "
+            f"{self.threshold}. So it evicts nobody. Use --interval 30s or less."
         )
 
 
 def headroom(observed: Observed, interval: float) -> Headroom:
     """Return the headroom of a complete list; instances with our owner's name count as ours, in any
     scope."""
-    owner = observed.ownership.owner
-    elsewhere = sum(instance.metadata.get(OWNER) == owner for instance in observed.others.values())
+    owners = [instance.metadata.get(OWNER) for instance in observed.others.values()]
+    elsewhere = owners.count(observed.ownership.owner)
     return Headroom(
         ours=len(observed.ours) + elsewhere,
         others=len(observed.others) - elsewhere,
@@ -388,36 +408,38 @@ class OwnWrites:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
-            elif isinstance(outcome.action, Cancel):
-                self._writes[key] = Write(now, int(since * 1000), None)
-            else:
-                wrote = outcome.registered
-                assert wrote  # `others` has no plain renewal
-                status = outcome.status or wrote.status
-                instance = ObservedInstance(instance=replace(wrote, status=status))
-                self._writes[key] = Write(now, int(since * 1000), instance)
+                continue
+            wrote: ObservedInstance | None = None
+            if not isinstance(outcome.action, Cancel):
+                instance = outcome.registered
+                assert instance  # `others` has no plain renewal
+                status = outcome.status or instance.status
+                wrote = ObservedInstance(instance=replace(instance, status=status))
+            self._writes[key] = Write(now, int(since * 1000), wrote)
 
     def recent(self, now: float) -> Mapping[InstanceKey, ObservedInstance | None]:
         """Return the writes of the last seconds by key; None means cancelled."""
-        writes = self._writes.items()
-        return {key: write.wrote for key, write in writes if now - write.at < self._seconds}
+        recent: dict[InstanceKey, ObservedInstance | None] = {}
+        for key, write in self._writes.items():
+            if now - write.at < self._seconds:
+                recent[key] = write.wrote
+        return recent
 
     def unshown(self, now: float, listed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
         """Return older registrations that the list should show, and does not, the newest first.
         Forget the others."""
-        found: dict[InstanceKey, Write] = {}
-        for key, write in list(self._writes.items()):
+        unshown: dict[InstanceKey, ObservedInstance] = {}
+        newest_first = sorted(self._writes.items(), key=lambda item: -item[1].at)
+        for key, write in newest_first:
             if now - write.at < self._seconds:
                 continue
             shown = listed.ours.get(key) or listed.others.get(key)
-            if write.wrote is None or (
-                shown is not None and shown.last_dirty_timestamp >= write.since
-            ):
+            is_shown = shown is not None and shown.last_dirty_timestamp >= write.since
+            if write.wrote is None or is_shown:
                 del self._writes[key]
             else:
-                found[key] = write
-        newest_first = sorted(found.items(), key=lambda item: -item[1].at)
-        return {key: write.wrote for key, write in newest_first if write.wrote is not None}
+                unshown[key] = write.wrote
+        return unshown
 
     def settle(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> None:
         """Forget what an uncached read did not find."""
@@ -445,13 +467,19 @@ class LastSeen:
         Eureka lost is remembered while this process renewed it lately, unless its syncer no longer
         wants it: then another process may have cancelled it."""
         ours = observed.ours
-        up = {key: one.instance for key, one in ours.items() if one.status is InstanceStatus.UP}
-        if lost := [key for key in self._up if key not in ours]:
-            kept = set(renewed).intersection(lost)
-            up |= {key: self._up[key] for key in kept if not _is_unwanted(self._up[key], desired)}
+        up: dict[InstanceKey, Instance] = {}
+        for key, instance in ours.items():
+            if instance.status is InstanceStatus.UP:
+                up[key] = instance.instance
+        lost = [key for key in self._up if key not in ours]
+        for key in set(renewed).intersection(lost) if lost else ():
+            if not _is_unwanted(self._up[key], desired):
+                up[key] = self._up[key]
         for outcome in outcomes.others:
             key = outcome.action.key
-            registered = outcome.registered or (ours[key].instance if key in ours else None)
+            registered = outcome.registered
+            if registered is None and key in ours:
+                registered = ours[key].instance
             if outcome.status is InstanceStatus.UP and registered is not None:
                 up[key] = registered
             elif key in ours or isinstance(outcome.action, Cancel):
@@ -464,14 +492,17 @@ class LastSeen:
         """Return the lately `renewed` instances that were UP and are wanted for the same pod and
         under the same limit. Another limit may leave fewer places, and the mark of an instance that
         is registered again would hide that."""
-        found = set()
+        still_wanted: set[InstanceKey] = set()
         for key in renewed:
-            up, one = self._up.get(key), desired.wanted(key)
-            if up and one and not one.elsewhere:
-                now, then = one.instance.metadata, up.metadata
-                if now.get(POD) == then.get(POD) and now.get(LIMIT) == then.get(LIMIT):
-                    found.add(key)
-        return frozenset(found)
+            up = self._up.get(key)
+            wanted = desired.wanted(key)
+            if up is None or wanted is None or wanted.elsewhere:
+                continue
+            marks = wanted.instance.metadata
+            is_same_pod = marks.get(POD) == up.metadata.get(POD)
+            if is_same_pod and marks.get(LIMIT) == up.metadata.get(LIMIT):
+                still_wanted.add(key)
+        return frozenset(still_wanted)
 
 
 def _is_unwanted(instance: Instance, desired: Desired) -> bool:

@@ -51,10 +51,8 @@ class FormerRenewed:
         """The problem, and what a person should do."""
         return (
             f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: "
-            "those of "
-            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the old "
-            "installation, and run "
-            f"again {LATELY:.0f} s later. This pass is refused: {_DONE}."
+            f"those of {counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the "
+            f"old installation, and run again {LATELY:.0f} s later. This pass is refused: {_DONE}."
         )
 
 
@@ -72,8 +70,7 @@ class FormerUnread:
         return (
             f"it is not known whether {self.name} still renews the instances of "
             f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. This pass is "
-            f"refused: {_DONE}. Why it "
-            f"is not known: {self.why}"
+            f"refused: {_DONE}. Why it is not known: {self.why}"
         )
 
 
@@ -171,10 +168,10 @@ def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> b
     """Say whether a lease ends within its duration. The list tells it of what was not read: it may
     hide a renewal, and shows none that was not made. Without a time of Eureka's, each lease may
     end."""
-    answered = [
-        reading.read_at for reading in readings.values() if isinstance(reading, ObservedInstance)
-    ]
-    now = max(answered, default=0)
+    now = 0
+    for reading in readings.values():
+        if isinstance(reading, ObservedInstance):
+            now = max(now, reading.read_at)
     for instance in waiting:
         reading = readings.get(instance.key)
         latest = reading if isinstance(reading, ObservedInstance) else instance
@@ -195,10 +192,10 @@ def _parts(
 def _part_of(instance: ObservedInstance, ownership: Ownership) -> _Part:
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
-    owner, cluster = instance.metadata[OWNER], instance.metadata[CLUSTER]
-    name = (
-        f"owner {owner}" if cluster == ownership.cluster else f"owner {owner} of cluster {cluster}"
-    )
+    name = f"owner {instance.metadata[OWNER]}"
+    cluster = instance.metadata[CLUSTER]
+    if cluster != ownership.cluster:
+        name += f" of cluster {cluster}"
     return _Part(name, syncer)
 
 

@@ -28,31 +28,25 @@ class OtherOwner:
 
     name: str
     ours: str  # our own owner's name
-    registered: (
-        int  # how many of its instances are renewed at an address and port that ours would have
-    )
+    registered: int
+    """How many of its instances are renewed at an address and port that ours would have."""
     twice: int  # how many of ours are registered at the same addresses and ports
     stops_us: bool  # whether this installation may only renew
 
     @property
     def sentence(self) -> str:
         """The problem, and what a person should do."""
-        if self.stops_us:
-            done = (
-                "our instances were renewed, and nothing else was done."
-                if self.twice
-                else "nothing was done."
+        if not self.stops_us:
+            return (
+                f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop "
+                "one of the two installations, then cancel its instances with eurekube-sync purge"
             )
-            twice = (
-                f"{self.twice} of the instances {_are(self.twice)} registered twice. "
-                if self.twice
-                else ""
-            )
-            return f"owner clash: {self.question} {twice}This pass is refused: {done}"
+        if not self.twice:
+            return f"owner clash: {self.question} This pass is refused: nothing was done."
         return (
-            f"owner clash: {self._registered} at addresses that owner {self.ours} serves. Stop "
-            "one of the two "
-            "installations, then cancel its instances with eurekube-sync purge"
+            f"owner clash: {self.question} {self.twice} of the instances {_are(self.twice)} "
+            "registered twice. This pass is refused: our instances were renewed, and nothing else "
+            "was done."
         )
 
     @property
@@ -60,18 +54,14 @@ class OtherOwner:
         """The question whether the owner's name is right, with the reason and the way out."""
         return (
             f"{self._registered} at addresses that this installation would register under owner "
-            f"{self.ours}. "
-            f"Is --owner {self.ours} right? "
-            f"To change the name: eurekube-sync run --owner {self.ours} --former-owner "
-            f"{quote(self.name)}."
+            f"{self.ours}. Is --owner {self.ours} right? To change the name: eurekube-sync run "
+            f"--owner {self.ours} --former-owner {quote(self.name)}."
         )
 
     @property
     def _registered(self) -> str:
-        instances = (
-            f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
-        )
-        return f"{instances} registered under owner {self.name},"
+        instances = f"{counted(self.registered, 'instance')} of this cluster"
+        return f"{instances} {_are(self.registered)} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
@@ -81,12 +71,12 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
     if not at_work:
         return ()  # nearly always
     servers = _servers(desired)
-    found: list[OtherOwner] = []
+    others: list[OtherOwner] = []
     for name, instances in sorted(at_work.items()):
         contested = [instance for instance in instances if _is_served(instance, servers)]
         if contested:
-            found.append(_other_owner(name, contested, observed, desired))
-    return tuple(found)
+            others.append(_other_owner(name, contested, observed, desired))
+    return tuple(others)
 
 
 def _at_work(observed: Observed, now: float) -> Mapping[str, Sequence[ObservedInstance]]:
@@ -115,7 +105,8 @@ def _servers(desired: Desired) -> Mapping[Socket, SyncerRef]:
     for key, syncer in desired.wanted_by.items():
         wanted = desired.wanted(key)
         assert wanted is not None  # its claim names it
-        servers.update(dict.fromkeys(sockets_of(wanted.instance), syncer))
+        for socket in sockets_of(wanted.instance):
+            servers[socket] = syncer
     return servers
 
 
@@ -142,13 +133,17 @@ def _other_owner(
     mine = 0
     twice = 0
     for key, instance in observed.ours.items():
-        if key in desired.wanted_by:
-            mine += 1
-            twice += not theirs.isdisjoint(sockets_of(instance.instance))
-    stops_us = twice == mine and (not twice or _came_first(name, observed))
-    owner = observed.ownership.owner
+        if key not in desired.wanted_by:
+            continue
+        mine += 1
+        if not theirs.isdisjoint(sockets_of(instance.instance)):
+            twice += 1
     return OtherOwner(
-        name=name, ours=owner, registered=len(contested), twice=twice, stops_us=stops_us
+        name=name,
+        ours=observed.ownership.owner,
+        registered=len(contested),
+        twice=twice,
+        stops_us=twice == mine and (not twice or _came_first(name, observed)),
     )
 
 
@@ -156,30 +151,34 @@ def _came_first(name: str, observed: Observed) -> bool:
     """Say whether the oldest instance at a shared address is the other owner's. Marks and
     registration times are the same for both installations, on every Eureka server, and after a
     restart of Eureka."""
-    first: dict[str, dict[Socket, int]] = {name: {}, observed.ownership.owner: {}}
-    for one in (*observed.ours.values(), *observed.others.values()):
-        owner = one.metadata.get(OWNER, "")
-        if owner in first and one.metadata.get(CLUSTER) == observed.ownership.cluster:
-            first[owner].update(dict.fromkeys(sockets_of(one.instance), one.last_dirty_timestamp))
-    its, ours = first[name], first[observed.ownership.owner]
-    twice = its.keys() & ours.keys()
-    return (min(its[s] for s in twice), name) < (
-        min(ours[s] for s in twice),
-        observed.ownership.owner,
-    )
+    our_name, cluster = observed.ownership.owner, observed.ownership.cluster
+    registered: dict[str, dict[Socket, int]] = {name: {}, our_name: {}}
+    for instance in (*observed.ours.values(), *observed.others.values()):
+        owner = instance.metadata.get(OWNER, "")
+        if owner not in registered or instance.metadata.get(CLUSTER) != cluster:
+            continue
+        for socket in sockets_of(instance.instance):
+            registered[owner][socket] = instance.last_dirty_timestamp
+    theirs, ours = registered[name], registered[our_name]
+    shared = theirs.keys() & ours.keys()
+    their_first = min(theirs[socket] for socket in shared)
+    our_first = min(ours[socket] for socket in shared)
+    return (their_first, name) < (our_first, our_name)
 
 
 def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
-    """Give the instances that other owners registered from this cluster."""
+    """Yield the instances that other owners registered from this cluster."""
     owner, cluster = observed.ownership.owner, observed.ownership.cluster
-    for one in observed.others.values():
-        if one.metadata.get(CLUSTER) == cluster and one.metadata.get(OWNER, owner) != owner:
-            yield one
+    for instance in observed.others.values():
+        marks = instance.metadata
+        if marks.get(CLUSTER) == cluster and marks.get(OWNER, owner) != owner:
+            yield instance
 
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:
     """Return the syncers of this cluster that have instances of another owner, renewed or not."""
-    return frozenset(syncer for one in _of_others(observed) if (syncer := syncer_of(one)))
+    syncers = {syncer_of(instance) for instance in _of_others(observed)}
+    return frozenset(syncer for syncer in syncers if syncer is not None)
 
 
 def nothing_of(
@@ -191,24 +190,27 @@ def nothing_of(
 ) -> str | None:
     """Return a warning that `to_read` may be wrong, if the owner has no instance in the cluster,
     with those that exist."""
-    owners, clusters = Counter[str](), Counter[str]()
-    for one in registered:
-        owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")
+    owners: Counter[str] = Counter()  # of this cluster
+    clusters: Counter[str] = Counter()  # of this owner
+    for instance in registered:
+        owner = instance.metadata.get(OWNER, "")
+        cluster = instance.metadata.get(CLUSTER, "")
         if owner and cluster == ownership.cluster:
             owners[owner] += 1
         elif cluster and owner == ownership.owner:
             clusters[cluster] += 1
     if ownership.owner in owners:
         return None
-    parts = [f"no instance of owner {ownership.owner} in {where}"]
-    if owners:
-        there = ", ".join(
-            f"{name} ({counted(number, 'instance')})" for name, number in sorted(owners.items())
-        )
-        parts.append(f"the instances of {where} belong to {there}")
+    clauses = [f"no instance of owner {ownership.owner} in {where}"]
+    there: list[str] = []
+    for name, number in sorted(owners.items()):
+        there.append(f"{name} ({counted(number, 'instance')})")
+    if there:
+        clauses.append(f"the instances of {where} belong to {', '.join(there)}")
     for uid, number in sorted(clusters.items()):
-        parts.append(f"owner {ownership.owner} has {counted(number, 'instance')} of cluster {uid}")
-    return f"{'; '.join(parts)}. Is {to_read} right?"
+        instances = counted(number, "instance")
+        clauses.append(f"owner {ownership.owner} has {instances} of cluster {uid}")
+    return f"{'; '.join(clauses)}. Is {to_read} right?"
 
 
 def _are(number: int) -> str:

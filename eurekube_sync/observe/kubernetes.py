@@ -60,16 +60,16 @@ class SameCluster:
         is the same."""
         if self._clock.monotonic() - self._confirmed < _MOMENT:
             return None
-        found = self._cluster.identity(anew=True)
-        if found == self._known:
+        identity = self._cluster.identity(anew=True)
+        if identity == self._known:
             self._confirmed = self._clock.monotonic()
             return None
-        if isinstance(found, Unknown):
+        if isinstance(identity, Unknown):
             why = "it is unknown whether the Kubernetes API still serves the same cluster"
-            return replace(found, message=f"{why}: {found.message}; {otherwise}")
+            return replace(identity, message=f"{why}: {identity.message}; {otherwise}")
         message = (
             "the Kubernetes API now serves another cluster: the UID of kube-system was "
-            f"{self._known.data} and is {found.data}; {otherwise}. If this is intended, restart "
+            f"{self._known.data} and is {identity.data}; {otherwise}. If this is intended, restart "
             "eurekube-sync"
         )
         return Unknown(cause=Cause.UNUSABLE, message=message)
@@ -187,7 +187,7 @@ def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
     return sorted(namespaces) if few else None
 
 
-def _crd_live(found: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[bool]:
+def _crd_live(crd: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[bool]:
     """Say whether people made the deletions in these lists: the CRD is installed, and none of
     the deletions is older. A replica of the API server may answer with a list from before an
     earlier CRD was deleted, next to the CRD that was installed later. A syncer that was deleted
@@ -195,11 +195,11 @@ def _crd_live(found: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[b
     syncer that outlives a CRD stays older than the next one, and people delete it all the same.
     A restore of single objects (Velero) restores no deletion, and a snapshot of etcd keeps all
     times. Times are whole seconds; a deletion in the same second counts as a person's."""
-    if isinstance(found, Unknown):
-        return found
+    if isinstance(crd, Unknown):
+        return crd
     older = []
     for syncer in listed:
-        if syncer.deleted is not None and syncer.deleted < found.data.by_server:
+        if syncer.deleted is not None and syncer.deleted < crd.data.by_server:
             older.append(syncer.ref)
     if not older:
         return Complete(data=True)
@@ -365,7 +365,7 @@ def _with_doubted_pods(desired: Desired, observed: Observed, scope: Scope) -> fr
 
 def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
     """Return the namespaces with instances that nobody wants, and that are kept all the same."""
-    found: set[str] = set()
+    namespaces: set[str] = set()
     heirs = desired.heirs is not None and desired.heirs.any
     for key, instance in observed.ours.items():
         put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
@@ -380,8 +380,8 @@ def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> froze
             continue
         left = is_put_out_and_left(instance, desired.claims.get(syncer))
         if left or kept_for(instance, desired) is not None:
-            found.add(namespace)
-    return frozenset(found)
+            namespaces.add(namespace)
+    return frozenset(namespaces)
 
 
 def pods_behind(

@@ -1,4 +1,4 @@
-"""A small controller as a pure function: the slices that mirror Endpoints written by hand.
+"""The resource Endpoints, and the slices that mirror Endpoints written by hand.
 
 Follows kube-controller-manager's endpointslicemirroring controller (Services without a selector
 only). Knows no store.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.slices import slice_of
 
+ENDPOINTS = Resource(kind="Endpoints", plural="endpoints", short_names=("ep",))
 MIRRORED_BY = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 

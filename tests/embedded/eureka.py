@@ -139,6 +139,9 @@ class FullEureka(EmbeddedEureka):
     def replicated(self, item: Document, now: int) -> int:
         if item.get("action") not in (*_ACTIONS, None):
             raise ValueError("it cannot be read")
+        if item.get("action") == "StatusUpdate":  # a change is a 500: the program never sends one
+            known = self.registry.find(item["appName"], item["id"], now=now)
+            return 404 if known is None else 500
         return super().replicated(item, now)
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:

@@ -54,6 +54,10 @@ class FullObjects(Objects):
     """Whether the body of an update is the outcome of a patch."""
     _of_ipv6 = 0
 
+    def __init__(self, now: Callable[[], float], validate: Validate | None, store: Store) -> None:
+        super().__init__(now, validate, stored, store)
+        self.serve([endpoints.ENDPOINTS])
+
     def read(self, resource: Resource, body: Any, old: Object | None, *, strict: bool) -> Object:
         """Refuses another kind, another name and an update of no version."""
         check_kind(resource, body)
@@ -153,7 +157,7 @@ class FullObjects(Objects):
             case resources.SLICES:
                 _complete_slice(obj)
                 addresses.check_slice(obj, old)
-            case resources.ENDPOINTS:
+            case endpoints.ENDPOINTS:
                 addresses.check_endpoints(obj)
 
     def _give_addresses(self, service: Object) -> None:
@@ -178,7 +182,7 @@ class FullObjects(Objects):
     def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Also those that mirror Endpoints."""
         written = self.store.get(
-            resources.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"]
+            endpoints.ENDPOINTS.key, namespace_of(service), service["metadata"]["name"]
         )
         found = slices.slices_of(service, pods, self.node)
         return found + (endpoints.mirror_of(service, written) if written else ())
@@ -190,11 +194,11 @@ class FullObjects(Objects):
         assert current is not None
         if resource == resources.SERVICES and new is None:
             written = self.store.get(
-                resources.ENDPOINTS.key, namespace_of(current), current["metadata"]["name"]
+                endpoints.ENDPOINTS.key, namespace_of(current), current["metadata"]["name"]
             )
             if written:
-                self.remove(resources.ENDPOINTS, written)
-        if resource == resources.ENDPOINTS:
+                self.remove(endpoints.ENDPOINTS, written)
+        if resource == endpoints.ENDPOINTS:
             service = self.store.get(
                 resources.SERVICES.key, namespace_of(current), current["metadata"]["name"]
             )
@@ -224,7 +228,7 @@ class FullKubernetes(EmbeddedKubernetes):
         meet."""
         self.access = Access(tokens=dict(tokens or {}))
         self.pages = Pages()
-        objects = FullObjects(now, validate, stored, Store(seed=seed, revision=revision))
+        objects = FullObjects(now, validate, Store(seed=seed, revision=revision))
         objects.families = families
         super().__init__(now, definitions=definitions, objects=objects, watch_seconds=watch_seconds)
 

@@ -48,9 +48,8 @@ _NOT_SERVED = Unknown(
 )
 _WALKS = 2  # after a 410 in the middle of a list, it is read again from its begin, once
 
-_Items: TypeAlias = dict[
-    bytes, tuple[str, Any]
-]  # the namespace and the object of each, by the digest of its bytes
+_Items: TypeAlias = dict[bytes, tuple[str, Any]]
+"""The namespace and the object of each item, by the digest of its bytes."""
 _Sources: TypeAlias = Mapping[str, Source[tuple[T, ...]]]  # by namespace
 
 
@@ -102,14 +101,6 @@ _PAGE = msgspec.json.Decoder(RawPage)
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-class _Status(msgspec.Struct):
-    kind: str = ""
-    message: str = ""
-
-
-_STATUS = msgspec.json.Decoder(_Status)
-
-
 class _CauseItem(msgspec.Struct):
     field: str = ""
     message: str = ""
@@ -119,11 +110,13 @@ class _Details(msgspec.Struct):
     causes: list[_CauseItem] | None = None
 
 
-class _Invalid(msgspec.Struct):
+class _Status(msgspec.Struct):
+    kind: str = ""
+    message: str = ""
     details: _Details | None = None
 
 
-_INVALID = msgspec.json.Decoder(_Invalid)
+_STATUS = msgspec.json.Decoder(_Status)
 
 
 class Calls:
@@ -181,126 +174,81 @@ class Calls:
             answer = self.send(call)
         except ClusterError as error:
             return unknown_from(error)
-        return (
-            answer
-            if answer.status in (200, 404) and not is_page(answer)
-            else unknown_from(refusal(call, answer))
-        )
+        if answer.status not in (200, 404) or is_page(answer):
+            return unknown_from(refusal(call, answer))
+        return answer
 
     def read_object(
         self, path: str, read: Callable[[bytes], T], what: str, *, absent: Unknown
     ) -> Source[T]:
         """Return what `read` makes of the answer's body; `absent` for a 404."""
         answer = self.read_one(path)
-        return (
-            answer
-            if isinstance(answer, Unknown)
-            else self.object_in(answer, read, what, absent=absent)
-        )
-
-    def object_in(
-        self, answer: Answer, read: Callable[[bytes], T], what: str, *, absent: Unknown
-    ) -> Source[T]:
-        """Return what `read` makes of this answer's body; `absent` for a 404."""
-        try:
-            return absent if answer.status == 404 else Complete(data=read(answer.body))
-        except UNREADABLE as error:
-            return unusable(
-                f"{what} cannot be read, because the answer is damaged: {reason(error)}"
-            )
+        if isinstance(answer, Unknown):
+            return answer
+        return object_in(answer, read, what, absent=absent)
 
     def list_all(self, kind: Kind[T], namespaces: Sequence[str] | None) -> Listed[T]:
         """List the whole cluster at once, or each namespace by itself. Objects without a namespace
         are under ""."""
         if namespaces is None:
             try:
-                found, self._remembered[kind.items] = self._walk(kind, None)
+                listed, self._remembered[kind.items] = self._walk(kind, None)
             except ClusterError as error:
                 return Listed(by_namespace={}, elsewhere=unknown_from(error))
-            return Listed(by_namespace=found, elsewhere=Complete(data=()))
+            return Listed(by_namespace=listed, elsewhere=Complete(data=()))
         sources: dict[str, Source[tuple[T, ...]]] = {}
         remembered: _Items = {}
         for name in dict.fromkeys(namespaces):
             try:
-                found, items = self._walk(kind, name)
-                remembered |= items
-                sources[name] = found.get(name, Complete(data=()))
+                listed, items = self._walk(kind, name)
             except ClusterError as error:
                 sources[name] = unknown_from(error)
-                if isinstance(error, ClusterUnavailable):  # else each of them takes all tries
-                    message = (
-                        f"{kind.plural} were not listed, because the API gave no answer for "
-                        f"namespace {name}"
-                    )
-                    rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
-                    return Listed(
-                        by_namespace=dict.fromkeys(namespaces, rest) | sources, elsewhere=NOT_READ
-                    )
+                if not isinstance(error, ClusterUnavailable):
+                    continue
+                # Each other namespace would take all tries, too.
+                message = (
+                    f"{kind.plural} were not listed, because the API gave no answer for "
+                    f"namespace {name}"
+                )
+                rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+                by_namespace = dict.fromkeys(namespaces, rest) | sources
+                return Listed(by_namespace=by_namespace, elsewhere=NOT_READ)
+            remembered |= items
+            sources[name] = listed.get(name, Complete(data=()))
         self._remembered[kind.items] = remembered
         return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
     def _walk(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items]:
         for _ in range(_WALKS):
-            if (whole := self._pages(kind, namespace)) is not None:
-                return whole
-        message = (
-            f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
-        )
+            pages = _Pages(kind, namespace, self._remembered.get(kind.items, {}))
+            if self._pages(pages):
+                return pages.sources(), pages.remembered
+        path = kind.path(namespace)
+        message = f"the list {path} could not be read to its end: its pages expired twice"
         raise _rejected(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
-    def _pages(self, kind: Kind[T], namespace: str | None) -> tuple[_Sources[T], _Items] | None:
-        """Read all pages; return None if the resourceVersion of the list expired or changed in
+    def _pages(self, pages: _Pages[Any]) -> bool:
+        """Read all pages; return False if the resourceVersion of the list expired or changed in
         between."""
-        decode, known = kind.items.decode, self._remembered.get(kind.items, {})
-        found: dict[str, list[T]] = {}
-        unreadable: dict[str, Unknown] = {}
-        remembered: _Items = {}
-        token, revision, limit = "", "", PAGE
+        token = ""
+        revision = ""
+        limit = PAGE
         while True:
-            query = {"limit": str(limit)} | ({"continue": token} if token else {})
-            only = (
-                f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if kind.list_kind == METADATA_ONLY else ""
-            )
-            call = Call(
-                method="GET",
-                path=kind.path(namespace),
-                query=query,
-                accept=f"application/json{only}",
-            )
+            call = pages.call(limit, token)
             try:
-                page = self._page(kind, call)
+                page = self._page(pages.kind, call)
             except errors.ClusterTooLarge:  # as when a few hundred objects have large annotations
                 if limit == 1:
                     raise
                 limit = max(1, limit // 8)
                 continue
             if page is None or (revision and page.metadata.resource_version != revision):
-                return None
+                return False
             revision = page.metadata.resource_version
-            for raw in page.items or ():
-                name = digest(raw)
-                if (again := known.get(name)) is None:
-                    try:
-                        item = decode(raw)
-                        again = item.metadata.namespace, item.read()
-                    except UNREADABLE as error:
-                        where, unknown = _unreadable(kind, raw, error, namespace)
-                        unreadable[where] = unknown
-                        continue
-                where, value = again
-                if kind.remembered:
-                    remembered[name] = again
-                if bool(where) is not kind.namespaced or (
-                    namespace is not None and where != namespace
-                ):
-                    raise _wrong_answer(call, f"an item of namespace {where!r}")
-                if value is not None:
-                    found.setdefault(where, []).append(value)
+            pages.read(page, call)
             following = page.metadata.continue_
             if not following:
-                return {
-                    name: Complete(data=tuple(each)) for name, each in found.items()
-                } | unreadable, remembered
+                return True
             if following == token:
                 raise _wrong_answer(call, "the same page again")
             token = following
@@ -321,6 +269,70 @@ class Calls:
         if page.kind != kind.list_kind:
             raise _wrong_answer(call, f"a {excerpt(page.kind, most=80)}")
         return page
+
+
+class _Pages(Generic[T]):
+    """What the pages of one list have shown."""
+
+    def __init__(self, kind: Kind[T], namespace: str | None, known: _Items) -> None:
+        self.kind = kind
+        self.remembered: _Items = {}
+        self._namespace = namespace
+        self._known = known  # of the list before
+        self._values: dict[str, list[T]] = {}
+        self._unreadable: dict[str, Unknown] = {}
+
+    def call(self, limit: int, token: str) -> Call:
+        """Return the call for a page: the first one, or the one that a token names."""
+        query = {"limit": str(limit)}
+        if token:
+            query["continue"] = token
+        accept = "application/json"
+        if self.kind.list_kind == METADATA_ONLY:
+            accept += f";as={METADATA_ONLY};g=meta.k8s.io;v=v1"
+        path = self.kind.path(self._namespace)
+        return Call(method="GET", path=path, query=query, accept=accept)
+
+    def read(self, page: RawPage, call: Call) -> None:
+        """Read the items of a page. Raise ClusterRejected if one is of another namespace."""
+        kind, known, values = self.kind, self._known, self._values
+        for raw in page.items or ():
+            name = digest(raw)
+            item = known.get(name)
+            if item is None:
+                try:
+                    decoded = kind.items.decode(raw)
+                    item = decoded.metadata.namespace, decoded.read()
+                except UNREADABLE as error:
+                    namespace, unknown = _unreadable(kind, raw, error, self._namespace)
+                    self._unreadable[namespace] = unknown
+                    continue
+            namespace, value = item
+            if kind.remembered:
+                self.remembered[name] = item
+            if bool(namespace) is not kind.namespaced or self._namespace not in (None, namespace):
+                raise _wrong_answer(call, f"an item of namespace {namespace!r}")
+            if value is not None:
+                values.setdefault(namespace, []).append(value)
+
+    def sources(self) -> _Sources[T]:
+        """Return the objects by namespace. A namespace with an unreadable item is Unknown."""
+        sources: dict[str, Source[tuple[T, ...]]] = {}
+        for namespace, values in self._values.items():
+            sources[namespace] = Complete(data=tuple(values))
+        return sources | self._unreadable
+
+
+def object_in(
+    answer: Answer, read: Callable[[bytes], T], what: str, *, absent: Unknown
+) -> Source[T]:
+    """Return what `read` makes of an answer's body; `absent` for a 404."""
+    if answer.status == 404:
+        return absent
+    try:
+        return Complete(data=read(answer.body))
+    except UNREADABLE as error:
+        return unusable(f"{what} cannot be read, because the answer is damaged: {reason(error)}")
 
 
 def unusable(message: str) -> Unknown:
@@ -351,11 +363,10 @@ def refused_fields(answer: Answer) -> Mapping[str, str]:
     if answer.status != 422:
         return {}
     try:
-        details = _INVALID.decode(answer.body).details
+        details = _STATUS.decode(answer.body).details or _Details()
     except UNREADABLE:
         return {}
-    causes = (details.causes if details else None) or ()
-    return {cause.field: cause.message for cause in causes}
+    return {cause.field: cause.message for cause in details.causes or ()}
 
 
 def _answered(call: Call, answer: Answer) -> str:
@@ -405,12 +416,9 @@ def _unreadable(
         head = _HEAD.decode(raw).metadata
     except UNREADABLE:
         head = _HeadMeta(name="")
-    elsewhere = bool(head.namespace) is not kind.namespaced or (
-        namespace is not None and head.namespace != namespace
-    )
-    if elsewhere or not head.name:
+    is_elsewhere = bool(head.namespace) is not kind.namespaced
+    if not head.name or is_elsewhere or namespace not in (None, head.namespace):
         message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise ClusterRejected(message) from error
-    return head.namespace, unusable(
-        f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
-    )
+    name = f"{kind.plural} {head.namespace}/{head.name}"
+    return head.namespace, unusable(f"{name} cannot be read: {reason(error)}")

@@ -73,14 +73,12 @@ class KubernetesCluster:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         bounds = limit or TimeLimit(clock)
-        self._calls = calls.Calls(
-            connection, Tries(clock, random, bounds, answer_seconds, most=tries, count=count)
-        )
+        limited = Tries(clock, random, bounds, answer_seconds, most=tries, count=count)
+        self._calls = calls.Calls(connection, limited)
         self._clock = clock
         self._events = syncers.Events(self._calls)
-        self._finalized: dict[
-            tuple[str, str], str
-        ] = {}  # version with our finalizer, by UID and listed version
+        self._finalized: dict[tuple[str, str], str] = {}
+        """The version with our finalizer, by UID and listed version."""
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
@@ -88,14 +86,17 @@ class KubernetesCluster:
         `anew`."""
         if self._identity is not None and not anew:
             return self._identity
-        path, what = "/api/v1/namespaces/kube-system", "the namespace kube-system"
+        path = f"{CORE}/namespaces/kube-system"
         absent = calls.unusable("the Kubernetes API shows no namespace kube-system with a UID")
-        found = self._calls.read_object(path, _ITEM.decode, what, absent=absent)
-        if isinstance(found, Unknown):
-            return found
-        if not CLUSTER_PATTERN.fullmatch(found.data.metadata.uid):
+        namespace = self._calls.read_object(
+            path, _ITEM.decode, "the namespace kube-system", absent=absent
+        )
+        if isinstance(namespace, Unknown):
+            return namespace
+        uid = namespace.data.metadata.uid
+        if not CLUSTER_PATTERN.fullmatch(uid):
             return absent
-        identity = Complete(data=found.data.metadata.uid)
+        identity = Complete(data=uid)
         self._identity = self._identity or identity
         return identity
 
@@ -129,7 +130,7 @@ class KubernetesCluster:
             "lastTransitionTime": rfc_3339(at),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        path = f"{CORE}/namespaces/{pod.namespace}/pods/{pod.name}/status"
         call = calls.writing("PATCH", path, body, calls.STRATEGIC_MERGE_PATCH)
         answer = self._calls.send(call)
         another = "metadata.uid" in calls.refused_fields(answer)  # it is immutable [real 1.36]
@@ -142,51 +143,54 @@ class KubernetesCluster:
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[model.Namespace]:
         """List all Namespaces, or get each: a Role may allow to get its own Namespace, but not to
         list them."""
-        found: dict[str, Source[tuple[model.Namespace, ...]]] = {}
+        sources: dict[str, Source[tuple[model.Namespace, ...]]] = {}
         if names is None:
             listed = self._calls.list_all(_NAMESPACES, None).of("")
             if isinstance(listed, Unknown):
                 return Listed(by_namespace={}, elsewhere=_or_without_grants(listed))
-            found |= {one.name: Complete(data=(one,)) for one in listed.data}
-            return Listed(by_namespace=found, elsewhere=Complete(data=()))
+            for namespace in listed.data:
+                sources[namespace.name] = Complete(data=(namespace,))
+            return Listed(by_namespace=sources, elsewhere=Complete(data=()))
         for name in names:
-            source = found[name] = self._namespace(name)
-            if (
-                isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE
-            ):  # else each of them takes all tries
-                message = (
-                    "this Namespace was not read, because the API gave no answer for "
-                    f"Namespace {name}"
-                )
-                rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
-                return Listed(by_namespace=dict.fromkeys(names, rest) | found, elsewhere=NOT_READ)
-        return Listed(by_namespace=found, elsewhere=NOT_READ)
+            source = sources[name] = self._namespace(name)
+            if isinstance(source, Complete) or source.cause is not Cause.UNAVAILABLE:
+                continue
+            # Each other Namespace would take all tries, too.
+            message = (
+                f"this Namespace was not read, because the API gave no answer for Namespace {name}"
+            )
+            rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+            return Listed(by_namespace=dict.fromkeys(names, rest) | sources, elsewhere=NOT_READ)
+        return Listed(by_namespace=sources, elsewhere=NOT_READ)
 
     def _namespace(self, name: str) -> Source[tuple[model.Namespace, ...]]:
         path, absent = f"{CORE}/namespaces/{name}", calls.unusable("there is none")
-        found = self._calls.read_object(path, _NAMESPACE.decode, f"Namespace {name}", absent=absent)
-        if isinstance(found, Unknown):
-            return Complete(data=()) if found is absent else _or_without_grants(found)
-        if found.data.metadata.name != name:
+        namespace = self._calls.read_object(
+            path, _NAMESPACE.decode, f"Namespace {name}", absent=absent
+        )
+        if namespace is absent:
+            return Complete(data=())
+        if isinstance(namespace, Unknown):
+            return _or_without_grants(namespace)
+        if namespace.data.metadata.name != name:
             return calls.unusable(f"the Kubernetes API answered with a Namespace other than {name}")
-        return Complete(data=(found.data.read(),))
+        return Complete(data=(namespace.data.read(),))
 
     def crd_live(self) -> Source[model.CrdAge]:
-        what, begun = "the CustomResourceDefinition", self._clock.now()
+        what = "the CustomResourceDefinition"
+        begun = self._clock.now()
         answer = self._calls.read_one(DEFINITION)
         if isinstance(answer, Unknown):
             return answer
-        found = self._calls.object_in(answer, _DEFINITION.decode, what, absent=CRD_MISSING)
-        if isinstance(found, Unknown):
-            return found
-        if found.data.terminating:
+        definition = calls.object_in(answer, _DEFINITION.decode, what, absent=CRD_MISSING)
+        if isinstance(definition, Unknown):
+            return definition
+        if definition.data.terminating:
             message = f"{what} eurekasyncers.eurekube.io is being deleted, and every syncer with it"
             return Unknown(cause=Cause.CRD_TERMINATING, message=message)
-        created = found.data.metadata.creation_timestamp
+        created = definition.data.metadata.creation_timestamp
         if created is None:
-            return calls.unusable(
-                "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
-            )
+            return calls.unusable(f"{what} does not say when it was created (creationTimestamp)")
         by_server = objects.seconds(created)
         # Instances have times of our clock. If it is ahead of the server's, they look younger than
         # they are, and so must the CRD. If the server does not tell its time, everything counts as
@@ -198,19 +202,18 @@ class KubernetesCluster:
         return Complete(data=model.CrdAge(by_server, by_server + later))
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """Return whether the API knows the Namespace. The Role that we ship does not allow this; a
+        """Say whether the API knows the Namespace. The Role that we ship does not allow this; a
         person's may."""
-        answer = self._calls.read_one(f"/api/v1/namespaces/{name}")
-        return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
+        answer = self._calls.read_one(f"{CORE}/namespaces/{name}")
+        if isinstance(answer, Unknown):
+            return answer
+        return Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: model.SyncerObject) -> model.SyncerObject:
         """Add our finalizer, from a new read if the object has changed in between."""
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
-            if current is None or (current.uid, current.generation) != (
-                syncer.uid,
-                syncer.generation,
-            ):
+            if current is None or not _has_same_spec(current, syncer):
                 raise ClusterConflict(
                     f"syncer {syncer.ref} changed or is gone; the next pass handles that"
                 )
@@ -232,15 +235,14 @@ class KubernetesCluster:
     def remove_finalizer(self, syncer: model.SyncerObject) -> None:
         current: model.SyncerObject | None = syncer
         for _ in range(_TRIES):
-            if (
-                current is None
-                or current.uid != syncer.uid
-                or CLEANUP_FINALIZER not in current.finalizers
-            ):
+            if current is None or current.uid != syncer.uid:
+                return
+            if CLEANUP_FINALIZER not in current.finalizers:
                 return
             left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
             call = _finalizers(current, "replace", left)
-            if self._write("finalizer", current, call, 200, 404, 409, 422).status in (200, 404):
+            answer = self._write("finalizer", current, call, 200, 404, 409, 422)
+            if answer.status in (200, 404):
                 return
             current = self._read_again(syncer)
         raise ClusterConflict(
@@ -250,21 +252,21 @@ class KubernetesCluster:
     def write_status(self, syncer: model.SyncerObject, status: model.SyncerStatus) -> None:
         """Replace the status by a merge patch with the resourceVersion: if that has changed, the
         answer is 409."""
-        version = self._finalized.pop(
-            (syncer.uid, syncer.resource_version), syncer.resource_version
-        )
+        listed = syncer.resource_version
+        version = self._finalized.pop((syncer.uid, listed), listed)
         for _ in range(_TRIES):
             body = {
                 "metadata": {"resourceVersion": version},
                 "status": syncers.status_fields(status),
             }
             call = calls.writing("PATCH", f"{_path(syncer)}/status", body, calls.MERGE_PATCH)
-            if self._write("status", syncer, call, 200, 404, 409).status != 409:
+            answer = self._write("status", syncer, call, 200, 404, 409)
+            if answer.status != 409:
                 return
             now = self._read_again(syncer)
             if now is None:
                 return
-            if (now.uid, now.generation) != (syncer.uid, syncer.generation):
+            if not _has_same_spec(now, syncer):
                 raise ClusterConflict(
                     f"{syncer.ref} has another spec now: the next pass will report on it"
                 )
@@ -281,15 +283,15 @@ class KubernetesCluster:
         the spec. So a syncer that a new CRD refuses keeps its finalizer: no other try and no later
         pass can change that. From 1.30 on, what a write leaves as it was is not refused."""
         answer = self._calls.send(call)
-        refused = calls.refused_fields(answer)
-        in_spec = [f"{field}: {why}" for field, why in refused.items() if _lies_in_spec(field)]
+        in_spec: list[str] = []
+        for field, why in calls.refused_fields(answer).items():
+            if field == "spec" or field.startswith(("spec.", "spec[")):
+                in_spec.append(f"{field}: {why}")
         if in_spec:
             fields = excerpt("; ".join(in_spec), most=300, secrets=answer.secrets)
-            mend = (
-                f"the {what} of syncer {syncer.ref} cannot be written until somebody mends its spec"
-            )
             raise ClusterRejected(
-                f"{mend}, because the CustomResourceDefinition refuses what is stored: {fields}"
+                f"the {what} of syncer {syncer.ref} cannot be written until somebody mends its "
+                f"spec, because the CustomResourceDefinition refuses what is stored: {fields}"
             )
         if answer.status not in statuses:
             raise calls.refusal(call, answer)
@@ -308,13 +310,15 @@ def _read(call: Call, answer: Answer) -> model.SyncerObject:
     return calls.decoded(call, answer, _SYNCER, "a EurekaSyncer").read()
 
 
-def _lies_in_spec(field: str) -> bool:
-    return field == "spec" or field.startswith(("spec.", "spec["))
+def _has_same_spec(current: model.SyncerObject, syncer: model.SyncerObject) -> bool:
+    return current.uid == syncer.uid and current.generation == syncer.generation
 
 
 def _or_without_grants(unknown: Unknown) -> Unknown:
-    advice = "; grant it, or leave out --require-app-grant" if unknown.cause is Cause.DENIED else ""
-    return replace(unknown, message=f"{unknown.message}{advice}")
+    if unknown.cause is not Cause.DENIED:
+        return unknown
+    advice = "grant it, or leave out --require-app-grant"
+    return replace(unknown, message=f"{unknown.message}; {advice}")
 
 
 def _path(syncer: model.SyncerObject) -> str:

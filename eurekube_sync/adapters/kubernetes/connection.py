@@ -57,9 +57,8 @@ class Answer:
     body: bytes  # decompressed
     retry_after: str = ""  # the header
     date: str = ""  # the header
-    secrets: tuple[str, ...] = field(
-        default=(), repr=False
-    )  # of the call, because the answer may repeat them
+    # Of the call, because the answer may repeat them
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Connection(Protocol):  # safe in several threads
@@ -77,17 +76,15 @@ class Connection(Protocol):  # safe in several threads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    kubeconfig: str = (
-        ""  # one path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
-    )
+    # One path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
+    kubeconfig: str = ""
     # Of the kubeconfig; empty: its current one. A context rules out the in-cluster configuration
     context: str = ""
     connect_seconds: float = 5.0
     read_seconds: float = 30.0  # the longest silence; `Tries.answer_seconds` is for a whole answer
     threads: int = 8
-    start_seconds: float = (
-        180.0  # for the kubeconfig's program for credentials, which may ask a person
-    )
+    # For the kubeconfig's program for credentials, which may ask a person
+    start_seconds: float = 180.0
     hang_seconds: float = 180.0  # after which a hanging program is started again; doubled each time
     again_seconds: float = 5.0  # in which a program does not run twice: shorter than a usual pass
 
@@ -125,13 +122,13 @@ class ClientConnection:
         self._patience = settings.hang_seconds
         self._refreshed = -inf  # when the headers were last read, in monotonic seconds
         self._warned_unverified = False
-        self._by_program = (
-            False  # whether the kubeconfig names a program that gives the credentials
-        )
+        self._by_program = False  # whether a program of the kubeconfig gives the credentials
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
-            waited = f"did not come in {settings.start_seconds:g} s: {self._hanging}"
-            raise ConfigurationError(f"the credentials of the kubeconfig {waited}")
+            raise ConfigurationError(
+                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: "
+                f"{self._hanging}"
+            )
         self._loaded = first.result()
 
     @property
@@ -152,47 +149,48 @@ class ClientConnection:
             "Accept": call.accept,
             "Accept-Encoding": "gzip",
             "User-Agent": f"eurekube-sync/{__version__}",
+            **loaded.headers,
         }
-        headers |= {} if call.body is None else {"Content-Type": call.content_type}
-        url = f"{host}{call.path}?{urlencode(call.query)}".rstrip("?")
-        connect, read = (
-            within.bounded(self._settings.connect_seconds),
-            within.bounded(self._settings.read_seconds),
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        timeout = urllib3.Timeout(
+            connect=within.bounded(self._settings.connect_seconds),
+            read=within.bounded(self._settings.read_seconds),
         )
-        settings = {
-            "timeout": urllib3.Timeout(connect=connect, read=read),
-            "preload_content": False,
-        }
-        settings |= {"headers": {**headers, **loaded.headers}, "retries": False, "redirect": False}
+
+        def too_large(why: str) -> ClusterTooLarge:
+            return ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}")
+
         try:
-            with (
-                within.running(),
-                closing(
-                    loaded.pool.request(call.method, url, body=call.body, **settings)
-                ) as answer,
-            ):
-                chunks = answer.stream(CHUNK, decode_content=True)
-                body = read_whole(
-                    chunks,
-                    lambda why: ClusterTooLarge(f"{call} to the Kubernetes API at {host} {why}"),
+            with within.running():
+                response = loaded.pool.request(
+                    call.method,
+                    f"{host}{call.path}?{urlencode(call.query)}".rstrip("?"),
+                    body=call.body,
+                    headers=headers,
+                    timeout=timeout,
+                    preload_content=False,
+                    retries=False,
+                    redirect=False,
                 )
-        except (
-            urllib3.exceptions.HTTPError,
-            OSError,
-            ValueError,
-        ) as error:  # ValueError: of a chunk of -5 bytes
+                with closing(response):
+                    chunks = response.stream(CHUNK, decode_content=True)
+                    body = read_whole(chunks, too_large)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            # ValueError: of a chunk of -5 bytes
             why = no_answer(error, proxy=loaded.proxy).why
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {host} to {call}: {why}"
             ) from error
+        secrets: list[str] = []
+        for value in loaded.headers.values():
+            secrets += header_secrets(value)
         return Answer(
-            status=int(answer.status),
+            status=int(response.status),
             body=body,
-            retry_after=answer.headers.get("Retry-After") or "",
-            date=answer.headers.get("Date") or "",
-            secrets=tuple(
-                secret for value in loaded.headers.values() for secret in header_secrets(value)
-            ),
+            retry_after=response.headers.get("Retry-After") or "",
+            date=response.headers.get("Date") or "",
+            secrets=tuple(secrets),
         )
 
     def _current(self, within: AnswerTime) -> _Loaded:
@@ -215,10 +213,9 @@ class ClientConnection:
             try:
                 within.wait_for(reading.call, self._settings.read_seconds)
             except TimeoutError:
-                if not self._by_program and within.over and not within.within_limit:
-                    raise ClusterUnavailable(
-                        "no time was left for it"
-                    ) from None  # a token is read at once
+                cut_short = within.over and not within.within_limit
+                if cut_short and not self._by_program:  # a token is read at once
+                    raise ClusterUnavailable("no time was left for it") from None
                 raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {self._hanging}") from None
             if reading.anew == anew:
                 return reading.call.result()
@@ -250,7 +247,8 @@ class ClientConnection:
             loaded = loaded._replace(headers=_headers(loaded.configuration))
         with self._lock:
             if self._reading and self._reading.begun == begun:
-                self._loaded, self._patience = loaded, self._settings.hang_seconds
+                self._loaded = loaded
+                self._patience = self._settings.hang_seconds
                 self._refreshed = time.monotonic()
         return loaded
 
@@ -270,41 +268,44 @@ class ClientConnection:
         without = self._of_kubeconfig(chosen, {})
         again_at = time.monotonic() + self._settings.again_seconds
         try:
-            found = credentials_of(chosen.user, chosen.cluster, self._settings.again_seconds)
-            loaded = self._of_kubeconfig(chosen, found.user)
+            credentials = credentials_of(chosen.user, chosen.cluster, self._settings.again_seconds)
+            loaded = self._of_kubeconfig(chosen, credentials.user)
+            if "auth-provider" in chosen.user and not loaded.configuration.api_key:
+                raise ConfigurationError(
+                    "the kubeconfig's auth-provider gives none; kubectl has a program (exec) in "
+                    "its place"
+                )
         except ConfigurationError as error:
             return without._replace(reload_at=again_at, missing=f"{NO_CREDENTIALS}: {error}")
         except ClusterCredentialsMissing as error:
             return without._replace(reload_at=again_at, missing=str(error))
-        if "auth-provider" in chosen.user and not loaded.configuration.api_key:
-            why = (
-                "the kubeconfig's auth-provider gives none; kubectl has a program (exec) in its "
-                "place"
-            )
-            return without._replace(reload_at=again_at, missing=f"{NO_CREDENTIALS}: {why}")
-        ends_at = time.monotonic() + (found.until - time.time())
+        ends_at = time.monotonic() + (credentials.until - time.time())
         return loaded._replace(reload_at=max(ends_at, again_at))
 
     def _of_kubeconfig(self, chosen: Chosen, user: Mapping[str, Any]) -> _Loaded:
         """Connect as this user of the kubeconfig."""
         from kubernetes.config.kube_config import load_kube_config_from_dict
 
+        proxy = str(chosen.cluster.get("proxy-url") or "")
+
         def load(*, client_configuration: Any) -> None:
-            document = chosen.document(user)
             load_kube_config_from_dict(  # type: ignore[no-untyped-call]
-                document, client_configuration=client_configuration, persist_config=False
+                chosen.document(user),
+                client_configuration=client_configuration,
+                persist_config=False,
             )
-            if chosen.cluster.get("proxy-url"):  # version 35 leaves it out
-                client_configuration.proxy = str(chosen.cluster["proxy-url"])
+            if proxy:  # version 35 leaves it out
+                client_configuration.proxy = proxy
             host = client_configuration.host
             if not host.startswith(("http://", "https://")):
-                server = f"the server {host}, which lacks https:// before it"
-                raise ConfigurationError(f"the kubeconfig {self._paths} names {server}")
+                raise ConfigurationError(
+                    f"the kubeconfig {self._paths} names the server {host}, which lacks https:// "
+                    "before it"
+                )
 
         loaded = self._connected(f"the kubeconfig {self._paths}", load)
-        if loaded.proxy and chosen.cluster.get("proxy-url"):
-            url = str(chosen.cluster["proxy-url"])
-            return loaded._replace(proxy=proxy_named(url, "proxy-url in the kubeconfig"))
+        if proxy and loaded.proxy:
+            return loaded._replace(proxy=proxy_named(proxy, "proxy-url in the kubeconfig"))
         return loaded
 
     def _connected(self, what: str, load: Callable[..., None]) -> _Loaded:
@@ -326,11 +327,11 @@ class ClientConnection:
         verify_as_kubectl(rest.pool_manager)
         bound_answers(rest.pool_manager)
         self._warn_unverified(configuration)
-        used = rest.pool_manager.proxy is not None  # NO_PROXY may rule it out
-        proxy = (
-            proxy_named(configuration.proxy, _variable_with(configuration.proxy)) if used else ""
-        )
-        return _Loaded(configuration, rest.pool_manager, proxy=proxy)
+        loaded = _Loaded(configuration, rest.pool_manager)
+        if rest.pool_manager.proxy is None:  # NO_PROXY may rule it out
+            return loaded
+        origin = _variable_with(configuration.proxy)
+        return loaded._replace(proxy=proxy_named(configuration.proxy, origin))
 
     def _warn_unverified(self, configuration: Any) -> None:
         """Warn once; urllib3 would warn at every call."""
@@ -343,9 +344,8 @@ class ClientConnection:
             self._warned_unverified = True
             _log.warning(
                 "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): "
-                "anybody in between can "
-                "read the credentials and change what is read; give certificate-authority in the "
-                "kubeconfig instead"
+                "anybody in between can read the credentials and change what is read; give "
+                "certificate-authority in the kubeconfig instead"
             )
 
 
@@ -353,7 +353,9 @@ def _import_no_more_than_is_used() -> None:
     """Import the client's packages without their imports, such as pydantic, OAuth and web sockets:
     a pod uses none of them, and in a CronJob they would delay each pass."""
     for name in ("kubernetes", "kubernetes.config"):
-        spec = None if name in sys.modules else find_spec(name)
+        if name in sys.modules:
+            continue
+        spec = find_spec(name)
         if spec is not None:
             sys.modules[name] = module_from_spec(spec)
 
@@ -361,16 +363,10 @@ def _import_no_more_than_is_used() -> None:
 def _variable_with(proxy: str) -> str:
     """Return the name of the environment variable that holds this proxy. Lower case comes first, as
     in `urllib.request.getproxies`."""
-    for name in (
-        "https_proxy",
-        "HTTPS_PROXY",
-        "http_proxy",
-        "HTTP_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-    ):
-        if os.environ.get(name) == proxy:
-            return name
+    for name in ("https_proxy", "http_proxy", "all_proxy"):
+        for spelling in (name, name.upper()):
+            if os.environ.get(spelling) == proxy:
+                return spelling
     return "the environment"
 
 
@@ -384,17 +380,16 @@ def _headers(configuration: Any) -> Mapping[str, str]:
         raise ClusterUnavailable(
             f"the credentials for the Kubernetes API cannot be read: {why}"
         ) from error
-    found = {
-        each["key"]: each["value"].strip() for each in settings.values() if each["in"] == "header"
-    }
-    if not all(
-        value.isascii() and value.isprintable() for value in found.values()
-    ):  # the pool's error would show it
-        raise ClusterUnavailable(
-            "the credentials for the Kubernetes API hold a character that no header may have"
-        )
-    if any(
-        value.lower() == "bearer" for value in found.values()
-    ):  # to the API, as if there were no header
-        raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: the token is empty")
-    return found
+    headers: dict[str, str] = {}
+    for setting in settings.values():
+        if setting["in"] == "header":
+            headers[setting["key"]] = setting["value"].strip()
+    for value in headers.values():
+        if not value.isascii() or not value.isprintable():  # the pool's error would show it
+            raise ClusterUnavailable(
+                "the credentials for the Kubernetes API hold a character that no header may have"
+            )
+    for value in headers.values():
+        if value.lower() == "bearer":  # to the API, as if there were no header
+            raise ClusterCredentialsMissing(f"{NO_CREDENTIALS}: the token is empty")
+    return headers

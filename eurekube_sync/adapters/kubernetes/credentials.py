@@ -42,9 +42,13 @@ _NAMES = (
 )
 """What names credentials, also without a value, as a template leaves it without its variable. An
 `auth-provider` is left to the official client."""
+_SOURCES = ("token", "tokenFile", "exec")
+"""What is replaced by the credentials that it names."""
 _MOST_SECONDS = 150.0  # of a program without a person at a terminal
 _LONGEST = 300  # characters of a program's or a person's words
 _LARGEST = 1024 * 1024  # bytes of a file with a token
+_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a kubeconfig's cluster that a program is told."""
 _LOG_HEAD = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^]]+\] ", re.MULTILINE)  # klog's, with a time
 
 
@@ -61,27 +65,21 @@ def credentials_of(
     named = [name for name in _NAMES if name in user]
     if not named or "auth-provider" in user:
         return Credentials(user, inf)
+    others = {name: value for name, value in user.items() if name not in _SOURCES}
     token = _token(user)
     if token:
-        return Credentials({**_without_sources(user), "token": token}, inf)
+        return Credentials({**others, "token": token}, inf)
     if user.get("exec") is not None:
         given = _remembered(_Program.of(user["exec"], cluster), again)
-        return Credentials({**_without_sources(user), **given.user}, given.until)
-    if _has_certificate(user) or (user.get("username") and user.get("password")):
+        return Credentials({**others, **given.user}, given.until)
+    if user.get("client-certificate-data") or user.get("client-certificate"):
         return Credentials(user, inf)
-    if user.get("username") or user.get("password"):
+    username, password = user.get("username"), user.get("password")
+    if username and password:
+        return Credentials(user, inf)
+    if username or password:
         raise _missing("the kubeconfig names a username and a password, and one of them is empty")
     raise _missing(f"the kubeconfig's {named[0]} is empty")
-
-
-def _without_sources(user: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value for name, value in user.items() if name not in ("token", "tokenFile", "exec")
-    }
-
-
-def _has_certificate(user: Mapping[str, Any]) -> bool:
-    return bool(user.get("client-certificate-data") or user.get("client-certificate"))
 
 
 def _token(user: Mapping[str, Any]) -> str:
@@ -91,14 +89,15 @@ def _token(user: Mapping[str, Any]) -> str:
     path = user.get("tokenFile")
     if not path:
         return fixed
+    token = ""
+    why = "is empty"
     try:
         with open_regular(str(path), follow=True) as file:
             token = file.read(_LARGEST).decode().strip()
-        why = "is empty"
     except OSError as error:
-        token, why = "", f"cannot be read: {error.strerror}"
+        why = f"cannot be read: {error.strerror}"
     except ValueError:  # of bytes that are no text, or of a NUL character in the path
-        token, why = "", "is no file of UTF-8 text"
+        why = "is no file of UTF-8 text"
     if not token and not fixed:
         raise _missing(f"the kubeconfig's tokenFile {excerpt(str(path), most=_LONGEST)} {why}")
     return token or fixed
@@ -124,21 +123,17 @@ class _Program:
     @classmethod
     def of(cls, entry: Any, cluster: Mapping[str, Any]) -> _Program:
         """Read `exec` of a kubeconfig's user."""
-        if (
-            not isinstance(entry, Mapping)
-            or not entry.get("command")
-            or not entry.get("apiVersion")
-        ):
+        named = entry if isinstance(entry, Mapping) else {}
+        if not named.get("command") or not named.get("apiVersion"):
             raise _missing("the kubeconfig's exec lacks its command or its apiVersion")
-        variables = [
-            variable for variable in _listed(entry, "env") if isinstance(variable, Mapping)
-        ]
+        variables: list[tuple[str, str]] = []
+        for variable in _listed(entry, "env"):
+            if isinstance(variable, Mapping):
+                variables.append((str(variable.get("name")), str(variable.get("value"))))
         return cls(
             command=str(entry["command"]),
-            arguments=tuple(str(argument) for argument in _listed(entry, "args")),
-            variables=tuple(
-                (str(variable.get("name")), str(variable.get("value"))) for variable in variables
-            ),
+            arguments=tuple([str(argument) for argument in _listed(entry, "args")]),
+            variables=tuple(variables),
             version=str(entry["apiVersion"]),
             hint=str(entry.get("installHint") or ""),
             mode=str(entry.get("interactiveMode") or "IfAvailable"),
@@ -150,18 +145,17 @@ class _Program:
         at_terminal = self.mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
         if self.mode == "Always" and not at_terminal:
             raise self._failed("needs a terminal (interactiveMode: Always)")
+        # A person at the terminal reads its questions, and may take any time.
         told: dict[str, Any] = {"interactive": at_terminal}
         if self.cluster:
             told["cluster"] = json.loads(self.cluster)
         asked = {"apiVersion": self.version, "kind": "ExecCredential", "spec": told}
+        environment = {**os.environ, **dict(self.variables)}
+        environment["KUBERNETES_EXEC_INFO"] = json.dumps(asked)
         try:
             done = subprocess.run(
                 [self.command, *self.arguments],
-                env={
-                    **os.environ,
-                    **dict(self.variables),
-                    "KUBERNETES_EXEC_INFO": json.dumps(asked),
-                },
+                env=environment,
                 stdin=None if at_terminal else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=None if at_terminal else subprocess.PIPE,
@@ -169,20 +163,18 @@ class _Program:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise self._failed(
-                f"did not end within {_MOST_SECONDS:.0f} s, and was killed"
-            ) from None
+            ended = f"did not end within {_MOST_SECONDS:.0f} s, and was killed"
+            raise self._failed(ended) from None
         except (OSError, ValueError) as error:  # ValueError: of a NUL character
             why = getattr(error, "strerror", None) or "its command is no text of the system"
             raise self._failed(f"cannot be run: {why}", self.hint) from error
-        if done.returncode:
-            ended = f"ended with exit code {done.returncode}"
-            if done.returncode < 0:
-                ended = f"was ended by signal {-done.returncode}"
-            raise self._failed(
-                ended, _LOG_HEAD.sub("", (done.stderr or b"").decode(errors="replace"))
-            )
-        return self._read(done.stdout)
+        if not done.returncode:
+            return self._read(done.stdout)
+        ended = f"ended with exit code {done.returncode}"
+        if done.returncode < 0:
+            ended = f"was ended by signal {-done.returncode}"
+        words = (done.stderr or b"").decode(errors="replace")
+        raise self._failed(ended, _LOG_HEAD.sub("", words))
 
     def _read(self, printed: bytes) -> Credentials:
         """Read the ExecCredential that it printed. An error shows nothing of it, because it may be
@@ -199,55 +191,60 @@ class _Program:
                 f"printed apiVersion {version}, but the kubeconfig asks for {self.version}"
             )
         status = document.get("status")
-        status = status if isinstance(status, dict) else {}
-        user: dict[str, Any] = {}
-        token, certificate, key = (
-            str(status.get(name) or "").strip()
-            for name in ("token", "clientCertificateData", "clientKeyData")
-        )
+        return self._given(status if isinstance(status, dict) else {})
+
+    def _given(self, status: Mapping[str, Any]) -> Credentials:
+        """Read the status of an ExecCredential."""
+        token = _text(status, "token")
+        certificate = _text(status, "clientCertificateData")
+        key = _text(status, "clientKeyData")
         if bool(certificate) is not bool(key):
             raise self._failed("printed only one of a client certificate and its key")
+        user: dict[str, Any] = {}
         if certificate:
-            user["client-certificate-data"] = base64.b64encode(certificate.encode()).decode()
-            user["client-key-data"] = base64.b64encode(key.encode()).decode()
+            user["client-certificate-data"] = _base64(certificate.encode())
+            user["client-key-data"] = _base64(key.encode())
         if token:
             user["token"] = token
         if not user:
             raise self._failed("printed neither a token nor a client certificate")
+        end = status.get("expirationTimestamp")
+        if not end:
+            return Credentials(user, inf)
         try:
-            end = status.get("expirationTimestamp")
-            until = inf if not end else datetime.fromisoformat(str(end)).timestamp()
+            return Credentials(user, datetime.fromisoformat(str(end)).timestamp())
         except (ValueError, OverflowError):
             raise self._failed("printed an expirationTimestamp that is no time") from None
-        return Credentials(user, until)
 
     def _failed(self, why: str, words: str = "") -> ClusterCredentialsMissing:
         values = [value for _, value in self.variables]  # they may be passwords
         said = excerpt(words, most=_LONGEST, secrets=values)
-        command = excerpt(self.command, most=80)
-        return _missing(f"{PROGRAM}, {command}, {why}{f': {said}' if said else ''}")
+        failed = f"{PROGRAM}, {excerpt(self.command, most=80)}, {why}"
+        return _missing(f"{failed}: {said}" if said else failed)
+
+
+def _text(status: Mapping[str, Any], name: str) -> str:
+    return str(status.get(name) or "").strip()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _told(cluster: Mapping[str, Any]) -> str:
     """Return what a program is told of its cluster, as client-go does: without files."""
-    told = {
-        name: value
-        for name, value in cluster.items()
-        if name not in ("certificate-authority", "extensions")
-    }
-    if path := cluster.get("certificate-authority"):
+    told = dict(cluster)
+    path = told.pop("certificate-authority", None)
+    if path:
         try:
             authority = Path(str(path)).read_bytes()
         except OSError as error:
-            raise _missing(
-                f"the certificate-authority {path} cannot be read: {error.strerror}"
-            ) from error
-        told.setdefault("certificate-authority-data", base64.b64encode(authority).decode())
+            why = f"the certificate-authority {path} cannot be read: {error.strerror}"
+            raise _missing(why) from error
+        told.setdefault("certificate-authority-data", _base64(authority))
+    told.pop("extensions", None)
     for extension in _listed(cluster, "extensions"):
-        if (
-            isinstance(extension, Mapping)
-            and extension.get("name") == "client.authentication.k8s.io/exec"
-        ):
+        if isinstance(extension, Mapping) and extension.get("name") == _EXTENSION:
             told["config"] = extension.get("extension")
     return json.dumps(told)
 
@@ -275,10 +272,10 @@ def _remembered(program: _Program, again: float) -> Credentials:
         result = _results.get(program)
     if result is None or time.monotonic() - result.at >= again:
         try:
-            found: Credentials | ClusterCredentialsMissing = program.run()
+            credentials: Credentials | ClusterCredentialsMissing = program.run()
         except ClusterCredentialsMissing as missing:
-            found = missing
-        result = _Result(time.monotonic(), found)
+            credentials = missing
+        result = _Result(time.monotonic(), credentials)
         with _results_lock:
             _results[program] = result
     if isinstance(result.credentials, ClusterCredentialsMissing):

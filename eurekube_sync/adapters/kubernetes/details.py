@@ -1,11 +1,9 @@
-"""The `Details` port on the Kubernetes API, for `explain` and `check`. Pods are read without a
-struct for each part."""
+"""The `Details` port on the Kubernetes API, for `explain` and `check`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -19,149 +17,203 @@ from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
-from eurekube_sync.model.kubernetes import PodDetail, Right, ServiceSelector
+from eurekube_sync.model.kubernetes import PodCondition, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of a kubelet's message
-_POD_DETAIL = msgspec.json.Decoder(PodDetail)  # for its type, which is built now
 _SLEEPS = re.compile(
     r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?"
     r"sleep (\d+(?:\.\d+)?)s?;?",
 )
 
 
-def _at(value: Any, *keys: str) -> Any:
-    """Return the value under nested keys, or None. Raise ValueError if anything on the way is no
-    mapping."""
-    for key in keys:
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise ValueError(f"what holds {key} is not a mapping")
-        value = value.get(key)
-    return value
-
-
-def _each(value: Any, *keys: str) -> list[Any]:
-    return msgspec.convert(_at(value, *keys) or [], list[Any])
+class _Owner(objects.Wire):
+    kind: str
+    name: str
+    controller: bool | None = None
 
 
 class _Meta(objects.Meta):
     deletion_timestamp: str | None = None
-    owner_references: list[dict[str, Any]] | None = None
+    owner_references: list[_Owner] | None = None
+
+    def controller(self) -> str:
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return f"{owner.kind} {owner.name}"
+        return ""
+
+
+class _Sleep(objects.Wire):
+    seconds: float = 0.0
+
+
+class _Exec(objects.Wire):
+    command: list[str] | None = None
+
+
+class _Hook(objects.Wire):
+    sleep: _Sleep | None = None
+    exec: _Exec | None = None
+
+    def seconds(self) -> float | None:
+        """Return the seconds of a hook that only sleeps; None for any other hook."""
+        if self.sleep is not None:
+            return self.sleep.seconds
+        command = self.exec.command if self.exec else None
+        only_sleeps = _SLEEPS.fullmatch(" ".join(command or ()).strip())
+        return float(only_sleeps[1]) if only_sleeps else None
+
+
+class _Lifecycle(objects.Wire):
+    pre_stop: _Hook | None = None
+
+
+class _Container(objects.Wire):
+    name: str
+    lifecycle: _Lifecycle | None = None
+
+
+class _Spec(objects.Wire):
+    node_name: str | None = None
+    containers: list[_Container] | None = None
+    termination_grace_period_seconds: float | None = None
+
+    def pre_stops(self) -> tuple[float | None, ...]:
+        lifecycles = [container.lifecycle for container in self.containers or ()]
+        hooks = [lifecycle.pre_stop for lifecycle in lifecycles if lifecycle]
+        return tuple([hook.seconds() for hook in hooks if hook])
+
+    def grace(self) -> float:
+        """Return the seconds that the pod has to end. 30 is the API's default; 0 is legal."""
+        seconds = self.termination_grace_period_seconds
+        return 30.0 if seconds is None else seconds
+
+
+class _Waiting(objects.Wire):
+    reason: str | None = None
+
+
+class _State(objects.Wire):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(objects.Wire):
+    name: str
+    state: _State | None = None
+
+
+class _Address(objects.Wire):
+    ip: str | None = None
+
+
+class _Condition(objects.Condition):
+    reason: str | None = None
+    message: str | None = None
+
+    def read(self) -> PodCondition:
+        return PodCondition(
+            type=self.type,
+            true=self.status == "True",
+            since=objects.seconds_or_none(self.last_transition_time),
+            reason=excerpt(self.reason or "", most=_LONGEST),
+            message=excerpt(self.message or "", most=_LONGEST),
+        )
+
+
+class _Status(objects.Wire):
+    phase: str | None = None
+    pod_ips: list[_Address] | None = msgspec.field(name="podIPs", default=None)
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+
+    def addresses(self) -> tuple[str, ...]:
+        return tuple([address.ip for address in self.pod_ips or () if address.ip])
+
+    def waiting(self) -> tuple[str, ...]:
+        """Return each container that waits, with the kubelet's reason."""
+        waiting: list[str] = []
+        for container in self.container_statuses or ():
+            state = container.state.waiting if container.state else None
+            if state and state.reason:
+                waiting.append(excerpt(f"{container.name}: {state.reason}", most=_LONGEST))
+        return tuple(waiting)
 
 
 class PodItem(objects.Wire):
     metadata: _Meta
-    spec: dict[str, Any] | None = None
-    status: dict[str, Any] | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
 
     def read(self) -> PodDetail:
-        """Return the pod. Raise `no_answer.UNREADABLE` if a part is of another type."""
         meta = self.metadata
-        containers = _each(self.spec, "containers")
-        conditions = _each(self.status, "conditions")
-        found = {
-            "name": meta.name,
-            "uid": meta.uid,
-            "labels": meta.labels or {},
-            "addresses": _addresses(self.status),
-            "node": _at(self.spec, "nodeName") or "",
-            "phase": _at(self.status, "phase") or "",
-            "terminating": meta.deletion_timestamp is not None,
-            "conditions": [_condition(condition) for condition in conditions],
-            "waiting": _waiting(self.status),
-            "controller": _controller(meta),
-            "containers": [_at(container, "name") for container in containers],
-            "grace": _grace(self.spec),
-            "pre_stops": _pre_stops(containers),
-        }
-        return msgspec.convert(found, _POD_DETAIL.type)
+        spec = self.spec or _Spec()
+        status = self.status or _Status()
+        return PodDetail(
+            name=meta.name,
+            uid=meta.uid,
+            labels=meta.labels or {},
+            addresses=status.addresses(),
+            node=spec.node_name or "",
+            phase=status.phase or "",
+            terminating=meta.deletion_timestamp is not None,
+            conditions=tuple([condition.read() for condition in status.conditions or ()]),
+            waiting=status.waiting(),
+            controller=meta.controller(),
+            containers=tuple([container.name for container in spec.containers or ()]),
+            grace=spec.grace(),
+            pre_stops=spec.pre_stops(),
+        )
 
 
-def _addresses(status: Any) -> list[Any]:
-    addresses = [_at(entry, "ip") for entry in _each(status, "podIPs")]
-    return [address for address in addresses if address]
-
-
-def _waiting(status: Any) -> list[str]:
-    """Return each container that waits, with the kubelet's reason."""
-    waiting = []
-    for container in _each(status, "containerStatuses"):
-        reason = _at(container, "state", "waiting", "reason")
-        if reason:
-            waiting.append(excerpt(f"{_at(container, 'name')}: {reason}", most=_LONGEST))
-    return waiting
-
-
-def _controller(meta: _Meta) -> str:
-    for owner in meta.owner_references or ():
-        if owner.get("controller"):
-            return f"{owner.get('kind')} {owner.get('name')}"
-    return ""
-
-
-def _grace(spec: Any) -> Any:
-    """Return the seconds that the pod has to end; 30 is the API's default, and 0 is a legal
-    value."""
-    seconds = _at(spec, "terminationGracePeriodSeconds")
-    return 30.0 if seconds is None else seconds
-
-
-def _pre_stops(containers: list[Any]) -> list[float | None]:
-    hooks = [_at(container, "lifecycle", "preStop") for container in containers]
-    return [_sleep(hook) for hook in hooks if hook]
-
-
-def _condition(condition: Any) -> Mapping[str, Any]:
-    since = _at(condition, "lastTransitionTime")
-    return {
-        "type": _at(condition, "type"),
-        "true": _at(condition, "status") == "True",
-        "since": objects.seconds(msgspec.convert(since, datetime)) if since else None,
-        "reason": _text(condition, "reason"),
-        "message": _text(condition, "message"),
-    }
-
-
-def _text(condition: Any, name: str) -> str:
-    return excerpt(msgspec.convert(_at(condition, name) or "", str), most=_LONGEST)
-
-
-def _sleep(hook: Any) -> float | None:
-    """Return the seconds of a `preStop` hook that only sleeps; None for any other hook."""
-    sleep = _at(hook, "sleep")
-    if sleep is not None:
-        return msgspec.convert(_at(sleep, "seconds") or 0, float)
-    command = msgspec.convert(_each(hook, "exec", "command"), list[str])
-    only_sleeps = _SLEEPS.fullmatch(" ".join(command).strip())
-    return float(only_sleeps[1]) if only_sleeps else None
+class _ServiceSpec(objects.Wire):
+    selector: dict[str, str] | None = None
 
 
 class _ServiceItem(objects.Item):
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    spec: _ServiceSpec = msgspec.field(default_factory=_ServiceSpec)
 
     def read(self) -> ServiceSelector:
-        selector = msgspec.convert(self.spec.get("selector"), dict[str, str] | None) or {}
         meta = self.metadata
+        selector = self.spec.selector or {}
         return ServiceSelector(name=meta.name, labels=meta.labels or {}, selector=selector)
 
 
+class _Version(objects.Wire):
+    git_version: str
+
+
+class _Schema(msgspec.Struct):
+    whole: dict[str, Any] = msgspec.field(name="openAPIV3Schema")
+
+
+class _ServedVersion(objects.Wire):
+    schema: _Schema
+    storage: bool
+
+
+class _DefinitionSpec(objects.Wire):
+    versions: list[_ServedVersion]
+
+
+class _Definition(objects.Wire):
+    spec: _DefinitionSpec
+
+
+_VERSION = msgspec.json.Decoder(_Version)
+_DEFINITION = msgspec.json.Decoder(_Definition)
+
+
 def _version(body: bytes) -> str:
-    return msgspec.convert(_at(msgspec.json.decode(body), "gitVersion"), str)
+    return _VERSION.decode(body).git_version
 
 
 def _stored_schema(body: bytes) -> Mapping[str, Any]:
-    listed = _at(msgspec.json.decode(body), "spec", "versions")
-    stored = None
-    for version in msgspec.convert(listed, list[Any]):  # raises for None
-        schema = msgspec.convert(_at(version, "schema", "openAPIV3Schema"), dict[str, Any])
-        if msgspec.convert(_at(version, "storage"), bool) and stored is None:
-            stored = schema
-    if stored is None:
-        raise ValueError("it stores no version")
-    return stored
+    for version in _DEFINITION.decode(body).spec.versions:
+        if version.storage:
+            return version.schema.whole
+    raise ValueError("it stores no version")
 
 
 class _Allowed(msgspec.Struct):
@@ -232,7 +284,7 @@ class KubernetesDetails:
         answer = self._calls.read_one("/version")
         if isinstance(answer, Unknown):
             return answer
-        found = ahead(answer.date, begun, self._clock.now())
-        if found is None:
+        seconds = ahead(answer.date, begun, self._clock.now())
+        if seconds is None:
             return unusable("the Kubernetes API answers without the time (Date)")
-        return Complete(data=found)
+        return Complete(data=seconds)

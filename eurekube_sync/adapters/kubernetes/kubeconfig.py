@@ -15,7 +15,7 @@ from eurekube_sync.model.foreign_text import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_FILES_OF_USERS = ("client-certificate", "client-key", "tokenFile")
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _MOST_BYTES = 4 * 1024 * 1024  # YAML takes seconds for each megabyte
 
 
@@ -38,105 +38,94 @@ class Chosen(NamedTuple):
 def choose(paths: str, context: str) -> Chosen:
     """Read the kubeconfig, and return the parts of the context, or of the current one. In several
     files, the first part of a name counts. Raise ConfigurationError."""
-    contexts: dict[str, Mapping[str, Any]] = {}
-    clusters: dict[str, Mapping[str, Any]] = {}
-    users: dict[str, Mapping[str, Any]] = {}
+    parts: dict[str, dict[str, Mapping[str, Any]]] = {"context": {}, "cluster": {}, "user": {}}
     current = ""
     for path, document in _documents(paths):
-        for name, entry in _named(document, "contexts", "context"):
-            contexts.setdefault(name, entry)
-        for name, entry in _named(document, "clusters", "cluster"):
-            clusters.setdefault(name, _absolute(entry, ("certificate-authority",), path))
-        for name, entry in _named(document, "users", "user"):
-            users.setdefault(name, _absolute(entry, _FILES_OF_USERS, path))
+        for kind, entries in parts.items():
+            for name, entry in _named(document, kind):
+                entries.setdefault(name, _absolute(entry, path))
         current = current or str(document.get("current-context") or "")
-    known = ", ".join(sorted(contexts)) or "none"
+    contexts = parts["context"]
     chosen = context or current
     if not chosen or chosen not in contexts:
         lacks = f"context {chosen!r}" if chosen else "current context: give --context"
+        known = ", ".join(sorted(contexts)) or "none"
         raise ConfigurationError(f"the kubeconfig {paths} has no {lacks}; it has: {known}")
     cluster, user = contexts[chosen].get("cluster"), contexts[chosen].get("user")
-    if str(cluster) not in clusters:
-        raise _lacks_part(paths, "cluster", cluster, chosen)
-    if user and str(user) not in users:  # it would be called anonymously
-        raise _lacks_part(paths, "user", user, chosen)
-    return Chosen(clusters[str(cluster)], users[str(user)] if user else {})
+    names = f"the kubeconfig {paths} cannot be used: the context {chosen!r} names the"
+    if str(cluster) not in parts["cluster"]:
+        raise ConfigurationError(f"{names} cluster {cluster!r}, and there is none")
+    if not user:
+        return Chosen(parts["cluster"][str(cluster)], {})
+    if str(user) not in parts["user"]:  # it would be called anonymously
+        raise ConfigurationError(f"{names} user {user!r}, and there is none")
+    return Chosen(parts["cluster"][str(cluster)], parts["user"][str(user)])
 
 
-def _lacks_part(paths: str, kind: str, name: object, context: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"the kubeconfig {paths} cannot be used: the context {context!r} names the {kind} "
-        f"{name!r}, and there is none"
-    )
-
-
-def _absolute(entry: Mapping[str, Any], names: Sequence[str], file: Path) -> Mapping[str, Any]:
+def _absolute(entry: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
     """Return an entry with paths that do not depend on the folder of its file. A command without a
     slash is looked for in PATH."""
     folder = file.absolute().parent
-    changed: dict[str, Any] = {
-        name: str(folder / str(entry[name])) for name in names if entry.get(name)
-    }
+    absolute = dict(entry)
+    for name in _FILES:
+        if entry.get(name):
+            absolute[name] = str(folder / str(entry[name]))
     program = entry.get("exec")
     if isinstance(program, dict) and "/" in str(program.get("command") or ""):
-        changed["exec"] = {**program, "command": str(folder / str(program["command"]))}
-    return {**entry, **changed}
+        absolute["exec"] = {**program, "command": str(folder / str(program["command"]))}
+    return absolute
 
 
 def context_names(paths: str) -> Sequence[str]:
-    names = {
-        name
-        for _, document in _documents(paths)
-        for name, _ in _named(document, "contexts", "context")
-    }
+    names: set[str] = set()
+    for _, document in _documents(paths):
+        names.update(name for name, _ in _named(document, "context"))
     return sorted(names)
 
 
 def _documents(paths: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    import yaml
-
     named = [Path(name).expanduser() for name in paths.split(os.pathsep)]
     try:
-        found = [path for path in named if _is_file(path)]
+        files = [path for path in named if _is_file(path)]
     except OSError as error:  # such as a name that is too long
-        raise ConfigurationError(
-            f"the kubeconfig {paths} cannot be read: {first_line(error)}"
-        ) from error
-    if not found:
+        why = f"cannot be read: {first_line(error)}"
+        raise ConfigurationError(f"the kubeconfig {paths} {why}") from error
+    if not files:
         if Path(paths).expanduser().is_dir():
             raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
         why = "and this does not run in a cluster: give --kubeconfig FILE"
         raise ConfigurationError(f"there is no kubeconfig {paths}, {why}")
-    for path in found:
-        try:
-            with open_regular(path, follow=True) as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES:
-                raise ConfigurationError(
-                    f"the kubeconfig {path} is larger than {_MOST_BYTES // 2**20} MiB"
-                )
-            document = yaml.safe_load(content.decode())
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ConfigurationError(
-                f"the kubeconfig {path} is not YAML: line {line}: {error.problem}"
-            ) from None
-        except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-            raise ConfigurationError(
-                f"the kubeconfig {path} cannot be read: {first_line(error)}"
-            ) from error
-        except (
-            ValueError,
-            LookupError,
-            AttributeError,
-        ):  # of PyYAML, whose messages may repeat a token
-            why = "a value looks like a date or number; quote it"
-            raise ConfigurationError(f"the kubeconfig {path} is not YAML: {why}") from None
+    for path in files:
+        document = _document(path)
         if not isinstance(document, dict):
             raise ConfigurationError(
                 f"the kubeconfig {path} is not a kubeconfig: it holds no mapping"
             )
         yield path, document
+
+
+def _document(path: Path) -> Any:
+    """Read the YAML of a file. Raise ConfigurationError."""
+    import yaml
+
+    try:
+        with open_regular(path, follow=True) as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            most = f"{_MOST_BYTES // 2**20} MiB"
+            raise ConfigurationError(f"the kubeconfig {path} is larger than {most}")
+        return yaml.safe_load(content.decode())
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        why = f"is not YAML: line {line}: {error.problem}"
+        raise ConfigurationError(f"the kubeconfig {path} {why}") from None
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        why = f"cannot be read: {first_line(error)}"
+        raise ConfigurationError(f"the kubeconfig {path} {why}") from error
+    except (ValueError, LookupError, AttributeError):
+        # Of PyYAML, whose messages may repeat a token
+        why = "is not YAML: a value looks like a date or number; quote it"
+        raise ConfigurationError(f"the kubeconfig {path} {why}") from None
 
 
 def _is_file(path: Path) -> bool:
@@ -149,19 +138,19 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _named(
-    document: Mapping[str, Any], many: str, one: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    listed = document.get(many)
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict):
-            inner = each.get(one)
-            yield str(each.get("name")), inner if isinstance(inner, dict) else {}
+def _named(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and content of each context, cluster or user of a kubeconfig."""
+    listed = document.get(f"{kind}s")
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict):
+            content = entry.get(kind)
+            yield str(entry.get("name")), content if isinstance(content, dict) else {}
 
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, shortened."""
-    return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)
+    text = str(error) or type(error).__name__
+    return excerpt(text.strip().splitlines()[0], most=200)
 
 
 def own_namespace(
@@ -174,7 +163,7 @@ def own_namespace(
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        give = "give --lock NAMESPACE/NAME, or --lock off"
         raise ConfigurationError(
-            f"the namespace of this pod cannot be read in {file}: {give}"
+            f"the namespace of this pod cannot be read in {file}: give --lock NAMESPACE/NAME, or "
+            "--lock off"
         ) from error

@@ -19,9 +19,8 @@ from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, Loc
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.wording import rfc_3339
 
-CALL_SECONDS = (
-    3.0  # for one call: after a renewal without an answer, the holder has time for another
-)
+CALL_SECONDS = 3.0
+"""For one call: after a renewal without an answer, the holder has time for another."""
 LAST_GOOD_PASS = "eurekube.io/last-good-pass"  # its time, as RFC 3339
 _LAST_GOOD = {  # annotations by field of `GoodPass`
     "holder": "eurekube.io/last-good-holder",
@@ -59,9 +58,8 @@ class LeaseObject:
     ) -> None:
         self._name = name
         limit = TimeLimit(clock)  # of no pass: the lock is renewed while a pass runs
-        self._calls = Calls(
-            connection, Tries(clock, random, limit, CALL_SECONDS, most=1, count=count)
-        )
+        tries = Tries(clock, random, limit, CALL_SECONDS, most=1, count=count)
+        self._calls = Calls(connection, tries)
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
         self._path = f"{self._folder}/{name.name}"
 
@@ -84,12 +82,11 @@ class LeaseObject:
         if answer.status in none:
             return None
         if answer.status == 403:
-            role = (
-                f"The lock needs a Role in the namespace {self._name.namespace} with the verbs "
-                "create, get and patch"
+            raise ClusterDenied(
+                f"{refusal(call, answer)}. The lock needs a Role in the namespace "
+                f"{self._name.namespace} with the verbs create, get and patch for leases of "
+                "coordination.k8s.io; --lock off needs no such Role"
             )
-            off = "for leases of coordination.k8s.io; --lock off needs no such Role"
-            raise ClusterDenied(f"{refusal(call, answer)}. {role} {off}")
         if answer.status not in (200, 201):
             raise refusal(call, answer)
         lease = decoded(call, answer, _LEASE, "a Lease")
@@ -97,8 +94,8 @@ class LeaseObject:
         return LockRecord(
             holder=spec.holder_identity or "",
             duration=float(spec.lease_duration_seconds or LOCK_SECONDS),
-            acquired=objects.seconds(spec.acquire_time) if spec.acquire_time else None,
-            renewed=objects.seconds(spec.renew_time) if spec.renew_time else None,
+            acquired=objects.seconds_or_none(spec.acquire_time),
+            renewed=objects.seconds_or_none(spec.renew_time),
             transitions=spec.lease_transitions or 0,
             good=_good(lease.metadata.annotations or {}),
             version=lease.metadata.resource_version,
@@ -109,9 +106,8 @@ def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
     annotations = {}
     if record.good is not None:
         annotations[LAST_GOOD_PASS] = rfc_3339(record.good.at)
-        annotations |= {
-            annotation: getattr(record.good, name) for name, annotation in _LAST_GOOD.items()
-        }
+        for field, annotation in _LAST_GOOD.items():
+            annotations[annotation] = getattr(record.good, field)
     spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
@@ -134,4 +130,6 @@ def _good(annotations: Mapping[str, str]) -> GoodPass | None:
 
 
 def _micro_time(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -23,6 +23,11 @@ def seconds(time: datetime) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
+def seconds_or_none(time: datetime | None) -> float | None:
+    """Return the same; None without a time."""
+    return None if time is None else seconds(time)
+
+
 class Wire(msgspec.Struct, rename="camel", gc=False):
     """The base of all structs. gc=False: a page has tens of thousands of them, and no cycles."""
 
@@ -48,12 +53,25 @@ class Condition(Wire):
 class Conditions(Wire):
     conditions: list[Condition] | None = None
 
+    def is_true(self, kind: str) -> bool:
+        """Say whether there is a condition of this type with status True."""
+        statuses = [
+            condition.status for condition in self.conditions or () if condition.type == kind
+        ]
+        return "True" in statuses
+
 
 class _ServicePort(Wire):
     port: int
     name: str = ""
     target_port: int | str | None = None
     node_port: int | None = None
+
+    def read(self) -> model.ServicePort:
+        target = None if self.target_port == self.port else self.target_port
+        return model.ServicePort(
+            name=self.name, port=self.port, target=target, node_port=self.node_port or None
+        )
 
 
 class _ServiceSpec(Wire):
@@ -81,36 +99,34 @@ class _LoadBalancer(Wire):
 class _ServiceStatus(Wire):
     load_balancer: _LoadBalancer | None = None
 
+    def hosts(self) -> tuple[str, ...]:
+        """Return the addresses of the load balancer. An IP needs no DNS, so it comes first."""
+        balancer = self.load_balancer or _LoadBalancer()
+        hosts = [ingress.ip or ingress.hostname for ingress in balancer.ingress or ()]
+        return tuple([host for host in hosts if host])
+
 
 class ServiceItem(Item):
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
     def read(self) -> model.Service:
-        meta, spec, status = self.metadata, self.spec, self.status
-        ingress = (status.load_balancer.ingress if status and status.load_balancer else None) or ()
+        meta, spec = self.metadata, self.spec
+        cluster_ips = spec.cluster_ips
+        if not cluster_ips and spec.cluster_ip:
+            cluster_ips = [spec.cluster_ip]
         return model.Service(
             namespace=meta.namespace,
             name=meta.name,
             labels=meta.labels or {},
             type=spec.type,
-            cluster_ips=tuple(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())),
+            cluster_ips=tuple(cluster_ips or ()),
             ip_families=tuple(spec.ip_families or ()),
-            ports=tuple(
-                model.ServicePort(
-                    name=port.name,
-                    port=port.port,
-                    target=None if port.target_port == port.port else port.target_port,
-                    node_port=port.node_port or None,
-                )
-                for port in spec.ports or ()
-            ),
+            ports=tuple([port.read() for port in spec.ports or ()]),
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
-            load_balancer=tuple(
-                host for one in ingress if (host := one.ip or one.hostname)
-            ),  # an IP needs no DNS
+            load_balancer=self.status.hosts() if self.status else (),
             external_ips=tuple(spec.external_ips or ()),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
@@ -178,15 +194,17 @@ class SliceItem(Item):
         service = labels.get(SERVICE_NAME)
         if not service:
             return None
+        endpoints: list[model.Endpoint] = []
+        for endpoint in self.endpoints or ():
+            if endpoint.addresses:
+                endpoints.append(endpoint.read(meta.namespace))
         return model.EndpointSlice(
             namespace=meta.namespace,
             name=meta.name,
             service=service,
             address_type=self.address_type,
-            ports=tuple(port.read() for port in self.ports or ()),
-            endpoints=tuple(
-                one.read(meta.namespace) for one in self.endpoints or () if one.addresses
-            ),
+            ports=tuple([port.read() for port in self.ports or ()]),
+            endpoints=tuple(endpoints),
             managed_by=intern(labels.get(MANAGED_BY, "")),
         )
 
@@ -199,6 +217,10 @@ class _NodeAddress(Wire):
 class _NodeStatus(Conditions):
     addresses: list[_NodeAddress] | None = None
 
+    def of_type(self, kind: str) -> tuple[str, ...]:
+        addresses = self.addresses or ()
+        return tuple([address.address for address in addresses if address.type == kind])
+
 
 class NodeItem(Item):
     status: _NodeStatus | None = None
@@ -207,14 +229,11 @@ class NodeItem(Item):
         """Return the node. It is ready only if its status says so."""
         labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
-        addresses = status.addresses or ()
         return model.Node(
             name=self.metadata.name,
-            ready=any(
-                (one.type, one.status) == ("Ready", "True") for one in status.conditions or ()
-            ),
-            internal=tuple(one.address for one in addresses if one.type == "InternalIP"),
-            external=tuple(one.address for one in addresses if one.type == "ExternalIP"),
+            ready=status.is_true("Ready"),
+            internal=status.of_type("InternalIP"),
+            external=status.of_type("ExternalIP"),
             excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
         )
 
@@ -261,26 +280,31 @@ class ReadinessItem(Item):
     def read(self) -> model.PodReadiness:
         """Compute Ready as the kubelet does, from the containers and all gates, but without our
         gate."""
-        by_type = {one.type: one for one in (self.status.conditions if self.status else None) or ()}
-        true = {type_ for type_, one in by_type.items() if one.status == "True"}
-        gates = {
-            gate.condition_type for gate in (self.spec.readiness_gates if self.spec else None) or ()
-        }
+        status = self.status or Conditions()
+        spec = self.spec or _PodSpec()
+        by_type = {condition.type: condition for condition in status.conditions or ()}
+        gates = {gate.condition_type for gate in spec.readiness_gates or ()}
+        needed = {"ContainersReady"} | (gates - {REGISTERED})
+        true = {kind for kind, condition in by_type.items() if condition.status == "True"}
         return model.PodReadiness(
             namespace=self.metadata.namespace,
             name=self.metadata.name,
             uid=_uid(self.metadata),
-            ready={"ContainersReady", *(gates - {REGISTERED})} <= true and not _taken_back(by_type),
+            ready=needed <= true and not _taken_back(by_type),
             registered=REGISTERED in true,
         )
 
 
 def _taken_back(by_type: Mapping[str, Condition]) -> bool:
-    """Return whether Ready became false after our gate had opened, as the node controller sets it
+    """Say whether Ready became false after our gate had opened, as the node controller sets it
     for a lost node. An earlier false Ready is one that the kubelet has not updated yet since the
     gate opened."""
     ready, gate = by_type.get("Ready"), by_type.get(REGISTERED)
-    if ready is None or ready.status == "True" or gate is None or gate.status != "True":
+    if ready is None or ready.status == "True":
+        return False
+    if gate is None or gate.status != "True":
         return False
     since, opened = ready.last_transition_time, gate.last_transition_time
-    return since is not None and opened is not None and seconds(since) > seconds(opened)
+    if since is None or opened is None:
+        return False
+    return seconds(since) > seconds(opened)

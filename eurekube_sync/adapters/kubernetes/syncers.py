@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import objects
-from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, decoded, refusal, writing
+from eurekube_sync.adapters.kubernetes.calls import (
+    CORE,
+    MERGE_PATCH,
+    Calls,
+    decoded,
+    refusal,
+    writing,
+)
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.model.kubernetes import (
     Condition,
@@ -35,9 +42,8 @@ class WholeMeta(objects.Meta):
 
 class SyncerItem(objects.Wire):
     metadata: WholeMeta
-    spec: Any = (
-        None  # untyped, and the status is decoded apart, so that neither makes a list unreadable
-    )
+    # The spec is untyped, and the status is decoded apart, so that neither makes a list unreadable.
+    spec: Any = None
     status: msgspec.Raw = msgspec.Raw(b"null")
 
     def read(self) -> SyncerObject:
@@ -49,8 +55,8 @@ class SyncerItem(objects.Wire):
             uid=meta.uid,
             generation=meta.generation,
             resource_version=meta.resource_version,
-            created=objects.seconds(meta.creation_timestamp) if meta.creation_timestamp else 0.0,
-            deleted=objects.seconds(meta.deletion_timestamp) if meta.deletion_timestamp else None,
+            created=objects.seconds_or_none(meta.creation_timestamp) or 0.0,
+            deleted=objects.seconds_or_none(meta.deletion_timestamp),
             finalizers=tuple(meta.finalizers or ()),
             labels=meta.labels or {},
             annotations=meta.annotations or {},
@@ -102,7 +108,7 @@ class _StatusItem(objects.Wire):
     eureka_unknown_since: datetime | None = None
 
 
-_NAMES = {one.name: one.encode_name for one in msgspec.structs.fields(_StatusItem)}
+_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(_StatusItem)}
 _STATUS: msgspec.json.Decoder[_StatusItem | None] = msgspec.json.Decoder(_StatusItem | None)
 
 
@@ -113,14 +119,14 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         item = _STATUS.decode(raw)
         if item is None:
             return None
-        found: dict[str, Any] = {name: getattr(item, name) for name in _NAMES}
-        found["conditions"] = tuple([one.read() for one in item.conditions or ()])
-        found["ports"] = tuple([one.read() for one in item.ports or ()])
-        found |= {"apps": tuple(item.apps or ()), "errors": tuple(item.errors or ())}
-        found |= {
-            name: _whole(found[name]) for name in ("unconfirmed_since", "eureka_unknown_since")
-        }
-        return SyncerStatus(**found)
+        fields: dict[str, Any] = {name: getattr(item, name) for name in _NAMES}
+        fields["conditions"] = tuple([condition.read() for condition in item.conditions or ()])
+        fields["ports"] = tuple([port.read() for port in item.ports or ()])
+        fields["apps"] = tuple(item.apps or ())
+        fields["errors"] = tuple(item.errors or ())
+        fields["unconfirmed_since"] = _whole(item.unconfirmed_since)
+        fields["eureka_unknown_since"] = _whole(item.eureka_unknown_since)
+        return SyncerStatus(**fields)
     except UNREADABLE:
         return None
 
@@ -148,15 +154,16 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         }
         for condition in status.conditions
     ]
-    fields = {name: getattr(status, ours) for ours, name in _NAMES.items()} | {
-        "conditions": conditions
-    }
+    fields: dict[str, Any] = {name: getattr(status, ours) for ours, name in _NAMES.items()}
+    fields["conditions"] = conditions
     fields["ports"] = [_served_port_fields(served) for served in status.ports]
     for name in ("unconfirmedSince", "eurekaUnknownSince"):
-        fields[name] = None if fields[name] is None else rfc_3339(fields[name])
-    return {
-        name: value if isinstance(value, int) else value or None for name, value in fields.items()
-    }
+        if fields[name] is not None:
+            fields[name] = rfc_3339(fields[name])
+    for name, value in fields.items():
+        if not isinstance(value, int):  # a count may be 0
+            fields[name] = value or None
+    return fields
 
 
 def _served_port_fields(served: ServedPort) -> dict[str, Any]:
@@ -174,9 +181,8 @@ class DefinitionItem(objects.Wire):
 
     @property
     def terminating(self) -> bool:
-        """Whether the CRD is being deleted, and all its objects with it."""
-        conditions = (self.status.conditions if self.status else None) or ()
-        named = any((one.type, one.status) == ("Terminating", "True") for one in conditions)
+        """Say whether the CRD is being deleted, and all its objects with it."""
+        named = self.status is not None and self.status.is_true("Terminating")
         return named or self.metadata.deletion_timestamp is not None
 
 
@@ -203,19 +209,18 @@ class Events:
         name = _name(event)
         if at - self._counted.get(name, float("-inf")) < _COUNT_SECONDS:
             return
-        path = f"/api/v1/namespaces/{event.syncer.namespace}/events"
+        path = f"{CORE}/namespaces/{event.syncer.namespace}/events"
         call = writing("POST", path, _new(event, name, at))
         answer = self._calls.send(call)
-        terminating = (
-            answer.status == 403 and b'"NamespaceTerminating"' in answer.body
-        )  # cause of a Status [real 1.36]
+        # The cause in a Status [real 1.36]
+        terminating = answer.status == 403 and b'"NamespaceTerminating"' in answer.body
         if answer.status == 409:
             self._count(f"{path}/{name}", event, at)
         elif answer.status not in (201, 404) and not terminating:
             raise refusal(call, answer)
-        self._counted = {
-            key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS
-        } | {name: at}
+        recent = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS}
+        recent[name] = at
+        self._counted = recent  # a new one, because several threads read it
 
     def _count(self, path: str, event: EventRecord, at: float) -> None:
         """Count an Event again. It is read by an empty patch, because our role may not get
@@ -225,7 +230,8 @@ class Events:
         if answer.status == 404:
             return
         known = decoded(read, answer, _EVENT, "an Event")
-        if known.last_timestamp and at - objects.seconds(known.last_timestamp) < _COUNT_SECONDS:
+        last = objects.seconds_or_none(known.last_timestamp)
+        if last is not None and at - last < _COUNT_SECONDS:
             return
         body = {
             "metadata": {"resourceVersion": known.metadata.resource_version},
@@ -239,9 +245,8 @@ class Events:
 def _name(event: EventRecord) -> str:
     """Return a name that is the same for the same syncer, reason and key, so that the Event is
     counted."""
-    digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[
-        :16
-    ]
+    key = "\0".join((event.uid, event.reason, event.key))
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
 
 

@@ -18,15 +18,17 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(message)
         self.code = code
-        head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-        more = {} if details is None else {"details": details}
-        self.body: Mapping[str, Any] = {
-            **head,
+        self.body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
             "message": message,
             "reason": reason,
-            **more,
             "code": code,
         }
+        if details is not None:
+            self.body["details"] = details
 
 
 class PageNotFound(Exception):
@@ -37,19 +39,25 @@ def details(
     kind: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()
 ) -> dict[str, Any]:
     """Make the `details` of a Status without empty fields, as Go's omitempty does."""
-    found = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
-    return {field: value for field, value in found.items() if value}
+    fields = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
+    return {field: value for field, value in fields.items() if value}
 
 
 def named(code: int, reason: str, resource: Resource, name: str, says: str) -> ApiError:
     """Make an error about one object; `says` ends the sentence that begins with its name."""
-    found = details(resource.plural, resource.group, name)
-    return ApiError(code, reason, f'{resource.qualified} "{name}" {says}', found)
+    about = details(resource.plural, resource.group, name)
+    return ApiError(code, reason, f'{resource.qualified} "{name}" {says}', about)
 
 
 def not_found() -> ApiError:
     """404 for an unknown resource of a group that is served."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_allowed() -> ApiError:
+    """405 for a method that the resource does not have."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, {})
 
 
 def conflict(
@@ -77,17 +85,17 @@ def unreadable(resource: Resource, why: str) -> ApiError:
 
 def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiError:
     """422 for an invalid object."""
-    listed = list(faults)
-    texts = list(dict.fromkeys(f"{field}: {text}" if field else text for field, _, text in listed))
-    message = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    causes = [{"reason": reason, "message": text, "field": field} for field, reason, text in listed]
+    texts: list[str] = []
+    causes: list[Mapping[str, str]] = []
+    for field, reason, text in faults:
+        causes.append({"reason": reason, "message": text, "field": field})
+        said = f"{field}: {text}" if field else text
+        if said not in texts:
+            texts.append(said)
+    why = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
-    return ApiError(
-        422,
-        "Invalid",
-        f'{qualified} "{name}" is invalid: {message}',
-        details(kind, group, name, causes),
-    )
+    message = f'{qualified} "{name}" is invalid: {why}'
+    return ApiError(422, "Invalid", message, details(kind, group, name, causes))
 
 
 def forbidden(
@@ -95,8 +103,8 @@ def forbidden(
 ) -> ApiError:
     """403 by RBAC, or because a namespace is being deleted."""
     named = f' "{name}"' if name else ""
-    found = details(resource.plural, resource.group, name, causes)
-    return ApiError(403, "Forbidden", f"{resource.qualified}{named} is forbidden: {why}", found)
+    about = details(resource.plural, resource.group, name, causes)
+    return ApiError(403, "Forbidden", f"{resource.qualified}{named} is forbidden: {why}", about)
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiError:

@@ -27,16 +27,14 @@ it loses."""
 _NETWORK = ipaddress.ip_network("10.96.0.0/16")
 _OF_ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _SET_BY_SERVER = (
-    *(
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "selfLink",
-    ),
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
     "managedFields",
 )
+_LEFT_OUT_IF_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 class Objects:
@@ -54,10 +52,16 @@ class Objects:
         self._conform = conform
         self.given: Counter[str] = Counter()
         self._now = now
-        self._derived: dict[str, frozenset[str]] = {}
+        self._derived: dict[str, set[str]] = {}
         """The names of each Service's slices, by the Service's uid."""
-        self.resources = {(one.path, one.plural): one for one in resources.BUILT_IN}
+        self.resources: dict[tuple[str, str], Resource] = {}
         """The resources that are served now, by path of group and version, and by plural."""
+        self.serve(resources.BUILT_IN)
+
+    def serve(self, served: Iterable[Resource]) -> None:
+        """Serve these resources, too."""
+        for resource in served:
+            self.resources[resource.path, resource.plural] = resource
 
     def time(self, *, later: float = 0) -> str:
         """Format the current time as metadata does, `later` seconds ahead."""
@@ -77,10 +81,11 @@ class Objects:
     ) -> Object:
         """Store a new object and return it as stored. With `strict`, an unknown field is a 400."""
         obj = self.read(resource, body, None, strict=strict)
-        obj["metadata"] = metadata = self._new_metadata(resource, namespace, obj["metadata"])
-        self.admit(resource, namespace, metadata["name"])
-        if self.store.get(resource.key, namespace, metadata["name"]) is not None:
-            raise errors.named(409, "AlreadyExists", resource, metadata["name"], "already exists")
+        obj["metadata"] = self._new_metadata(resource, namespace, obj["metadata"])
+        name = obj["metadata"]["name"]
+        self.admit(resource, namespace, name)
+        if self.store.get(resource.key, namespace, name) is not None:
+            raise errors.named(409, "AlreadyExists", resource, name, "already exists")
         if resource.has_status and resource != resources.NODES:
             obj.pop("status", None)
         self.complete(resource, obj, None)
@@ -102,25 +107,21 @@ class Objects:
         was = old["metadata"]
         if obj["metadata"].get("resourceVersion", was["resourceVersion"]) != was["resourceVersion"]:
             raise errors.conflict(resource, was["name"])
-        if resource.has_status:
-            rest, stated = (old, obj) if status else (obj, old)
-            obj = {k: v for k, v in rest.items() if k != "status"}
-            obj |= {"status": stated["status"]} if "status" in stated else {}
-        kept = {
-            k: was[k] for k in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion") if k in was
-        }
-        obj["metadata"] = metadata = _given(obj["metadata"]) | kept
+        if resource.has_status and status:
+            obj = _with_status(old, obj)
+        elif resource.has_status:
+            obj = _with_status(obj, old)
+        metadata = _given(obj["metadata"])
+        for field in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion"):
+            if field in was:
+                metadata[field] = was[field]
+        obj["metadata"] = metadata
         self.complete(resource, obj, old)
         if obj == old:
             return old
         if resource.generation and _spec(obj) != _spec(old):
             metadata["generation"] = was.get("generation", 0) + 1
-        kept_by = (metadata.get("finalizers"), metadata.get("deletionGracePeriodSeconds"))
-        if (
-            "deletionTimestamp" in metadata
-            and not any(kept_by)
-            and resource != resources.NAMESPACES
-        ):
+        if resource != resources.NAMESPACES and _ends(metadata):
             metadata["resourceVersion"] = str(self.store.revision + 1)
             self.remove(resource, old)
             return obj
@@ -131,25 +132,26 @@ class Objects:
         """Remove an object, or mark it as deleted: with finalizers, or with `grace` seconds to
         terminate."""
         metadata = stored["metadata"]
-        if not metadata.get("finalizers") and not grace and resource != resources.NAMESPACES:
+        is_namespace = resource == resources.NAMESPACES
+        if not metadata.get("finalizers") and not grace and not is_namespace:
             self.remove(resource, stored)
             return stored
-        if "deletionTimestamp" in metadata and grace >= metadata.get(
-            "deletionGracePeriodSeconds", 0
-        ):
+        is_marked = "deletionTimestamp" in metadata
+        if is_marked and grace >= metadata.get("deletionGracePeriodSeconds", 0):
             return stored
         changed = {
             **metadata,
             "deletionTimestamp": self.time(later=grace),
             "deletionGracePeriodSeconds": grace,
         }
-        changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
+        if "generation" in metadata:
+            changed["generation"] += 1
         obj = {**stored, "metadata": changed}
-        if resource == resources.NAMESPACES:
+        if is_namespace:
             obj["status"] = {**stored["status"], "phase": "Terminating"}
         marked = self.store.put(resource.key, obj)
         self.follow(resource, stored, marked)
-        if resource == resources.NAMESPACES:
+        if is_namespace:
             self._empty(metadata["name"])
         return marked
 
@@ -189,7 +191,9 @@ class Objects:
         uid = self.store.new_uid()
         metadata["name"] = metadata.get("name") or metadata.get("generateName", "") + uid[:5]
         metadata |= {"uid": uid, "creationTimestamp": self.time()}
-        return metadata | ({"generation": 1} if resource.generation else {})
+        if resource.generation:
+            metadata["generation"] = 1
+        return metadata
 
     def admit(self, resource: Resource, namespace: str, name: str) -> None:
         """Refuse a new object if its namespace does not exist (NamespaceLifecycle)."""
@@ -213,11 +217,11 @@ class Objects:
             case resources.DEFINITIONS:
                 accepted = condition("Established", "InitialNamesAccepted", self.time())
                 obj.setdefault("status", {"conditions": [accepted]})
-            case _ if resource.custom:
-                if faults := self.validate(obj, old) if self.validate else ():
-                    raise errors.invalid(
-                        resource.kind, resource.group, obj["metadata"]["name"], faults
-                    )
+            case _ if resource.custom and self.validate:
+                faults = self.validate(obj, old)
+                if faults:
+                    name = obj["metadata"]["name"]
+                    raise errors.invalid(resource.kind, resource.group, name, faults)
 
     # --- What follows from a write ----------------------------------------------------------------
 
@@ -228,48 +232,48 @@ class Objects:
         assert current is not None
         match resource:
             case resources.DEFINITIONS:
-                own = [
-                    one
-                    for one in self.resources.values()
-                    if one.definition == current["metadata"]["name"]
-                ]
-                for kind, stored in (
-                    (one, each) for one in own if new is None for each in self.store.list_(one.key)
-                ):
-                    self.store.remove(kind.key, stored)
-                served = [one for one in self.resources.values() if one not in own]
-                served += resources.from_definition(new) if new else ()
-                self.resources = {(one.path, one.plural): one for one in served}
+                self._serve_custom(current["metadata"]["name"], new)
             case resources.SERVICES:
                 self.sync_slices(current, ends=new is None)
             case resources.PODS:
-                self._sync_services(
-                    stored for stored in (old, new) if stored and slices.has_address(stored)
-                )
+                states = [pod for pod in (old, new) if pod]
+                self._sync_services(filter(slices.has_address, states))
             case resources.NODES:
+                node = current["metadata"]["name"]
                 pods = self.store.list_(resources.PODS.key)
-                self._sync_services(
-                    pod
-                    for pod in pods
-                    if pod["spec"].get("nodeName") == current["metadata"]["name"]
-                )
+                self._sync_services(pod for pod in pods if pod["spec"].get("nodeName") == node)
+
+    def _serve_custom(self, name: str, definition: Object | None) -> None:
+        """Serve the resources of a new or changed CRD; without it, remove all its objects."""
+        served = list(self.resources.values())
+        self.resources = {}
+        for resource in served:
+            if resource.definition != name:
+                self.serve([resource])
+            elif definition is None:
+                for stored in self.store.list_(resource.key):
+                    self.store.remove(resource.key, stored)
+        if definition is not None:
+            self.serve(resources.from_definition(definition))
 
     def sync_slices(self, service: Object, *, ends: bool = False) -> None:
         """Update the slices of one Service; remove them if the Service `ends`."""
-        wanted: dict[str, Object] = {}
-        if not ends and "deletionTimestamp" not in service["metadata"]:
-            if service["spec"].get("type") == "ExternalName":
-                return  # its earlier slices stay
-            pods = self.store.list_(resources.PODS.key, namespace_of(service))
-            wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
-        for entry in wanted.values():
-            self.derive(resources.SLICES, namespace_of(service), entry)
-        uid = service["metadata"]["uid"]
-        for name in sorted(self._derived.pop(uid, frozenset()) - wanted.keys()):
-            if stored := self.store.get(resources.SLICES.key, namespace_of(service), name):
+        metadata, namespace = service["metadata"], namespace_of(service)
+        is_there = not ends and "deletionTimestamp" not in metadata
+        if is_there and service["spec"].get("type") == "ExternalName":
+            return  # its earlier slices stay
+        wanted: set[str] = set()
+        if is_there:
+            pods = self.store.list_(resources.PODS.key, namespace)
+            for entry in self.slices_of(service, pods):
+                wanted.add(entry["metadata"]["name"])
+                self.derive(resources.SLICES, namespace, entry)
+        for name in sorted(self._derived.pop(metadata["uid"], set()) - wanted):
+            stored = self.store.get(resources.SLICES.key, namespace, name)
+            if stored:
                 self.remove(resources.SLICES, stored)
         if wanted:
-            self._derived[uid] = frozenset(wanted)
+            self._derived[metadata["uid"]] = wanted
 
     def slices_of(self, service: Object, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Return the slices that a Service should have."""
@@ -290,38 +294,54 @@ class Objects:
         """Update the slices of the Services that select one of these pods."""
         labels: dict[str, list[Any]] = {}
         for pod in pods:
-            labels.setdefault(namespace_of(pod), []).append(
-                (pod["metadata"].get("labels") or {}).items()
-            )
+            pod_labels = pod["metadata"].get("labels") or {}
+            labels.setdefault(namespace_of(pod), []).append(pod_labels.items())
         for namespace in sorted(labels):
             for service in self.store.list_(resources.SERVICES.key, namespace):
-                selector = service["spec"].get("selector")
-                if selector and any(selector.items() <= own for own in labels[namespace]):
+                selector = service["spec"].get("selector") or {}
+                selects = any(selector.items() <= pod_labels for pod_labels in labels[namespace])
+                if selector and selects:
                     self.sync_slices(service)
 
     def _empty(self, namespace: str) -> None:
-        known = {one.key: one for one in self.resources.values()}
+        known = {resource.key: resource for resource in self.resources.values()}
         for key in self.store.keys_in(namespace):
             for stored in self.store.list_(key, namespace):
-                if current := self.store.get(key, namespace, stored["metadata"]["name"]):
+                current = self.store.get(key, namespace, stored["metadata"]["name"])
+                if current:  # what follows from a deletion may have removed it
                     self.delete(known[key], current)
         self._end(namespace)
 
     def _end(self, namespace: str) -> None:
         """Remove a namespace that is being deleted as soon as it is empty."""
         stored = self.store.get(resources.NAMESPACES.key, "", namespace)
-        if (
-            stored
-            and "deletionTimestamp" in stored["metadata"]
-            and not self.store.keys_in(namespace)
-        ):
+        is_ending = stored is not None and "deletionTimestamp" in stored["metadata"]
+        if stored and is_ending and not self.store.keys_in(namespace):
             self.remove(resources.NAMESPACES, stored)
 
 
 def _given(metadata: Mapping[str, Any]) -> Object:
     """Return the fields that a caller may set, without empty collections (Go's omitempty)."""
-    empty = ("labels", "annotations", "finalizers", "ownerReferences")
-    return {k: v for k, v in metadata.items() if k not in _SET_BY_SERVER and (v or k not in empty)}
+    given: Object = {}
+    for field, value in metadata.items():
+        left_out = field in _SET_BY_SERVER or (field in _LEFT_OUT_IF_EMPTY and not value)
+        if not left_out:
+            given[field] = value
+    return given
+
+
+def _with_status(obj: Object, source: Object) -> Object:
+    """Return a copy of an object with the status of another one, or without a status."""
+    copied = {field: value for field, value in obj.items() if field != "status"}
+    if "status" in source:
+        copied["status"] = source["status"]
+    return copied
+
+
+def _ends(metadata: Object) -> bool:
+    """Say whether a deleted object waits for nothing any more."""
+    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return "deletionTimestamp" in metadata and not waits
 
 
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -353,29 +373,36 @@ def _complete_service(service: Object, old: Mapping[str, Any] | None, given: Cou
     service["spec"] = spec
     service.setdefault("status", {"loadBalancer": {}})
     before: Mapping[str, Any] = (old or {}).get("spec") or {}
-    ports = [
-        {"protocol": "TCP", **port, "targetPort": port.get("targetPort") or port.get("port")}
-        for port in spec.pop("ports", None) or ()
-    ]
+    ports = spec.pop("ports", None) or ()
     if ports:
-        spec["ports"] = ports
+        spec["ports"] = [_complete_port(port) for port in ports]
     if spec["type"] == "ExternalName":
         for field in _OF_ADDRESSES:
             spec.pop(field, None)
         return
-    kept = {field: before[field] for field in _OF_ADDRESSES if field in before}
-    service["spec"] = spec = {
-        "ipFamilyPolicy": "SingleStack",
-        "ipFamilies": ["IPv4"],
-        **kept,
-        **spec,
-    }
+    for field in _OF_ADDRESSES:
+        if field in before:
+            spec.setdefault(field, before[field])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    spec.setdefault("ipFamilies", ["IPv4"])
     spec["clusterIP"] = spec.get("clusterIP") or next_address(given)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if spec["type"] in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
-        kept = {port.get("port"): port.get("nodePort") for port in before.get("ports") or ()}
-        for port in ports:
-            if "nodePort" not in port:
-                given["ports"] += 1
-                port["nodePort"] = kept.get(port["port"]) or 29999 + given["ports"]
+        _give_node_ports(spec.get("ports") or (), before.get("ports") or (), given)
+
+
+def _complete_port(port: Object) -> Object:
+    target = port.get("targetPort") or port.get("port")
+    return {"protocol": "TCP", **port, "targetPort": target}
+
+
+def _give_node_ports(
+    ports: Iterable[Object], before: Iterable[Object], given: Counter[str]
+) -> None:
+    """Give each port its node port of before, or a new one."""
+    kept = {port.get("port"): port.get("nodePort") for port in before}
+    for port in ports:
+        if "nodePort" not in port:
+            given["ports"] += 1
+            port["nodePort"] = kept.get(port["port"]) or 29999 + given["ports"]

@@ -67,17 +67,22 @@ NAMESPACES = _built_in("Namespace", "ns", namespaced=False, has_status=True)
 NODES = _built_in("Node", "no", namespaced=False, has_status=True)
 SERVICES = _built_in("Service", "svc", has_status=True)
 PODS = _built_in("Pod", "po", has_status=True, generation=True)
-ENDPOINTS = _built_in("Endpoints", "ep", plural="endpoints")
 SLICES = _built_in("EndpointSlice", group="discovery.k8s.io", generation=True)
 DEFINITIONS = _built_in(
-    *("CustomResourceDefinition", "crd", "crds"),
+    "CustomResourceDefinition",
+    "crd",
     group="apiextensions.k8s.io",
     namespaced=False,
     has_status=True,
     generation=True,
 )
 BUILT_IN = (
-    *(NAMESPACES, NODES, SERVICES, PODS, ENDPOINTS, SLICES, DEFINITIONS),
+    NAMESPACES,
+    NODES,
+    SERVICES,
+    PODS,
+    SLICES,
+    DEFINITIONS,
     _built_in("Event", "ev"),
     _built_in("ServiceAccount", "sa"),
     _built_in("ConfigMap", "cm"),
@@ -102,21 +107,24 @@ BUILT_IN = (
 def from_definition(definition: Mapping[str, Any]) -> Iterable[Resource]:
     """Make the resources of a CustomResourceDefinition, one per served version."""
     spec = definition["spec"]
+    names = spec["names"]
     for version in spec["versions"]:
-        if version.get("served"):
-            yield Resource(
-                group=spec["group"],
-                version=version["name"],
-                plural=spec["names"]["plural"],
-                kind=spec["names"]["kind"],
-                namespaced=spec["scope"] == "Namespaced",
-                short_names=tuple(spec["names"].get("shortNames") or ()),
-                has_status="status" in (version.get("subresources") or {}),
-                generation=True,
-                definition=definition["metadata"]["name"],
-                schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
-                columns=tuple(version.get("additionalPrinterColumns") or ()),
-            )
+        if not version.get("served"):
+            continue
+        schema = version.get("schema") or {}
+        yield Resource(
+            group=spec["group"],
+            version=version["name"],
+            plural=names["plural"],
+            kind=names["kind"],
+            namespaced=spec["scope"] == "Namespaced",
+            short_names=tuple(names.get("shortNames") or ()),
+            has_status="status" in (version.get("subresources") or {}),
+            generation=True,
+            definition=definition["metadata"]["name"],
+            schema=schema.get("openAPIV3Schema") or {},
+            columns=tuple(version.get("additionalPrinterColumns") or ()),
+        )
 
 
 def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] | None:
@@ -125,69 +133,66 @@ def document(served: Iterable[Resource], parts: list[str]) -> Mapping[str, Any] 
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            versions = dict.fromkeys(
-                (resource.group, resource.version) for resource in served if resource.group
-            )
-            return {
-                "kind": "APIGroupList",
-                "apiVersion": "v1",
-                "groups": [_group(*each) for each in versions],
-            }
+            return _group_list(served)
         case ["api", _] | ["apis", _, _]:
             return _resource_list(served, "/".join(parts))
         case ["openapi", "v3"]:
-            paths = {
-                resource.path: {"serverRelativeURL": f"/openapi/v3/{resource.path}"}
-                for resource in served
-            }
+            paths: dict[str, Any] = {}
+            for resource in served:
+                paths[resource.path] = {"serverRelativeURL": f"/openapi/v3/{resource.path}"}
             return {"paths": paths}
         case ["openapi", "v3", *rest]:
-            return _openapi([resource for resource in served if resource.path == "/".join(rest)])
+            return _openapi(served, "/".join(rest))
     return None
 
 
-def _group(name: str, version: str) -> dict[str, Any]:
-    listed = {"groupVersion": f"{name}/{version}", "version": version}
-    return {"name": name, "versions": [listed], "preferredVersion": listed}
+def _group_list(served: Iterable[Resource]) -> Mapping[str, Any]:
+    groups: dict[str, Any] = {}
+    for resource in served:
+        if resource.group:
+            version = {"groupVersion": resource.api_version, "version": resource.version}
+            group = {"name": resource.group, "versions": [version], "preferredVersion": version}
+            groups[resource.api_version] = group
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": list(groups.values())}
 
 
 def _resource_list(served: Iterable[Resource], path: str) -> Mapping[str, Any] | None:
     listed: list[dict[str, Any]] = []
     for resource in served:
-        if resource.path == path:
-            head = {"kind": resource.kind, "namespaced": resource.namespaced}
-            names = {
+        if resource.path != path:
+            continue
+        head = {"kind": resource.kind, "namespaced": resource.namespaced}
+        listed.append(
+            {
+                **head,
                 "name": resource.plural,
                 "singularName": resource.kind.lower(),
                 "shortNames": resource.short_names,
+                "verbs": _VERBS,
             }
-            listed.append({**head, **names, "verbs": _VERBS})
-            if resource.has_status:
-                listed.append(
-                    {
-                        **head,
-                        "name": f"{resource.plural}/status",
-                        "verbs": ("get", "patch", "update"),
-                    }
-                )
+        )
+        if resource.has_status:
+            status = f"{resource.plural}/status"
+            listed.append({**head, "name": status, "verbs": ("get", "patch", "update")})
     if not listed:
         return None
-    group_version = path.partition("/")[2]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
-        "groupVersion": group_version,
+        "groupVersion": path.partition("/")[2],
         "resources": listed,
     }
 
 
-def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
-    """Make an OpenAPI document. If PATCH has `fieldValidation`, kubectl leaves validation to the
-    server. `kubectl explain` reads the schemas."""
+def _openapi(served: Iterable[Resource], path: str) -> Mapping[str, Any] | None:
+    """Make the OpenAPI document of a group and version. If PATCH has `fieldValidation`, kubectl
+    leaves validation to the server. `kubectl explain` reads the schemas."""
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
     plain = {"type": "string"}
     for resource in served:
+        if resource.path != path:
+            continue
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         operation = {
             "parameters": [{"name": "fieldValidation", "in": "query", "schema": plain}],
@@ -196,24 +201,23 @@ def _openapi(served: Iterable[Resource]) -> Mapping[str, Any] | None:
             "x-kubernetes-group-version-kind": kind,
         }
         scope = "/namespaces/{namespace}" if resource.namespaced else ""
-        paths[f"/{resource.path}{scope}/{resource.plural}/{{name}}"] = {"patch": operation}
+        paths[f"/{path}{scope}/{resource.plural}/{{name}}"] = {"patch": operation}
         fields = {"apiVersion": plain, "kind": plain, "metadata": {"type": "object"}}
         fields |= resource.schema.get("properties") or {}
-        schema = {
+        schemas[f"{resource.api_version}/{resource.kind}"] = {
             "type": "object",
             **resource.schema,
             "properties": fields,
             "x-kubernetes-group-version-kind": [kind],
         }
-        schemas[
-            ".".join(
-                [*reversed(resource.group.split(".")), resource.version, resource.kind]
-            ).lstrip(".")
-        ] = schema
     if not paths:
         return None
-    head = {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "embedded"}}
-    return {**head, "paths": paths, "components": {"schemas": schemas}}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "embedded"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
 
 
 _NAME = {"name": "Name", "type": "string", "jsonPath": ".metadata.name", "format": "name"}
@@ -224,15 +228,18 @@ _STEP = re.compile(
 
 def _read(obj: Any, path: str) -> Any:
     """Return the value at a JSONPath of fields and equality filters, or None."""
+    value: Any = obj
     for step in _STEP.finditer(path):
-        if step["key"]:
-            entries = obj if isinstance(obj, list) else []
-            obj = next(
-                (entry for entry in entries if entry.get(step["key"]) == step["value"]), None
-            )
-        else:
-            obj = obj.get(step["field"]) if isinstance(obj, dict) else None
-    return obj
+        if step["field"]:
+            value = value.get(step["field"]) if isinstance(value, dict) else None
+            continue
+        entries = value if isinstance(value, list) else []
+        value = None
+        for entry in entries:
+            if entry.get(step["key"]) == step["value"]:
+                value = entry
+                break
+    return value
 
 
 def _age(created: str, now: float) -> str:
@@ -247,13 +254,17 @@ def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) 
     columns = (_NAME, *resource.columns)
     rows: list[dict[str, Any]] = []
     for obj in objects:
-        values = [(column["type"], _read(obj, column["jsonPath"])) for column in columns]
-        cells = [_age(value, now) if type_ == "date" else value for type_, value in values]
+        cells: list[Any] = []
+        for column in columns:
+            value = _read(obj, column["jsonPath"])
+            cells.append(_age(value, now) if column["type"] == "date" else value)
         rows.append({"cells": cells, "object": metadata_of(obj)})
     unset = {"format": "", "description": "", "priority": 0}
-    definitions = [
-        {**unset, **{key: column[key] for key in column if key != "jsonPath"}} for column in columns
-    ]
+    definitions: list[dict[str, Any]] = []
+    for column in columns:
+        definition = {**unset, **column}
+        del definition["jsonPath"]
+        definitions.append(definition)
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

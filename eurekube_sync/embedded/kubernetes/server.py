@@ -22,7 +22,10 @@ from eurekube_sync.embedded.kubernetes.objects import Conform, Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, namespace_of, selected
 
-VERSION = "v1.36.3"
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "platform": "linux/amd64"}
+_PAGE_NOT_FOUND = Response(
+    status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
+)
 REVIEWS = ["selfsubjectaccessreviews"]
 
 
@@ -61,19 +64,17 @@ class EmbeddedKubernetes:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """Make a call with a JSON body, and return the status and the decoded answer."""
-        merged = bodies.JSON if isinstance(body, list) else bodies.MERGE
-        headers = {
-            "content-type": merged if method == "PATCH" else "application/json",
-            **self.login(),
-        }
+        content_type = "application/json"
+        if method == "PATCH":
+            content_type = bodies.JSON if isinstance(body, list) else bodies.MERGE
+        headers = {"content-type": content_type, **self.login()}
         sent = b"" if body is None else msgspec.json.encode(body)
         response = self.handle(
             Request(method=method, path=path, query=query, headers=headers, body=sent)
         )
-        is_json = response.content_type.startswith("application/json")
-        return response.status, msgspec.json.decode(
-            response.body
-        ) if is_json else response.body.decode()
+        if response.content_type == "application/json":
+            return response.status, msgspec.json.decode(response.body)
+        return response.status, response.body.decode()
 
     def login(self) -> Mapping[str, str]:
         """Return additional headers for `call`."""
@@ -91,23 +92,13 @@ class EmbeddedKubernetes:
             try:
                 response = self.answer(request)
             except errors.PageNotFound:
-                return Response(
-                    status=404,
-                    body=b"404 page not found\n",
-                    content_type="text/plain; charset=utf-8",
-                )
+                return _PAGE_NOT_FOUND
             except errors.ApiError as error:
                 return _json(error.code, error.body)
-            except (
-                AttributeError,
-                LookupError,
-                TypeError,
-                ValueError,
-            ) as error:  # a field of another type
-                refused = errors.bad_request(
-                    f"the object provided is unrecognized ({type(error).__name__})"
-                )
-                return _json(refused.code, refused.body)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                # a field of another type
+                why = f"the object provided is unrecognized ({type(error).__name__})"
+                return _json(400, errors.bad_request(why).body)
             if self.objects.store.revision != before:
                 self._changed.notify_all()
             return response
@@ -115,20 +106,15 @@ class EmbeddedKubernetes:
     def answer(self, request: Request) -> Response:
         """Answer one request. Raises `ApiError` and `PageNotFound`."""
         if request.path == "/version":
-            return _json(
-                200, {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"}
-            )
-        match parts := [part for part in request.path.split("/") if part]:
+            return _json(200, _VERSION)
+        parts = [part for part in request.path.split("/") if part]
+        match parts:
             case ["api", version, *rest] if rest:
                 return self._on_resource(request, "", version, rest)
             case ["apis", group, version, *rest] if rest:
                 return self._on_resource(request, group, version, rest)
-        document = (
-            resources.document(self.objects.resources.values(), parts)
-            if request.method == "GET"
-            else None
-        )
-        if document is None:
+        document = resources.document(self.objects.resources.values(), parts)
+        if document is None or request.method != "GET":
             raise errors.PageNotFound
         return _json(200, document)
 
@@ -139,60 +125,62 @@ class EmbeddedKubernetes:
             return review(bodies.whole(request), allowed=True)
         target = target_of(group, parts)
         resource = self._resource(group, version, target)
-        objects, strict = self.objects, request.query.get("fieldValidation") == "Strict"
+        objects = self.objects
         if _dry_run(request):
             objects = copy.deepcopy(objects)  # discarded after this call
-        match request.method, target.name, target.subresource:
-            case "GET", "", "" if request.query.get("watch", "") in ("true", "1"):
-                return self._watch(request, resource, target.namespace)
-            case "GET", "", "":
-                found, metadata = self.page(resource, target.namespace, request.query)
-                return self._listed(request, resource, found, metadata)
-            case "POST", "", "" if target.namespace or not resource.namespaced:
-                return _json(
-                    201,
-                    objects.create(
-                        resource, target.namespace, bodies.whole(request), strict=strict
-                    ),
-                )
-            case "GET", name, _ if name:
-                stored = objects.get(resource, target.namespace, name)
-                shown = _wants(request, "Table") and resource.columns
-                return (
-                    self._listed(request, resource, [stored], {}) if shown else _json(200, stored)
-                )
-            case ("PUT" | "PATCH") as method, name, subresource if name:
-                stored = objects.get(resource, target.namespace, name)
-                body = (
-                    bodies.patched(request, resource, stored)
-                    if method == "PATCH"
-                    else bodies.whole(request)
-                )
-                return _json(
-                    200,
-                    objects.update(resource, stored, body, strict=strict, status=bool(subresource)),
-                )
-            case "DELETE", name, "" if name:
-                return _json(
-                    200, objects.delete(resource, objects.get(resource, target.namespace, name))
-                )
-        message = "the server does not allow this method on the requested resource"
-        raise errors.ApiError(405, "MethodNotAllowed", message, {})
+        if target.name:
+            return self._on_object(request, resource, target, objects)
+        if request.method == "POST" and (target.namespace or not resource.namespaced):
+            body = bodies.whole(request)
+            created = objects.create(resource, target.namespace, body, strict=_is_strict(request))
+            return _json(201, created)
+        if request.method != "GET":
+            raise errors.not_allowed()
+        if request.query.get("watch", "") in ("true", "1"):
+            return self._watch(request, resource, target.namespace)
+        listed, metadata = self.page(resource, target.namespace, request.query)
+        return self._listed(request, resource, listed, metadata)
+
+    def _on_object(
+        self, request: Request, resource: Resource, target: Target, objects: Objects
+    ) -> Response:
+        deletes = request.method == "DELETE" and not target.subresource
+        if not deletes and request.method not in ("GET", "PUT", "PATCH"):
+            raise errors.not_allowed()
+        stored = objects.get(resource, target.namespace, target.name)
+        if deletes:
+            return _json(200, objects.delete(resource, stored))
+        if request.method == "GET" and resource.columns and _wants(request, "Table"):
+            return self._listed(request, resource, [stored], {})
+        if request.method == "GET":
+            return _json(200, stored)
+        if request.method == "PUT":
+            body = bodies.whole(request)
+        else:
+            body = bodies.patched(request, resource, stored)
+        updated = objects.update(
+            resource,
+            stored,
+            body,
+            strict=_is_strict(request),
+            status=bool(target.subresource),
+        )
+        return _json(200, updated)
 
     def _resource(self, group: str, version: str, target: Target) -> Resource:
         path = f"apis/{group}/{version}" if group else f"api/{version}"
         resource = self.objects.resources.get((path, target.plural))
         if resource is None:
-            if any(
-                known.path == path and not known.custom for known in self.objects.resources.values()
-            ):
-                raise errors.not_found()
+            for served in self.objects.resources.values():
+                if served.path == path and not served.custom:
+                    raise errors.not_found()
             raise errors.PageNotFound  # the answer of the mux for custom resources
-        has_subresource = target.subresource in ("", "status" if resource.has_status else "")
-        is_placed = bool(target.namespace) == resource.namespaced or (
-            resource.namespaced and not target.name
-        )
-        if not has_subresource or not is_placed:
+        if target.subresource and (target.subresource != "status" or not resource.has_status):
+            raise errors.not_found()
+        # All namespaces can be listed at once.
+        if resource.namespaced and target.name and not target.namespace:
+            raise errors.not_found()
+        if target.namespace and not resource.namespaced:
             raise errors.not_found()
         return resource
 
@@ -201,69 +189,68 @@ class EmbeddedKubernetes:
     ) -> tuple[Sequence[Object], Mapping[str, Any]]:
         """Return the objects of a LIST, and the list's metadata."""
         store = self.objects.store
-        found: Sequence[Object] = store.list_(resource.key, namespace)
+        objects: Sequence[Object] = store.list_(resource.key, namespace)
         if test := selected(query):
-            found = [stored for stored in found if test(stored)]
-        return found, {"resourceVersion": str(store.revision)}
+            objects = [stored for stored in objects if test(stored)]
+        return objects, {"resourceVersion": str(store.revision)}
 
     def _listed(
         self,
         request: Request,
         resource: Resource,
-        found: Sequence[Object],
+        objects: Sequence[Object],
         metadata: Mapping[str, Any],
     ) -> Response:
-        if _wants(request, "Table") and resource.columns:
-            return _json(
-                200, {**resources.table(resource, found, self._now()), "metadata": metadata}
-            )
+        if resource.columns and _wants(request, "Table"):
+            table = resources.table(resource, objects, self._now())
+            return _json(200, {**table, "metadata": metadata})
+        kind, version = f"{resource.kind}List", resource.api_version
+        items: Sequence[Object] = objects
         if _wants(request, "PartialObjectMetadataList"):
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            items = [resources.metadata_of(stored) for stored in found]
-        else:
-            head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
-            bare = (
-                () if resource.custom else ("apiVersion", "kind")
-            )  # a built-in item has neither [real 1.36]
-            items = [{k: v for k, v in stored.items() if k not in bare} for stored in found]
-        return _json(200, {**head, "metadata": metadata, "items": items})
+            kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
+            items = [resources.metadata_of(stored) for stored in objects]
+        elif not resource.custom:
+            items = [_bare(stored) for stored in objects]
+        body = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": items}
+        return _json(200, body)
 
     def _watch(self, request: Request, resource: Resource, namespace: str) -> Response:
         """Answer with the changes since resourceVersion, and end. `kubectl delete` and `kubectl
         wait` need no more."""
-        if (
-            "sendInitialEvents" in request.query
-        ):  # after this refusal, a client lists and then watches
+        if "sendInitialEvents" in request.query:  # a client then lists first, and watches
             text = (
                 "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList "
                 "feature gate is enabled"
             )
             fault = ("sendInitialEvents", "FieldValueForbidden", text)
             raise errors.invalid("ListOptions", "meta.k8s.io", "", [fault])
+        events = self._events(request, resource, namespace)
+        if not events:
+            self._changed.wait(self._watch_seconds)
+            events = self._events(request, resource, namespace)
+        return Response(status=200, body=events or b"\n")
+
+    def _events(self, request: Request, resource: Resource, namespace: str) -> bytes:
+        """Return the changes that a watch asks for, a line for each."""
         since = int(request.query.get("resourceVersion") or 0)
         test = selected(request.query)
-        events: list[bytes] = []
-        for wait in (self._watch_seconds, 0):
-            for key, event, revision, stored in self.objects.store.journal:
-                asked = (
-                    key == resource.key
-                    and revision > since
-                    and namespace in ("", namespace_of(stored))
-                )
-                if asked and (test is None or test(stored)):
-                    events.append(msgspec.json.encode({"type": event, "object": stored}) + b"\n")
-            if events or not wait:
-                break
-            self._changed.wait(wait)
-        return Response(status=200, body=b"".join(events) or b"\n")
+        lines: list[bytes] = []
+        for key, event, revision, stored in self.objects.store.journal:
+            if key != resource.key or revision <= since:
+                continue
+            if namespace in ("", namespace_of(stored)) and (test is None or test(stored)):
+                lines.append(msgspec.json.encode({"type": event, "object": stored}) + b"\n")
+        return b"".join(lines)
 
 
 def target_of(group: str, parts: Sequence[str]) -> Target:
     """Read the parts of a path after group and version."""
     namespace = ""
-    of_namespaces = not group and (len(parts) < 3 or parts[2] in ("status", "finalize"))
-    if parts[0] == "namespaces" and len(parts) > 2 and not of_namespaces:
-        namespace, parts = parts[1], parts[2:]
+    match parts:
+        case ["namespaces", _, "status" | "finalize", *_] if not group:
+            pass  # subresources of the Namespace itself
+        case ["namespaces", namespace, plural, *more]:
+            parts = [plural, *more]
     plural, name = (*parts, "")[:2]
     return Target(namespace, plural, name, subresource="/".join(parts[2:]))
 
@@ -279,15 +266,26 @@ def review(body: Mapping[str, Any], *, allowed: bool) -> Response:
 
 
 def _dry_run(request: Request) -> bool:
-    """Whether the query, or the body of a DELETE, asks for a dry run."""
-    asked = [request.query.get("dryRun")]
-    if request.method == "DELETE" and request.body:
-        asked += bodies.decoded(request.body).get("dryRun") or ()
-    return "All" in asked
+    """Say whether the query, or the body of a DELETE, asks for a dry run."""
+    if request.query.get("dryRun") == "All":
+        return True
+    if request.method != "DELETE" or not request.body:
+        return False
+    return "All" in (bodies.decoded(request.body).get("dryRun") or ())
+
+
+def _is_strict(request: Request) -> bool:
+    """Say whether unknown fields are refused."""
+    return request.query.get("fieldValidation") == "Strict"
+
+
+def _bare(stored: Object) -> Object:
+    """Return an item of a list of built-in objects, which has neither [real 1.36]."""
+    return {field: value for field, value in stored.items() if field not in ("apiVersion", "kind")}
 
 
 def _wants(request: Request, kind: str) -> bool:
-    """Whether the first accepted media type names this kind of `meta.k8s.io`."""
+    """Say whether the first accepted media type names this kind of `meta.k8s.io`."""
     first = request.headers.get("accept", "").partition(",")[0].replace(" ", "")
     return f"as={kind}" in first.split(";")
 

@@ -26,39 +26,51 @@ def slices_of(
     spec = service["spec"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return ()
-    chosen = selected_pods(spec, pods)
-    found: list[Fields] = []
+    selected = _selected(spec["selector"], pods)
+    made: list[Fields] = []
     for family in spec.get("ipFamilies") or ("IPv4",):
-        groups: dict[tuple[Any, ...], tuple[list[Fields], list[Fields]]] = {}
-        for pod in chosen:
-            address = address_of(pod, family)
-            pod_node = node(pod["spec"].get("nodeName") or "")
-            if address is None or (pod_node is None and not spec.get("publishNotReadyAddresses")):
-                continue  # the real controller skips a pod whose Node does not exist
-            ports = ports_of(spec, pod)
-            group = groups.setdefault(
-                tuple(tuple(sorted(port.items())) for port in ports), (ports, [])
-            )
-            group[1].append(_endpoint(spec, pod, address, pod_node))
-        for ports, endpoints in groups.values() or [([], [])]:
+        for ports, endpoints in _by_ports(spec, selected, family, node):
             for start in range(0, max(len(endpoints), 1), _PER_SLICE):
-                found.append(
-                    slice_of(
-                        service, family, ports, endpoints[start : start + _PER_SLICE], len(found)
-                    )
-                )
-    return tuple(found)
+                part = endpoints[start : start + _PER_SLICE]
+                made.append(slice_of(service, family, ports, part, len(made)))
+    return tuple(made)
 
 
-def selected_pods(spec: Object, pods: Iterable[Object]) -> list[Object]:
-    """Return the pods that a Service selects, sorted by name."""
-    wanted = spec["selector"].items()
-    chosen = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
-    return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
+def _by_ports(
+    spec: Object, pods: Iterable[Object], family: str, node: Callable[[str], Object | None]
+) -> list[tuple[list[Fields], list[Fields]]]:
+    """Return each set of ports with its endpoints; no ports and no endpoints if there are none."""
+    groups: list[tuple[list[Fields], list[Fields]]] = []
+    for pod in pods:
+        address = address_of(pod, family)
+        pod_node = node(pod["spec"].get("nodeName") or "")
+        if address is None:
+            continue
+        if pod_node is None and not spec.get("publishNotReadyAddresses"):
+            continue  # the real controller skips a pod whose Node does not exist
+        ports = ports_of(spec, pod)
+        endpoint = _endpoint(spec, pod, address, pod_node)
+        for known, endpoints in groups:
+            if known == ports:
+                endpoints.append(endpoint)
+                break
+        else:
+            groups.append((ports, [endpoint]))
+    return groups or [([], [])]
+
+
+def _selected(selector: Object, pods: Iterable[Object]) -> list[Object]:
+    """Return the pods that a selector selects, sorted by name."""
+    selected: list[Object] = []
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if selector.items() <= labels.items():
+            selected.append(pod)
+    return sorted(selected, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 def has_address(pod: Object) -> bool:
-    """Whether a pod has an address, without which it is in no slice."""
+    """Say whether a pod has an address, without which it is in no slice."""
     status = pod.get("status") or {}
     return bool(status.get("podIP") or status.get("podIPs"))
 
@@ -68,68 +80,64 @@ def address_of(pod: Object, family: str) -> str | None:
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
-    addresses = [entry.get("ip", "") for entry in status.get("podIPs") or ()] or [
-        status.get("podIP") or ""
-    ]
-    return next(
-        (address for address in addresses if address and (":" in address) == (family == "IPv6")),
-        None,
-    )
+    for entry in status.get("podIPs") or [{"ip": status.get("podIP")}]:
+        address: str = entry.get("ip") or ""
+        if address and (":" in address) == (family == "IPv6"):
+            return address
+    return None
 
 
 def ports_of(spec: Object, pod: Object) -> list[Fields]:
     """Return the Service's ports with the pod's port numbers, without named ports that the pod does
     not have."""
-    declared = {
-        (port.get("name"), port.get("protocol", "TCP")): int(port["containerPort"])
-        for container in reversed(
-            pod["spec"].get("containers") or ()
-        )  # of ports with one name, the first counts
-        for port in reversed(container.get("ports") or ())
-    }
-    found: list[Fields] = []
+    ports: list[Fields] = []
     for port in spec.get("ports") or ():
-        target = port.get("targetPort", port.get("port"))
-        number = target if isinstance(target, int) else declared.get((target, port["protocol"]))
-        if number is not None:
-            entry = {"name": port.get("name") or "", "port": number, "protocol": port["protocol"]}
-            found.append(
-                entry | ({"appProtocol": port["appProtocol"]} if port.get("appProtocol") else {})
-            )
-    return found
+        number = port.get("targetPort", port.get("port"))
+        if not isinstance(number, int):
+            number = _container_port(pod, number, port["protocol"])
+        if number is None:
+            continue
+        name = port.get("name") or ""
+        ports.append({"name": name, "port": number, "protocol": port["protocol"]})
+    return ports
+
+
+def _container_port(pod: Object, name: str, protocol: str) -> int | None:
+    """Return the pod's port of a name; of several, the first counts."""
+    for container in pod["spec"].get("containers") or ():
+        for port in container.get("ports") or ():
+            if (port.get("name"), port.get("protocol", "TCP")) == (name, protocol):
+                return int(port["containerPort"])
+    return None
 
 
 def _endpoint(spec: Object, pod: Object, address: str, node: Object | None) -> Fields:
-    serving = is_ready(pod)
-    terminating = "deletionTimestamp" in pod["metadata"]
+    metadata = pod["metadata"]
+    serving = _is_ready(pod)
+    terminating = "deletionTimestamp" in metadata
     ready = bool(spec.get("publishNotReadyAddresses")) or (serving and not terminating)
-    labels = (node or {"metadata": {}})["metadata"].get("labels") or {}
-    places = {
-        "nodeName": pod["spec"].get("nodeName"),
-        "zone": labels.get("topology.kubernetes.io/zone"),
-    }
-    return {
+    target = {field: metadata[field] for field in ("namespace", "name", "uid")}
+    endpoint: Fields = {
         "addresses": [address],
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-        "targetRef": target_of(pod),
-        **{name: place for name, place in places.items() if place},
+        "targetRef": {"kind": "Pod", **target},
     }
+    if pod["spec"].get("nodeName"):
+        endpoint["nodeName"] = pod["spec"]["nodeName"]
+    labels = node["metadata"].get("labels") if node else None
+    zone = (labels or {}).get("topology.kubernetes.io/zone")
+    if zone:
+        endpoint["zone"] = zone
+    return endpoint
 
 
-def is_ready(pod: Object) -> bool:
-    """Whether the pod's condition Ready is True."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(
-        entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions
-    )
-
-
-def target_of(pod: Object) -> Fields:
-    """Make the `targetRef` of a pod's endpoint."""
-    return {
-        "kind": "Pod",
-        **{field: pod["metadata"][field] for field in ("namespace", "name", "uid")},
-    }
+def _is_ready(pod: Object) -> bool:
+    """Say whether the pod's condition Ready is True."""
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return bool(condition.get("status") == "True")
+    return False
 
 
 def slice_of(
@@ -143,7 +151,7 @@ def slice_of(
 ) -> Fields:
     """Make one slice of a Service. Each `index` gives another name."""
     metadata = service["metadata"]
-    name = metadata["name"]
+    name, uid = metadata["name"], metadata["uid"]
     labels = {
         **(metadata.get("labels") or {}),
         "endpointslice.kubernetes.io/managed-by": by,
@@ -151,18 +159,17 @@ def slice_of(
     }
     if service["spec"].get("clusterIP") == "None":
         labels["service.kubernetes.io/headless"] = ""
-    digest = hashlib.sha256(f"{metadata['uid']}/{index}".encode()).digest()
+    digest = hashlib.sha256(f"{uid}/{index}".encode()).digest()
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
-    owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": metadata["uid"]}
+    owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid, "controller": True}
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
             "name": f"{name}-{suffix}",
-            "generateName": f"{name}-",
             "namespace": metadata["namespace"],
             "labels": labels,
-            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+            "ownerReferences": [owner],
         },
         "addressType": family,
         "endpoints": endpoints or None,

@@ -23,8 +23,8 @@ _JOURNAL = 2000
 
 def namespace_of(obj: Object) -> str:
     """Return an object's namespace; empty if the object is cluster-scoped."""
-    found: str = obj["metadata"].get("namespace", "")
-    return found
+    namespace: str = obj["metadata"].get("namespace", "")
+    return namespace
 
 
 class Store:
@@ -52,13 +52,19 @@ class Store:
     def list_(self, key: Key, namespace: str = "") -> tuple[Object, ...]:
         """List the objects of a resource, in all namespaces or in one, in the order of their etcd
         keys (`namespace/name`)."""
-        found = self._lists.get((key, namespace))
-        if found is None:
-            there = self._objects.get(key, {})
-            namespaces = [namespace] if namespace else sorted(there, key=lambda each: f"{each}/")
-            by_name = (sorted(there.get(each, {}).items()) for each in namespaces)
-            found = self._lists[key, namespace] = tuple(obj for each in by_name for _, obj in each)
-        return found
+        known = self._lists.get((key, namespace))
+        if known is not None:
+            return known
+        by_namespace = self._objects.get(key, {})
+        namespaces = [namespace]
+        if not namespace:
+            namespaces = sorted(by_namespace, key=lambda name: f"{name}/")
+        objects: list[Object] = []
+        for name in namespaces:
+            stored = by_namespace.get(name, {})
+            objects += [stored[object_name] for object_name in sorted(stored)]
+        listed = self._lists[key, namespace] = tuple(objects)
+        return listed
 
     def keys_in(self, namespace: str) -> tuple[Key, ...]:
         """Return the resources that have an object in a namespace."""
@@ -68,8 +74,9 @@ class Store:
         """Store a new version, and write its resourceVersion into `obj`."""
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
         objects = self._objects.setdefault(key, {}).setdefault(namespace_of(obj), {})
-        event = "MODIFIED" if obj["metadata"]["name"] in objects else "ADDED"
-        objects[obj["metadata"]["name"]] = obj
+        name = obj["metadata"]["name"]
+        event = "MODIFIED" if name in objects else "ADDED"
+        objects[name] = obj
         self._changed(key, obj, event)
         return obj
 
@@ -90,18 +97,17 @@ _TERM = re.compile(r"\s*([^\s=!(),]+)\s*(==|=|!=)\s*([^\s=!(),]*)\s*")
 def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | None:
     """Make a predicate of `labelSelector` and `fieldSelector`; None if both are empty. Raises
     `ApiError` for an invalid selector."""
-    by_label, by_field = (
-        terms(query.get("labelSelector", "")),
-        terms(query.get("fieldSelector", "")),
-    )
+    by_label = terms(query.get("labelSelector", ""))
+    by_field = terms(query.get("fieldSelector", ""))
     if not by_label and not by_field:
         return None
 
     def test(obj: Mapping[str, Any]) -> bool:
         labels = obj["metadata"].get("labels") or {}
-        return all((labels.get(key) == value) is equal for key, value, equal in by_label) and all(
-            (_text(obj, field) == value) is equal for field, value, equal in by_field
-        )
+        for label, value, equal in by_label:
+            if (labels.get(label) == value) is not equal:
+                return False
+        return all((_text(obj, field) == value) is equal for field, value, equal in by_field)
 
     return test
 
@@ -109,17 +115,22 @@ def selected(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool] | 
 def terms(selector: str) -> list[tuple[str, str, bool]]:
     """Parse a selector into keys, values, and whether both must be equal. Sets, such as `app in
     (a)`, are not known."""
-    terms = []
-    for term in selector.split(",") if selector.strip() else ():
-        found = _TERM.fullmatch(term)
-        if found is None:
+    parsed: list[tuple[str, str, bool]] = []
+    if not selector.strip():
+        return parsed
+    for term in selector.split(","):
+        match = _TERM.fullmatch(term)
+        if match is None:
             raise bad_request(f"unable to parse requirement: {selector}")
-        terms.append((found[1], found[3], found[2] != "!="))
-    return terms
+        key, operator, value = match.groups()
+        parsed.append((key, value, operator != "!="))
+    return parsed
 
 
 def _text(obj: Mapping[str, Any], field: str) -> str:
-    found: Any = obj
+    value: Any = obj
     for name in field.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return "" if found is None else str(found)
+        if not isinstance(value, dict):
+            return ""
+        value = value.get(name)
+    return "" if value is None else str(value)
