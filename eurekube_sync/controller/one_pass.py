@@ -35,7 +35,7 @@ from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
 from eurekube_sync.observe.former import FormerVerdict
 from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import SameCluster
-from eurekube_sync.plan.ours import EarlierPlan
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.value import Plan
 
 
