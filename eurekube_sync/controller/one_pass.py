@@ -70,9 +70,8 @@ class EurekaWorld:
     workers: Workers
     renewals: RenewalLedger
     time_limit: TimeLimit  # kept by the adapters
-    servers: Mapping[str, EurekaServer] = field(
-        default_factory=dict
-    )  # each Eureka server by its address
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)
+    """Each Eureka server by its address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +122,8 @@ class Basis:
     view: ClusterView
     registry: Source[Observed]  # with the uncached reads
     brake: Brake
-    last_up: frozenset[
-        InstanceKey
-    ]  # wanted instances that this process last saw UP; empty where not needed
+    last_up: frozenset[InstanceKey]
+    """Wanted instances that this process last saw UP; empty where not needed."""
     braked: Braked
 
 
@@ -147,16 +145,14 @@ class PassReport:
     former: tuple[FormerVerdict, ...] = ()  # why nothing of former installations may be moved
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
     held: Held | None = None
-    confirmed: tuple[
-        Removal, ...
-    ] = ()  # confirmed removals that failed: the next pass tries them again
+    confirmed: tuple[Removal, ...] = ()
+    """Confirmed removals that failed: the next pass tries them again."""
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """The status of each syncer after the pass, or now in a dry run, without syncers whose
     finalizer may be removed."""
-    statuses: Mapping[SyncerRef, SyncerStatus] = field(
-        default_factory=dict
-    )  # those that were written
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """Those that were written."""
     cluster_errors: tuple[ClusterError, ...] = ()
     approved: Approval | None = None  # as given by a person
     approval_refused: str | None = None  # why it cannot be meant for this pass
@@ -172,18 +168,23 @@ class PassReport:
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
         """The leases to renew until the next pass; none after a dry run."""
-        plan = self.plan
-        added = [action.key for action in plan.changes if not isinstance(action, Cancel)]
-        return () if self.settings.dry_run else (*[action.key for action in plan.renewals], *added)
+        if self.settings.dry_run:
+            return ()
+        keys = [renewal.key for renewal in self.plan.renewals]
+        for change in self.plan.changes:
+            if not isinstance(change, Cancel):
+                keys.append(change.key)
+        return tuple(keys)
 
     @property
     def approval_spent(self) -> bool:
         """Whether all released removals are done, so that the approval must not release the same
         set on another day."""
-        ended = [self.outcomes.by_key.get(key) for key in self.released]
-        return bool(ended) and all(
-            outcome is not None and outcome.result is Result.DONE for outcome in ended
-        )
+        for key in self.released:
+            outcome = self.outcomes.by_key.get(key)
+            if outcome is None or outcome.result is not Result.DONE:
+                return False
+        return bool(self.released)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,9 +206,8 @@ class Renewed:
     applier: Applier
     registry: Source[Observed]
     renewed: Mapping[InstanceKey, Outcome]
-    cancelled: frozenset[
-        InstanceKey
-    ]  # cancelled by this process a moment ago; the list may still show them
+    cancelled: frozenset[InstanceKey]
+    """Cancelled by this process a moment ago; the list may still show them."""
     unshown: tuple[InstanceKey, ...]
     """Registered by this process so long ago that the list should show them, and it does not; the
     newest first."""
@@ -228,12 +228,10 @@ class Ends:
     """When each stage has to end, as a share of the pass's time. A stage that hangs leaves time for
     the later ones."""
 
-    IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = (
-        0.1,
-        0.3,
-        0.4,
-        0.7,
-        0.8,
-        0.92,
-        1.0,
-    )
+    IDENTIFYING = 0.1
+    LISTING = 0.3
+    CHOOSING = 0.4
+    RENEWING = 0.7
+    READING = 0.8
+    APPLYING = 0.92
+    SETTLING = 1.0
