@@ -54,14 +54,7 @@ from eurekube_sync.observe.former import (
 from eurekube_sync.observe.installations import served_by_others
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan.former import under_either_id
-from eurekube_sync.plan.make import (
-    apply_rules,
-    lost,
-    make_plan,
-    plan_blind,
-    plan_renewals,
-    with_unread,
-)
+from eurekube_sync.plan.make import apply_rules, lost, make_plan, plan_blind, plan_renewals
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 # --- Decide ---------------------------------------------------------------------------------------
@@ -84,7 +77,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     else:
         desired, observed, plan = _read_again(given, found, found.registry.data, last_up)
         found = replace(found, desired=desired, registry=Complete(data=observed))
-        plan = _ready_to_weigh(plan, desired, observed, last_up)
+        plan = without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, brake)
         unlisted = to_look_up(braked.held)
         if unlisted:
@@ -122,7 +115,7 @@ def decide_again(settings: PassSettings, at: float, desired: Desired, basis: Bas
         observed = basis.registry.data
         desired = apply_rules(desired, observed)
         plan = make_plan(desired, observed, basis.last_up)
-        plan = _ready_to_weigh(plan, desired, observed, basis.last_up)
+        plan = without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, basis.brake)
     return _report(settings, at, desired, replace(basis, braked=braked))
 
@@ -211,17 +204,6 @@ def _refreshed(
         for key in absent:
             dating.pop(key, None)
     return observed.dated(dating, given.settings.registry_cache).refreshed(readings)
-
-
-def _ready_to_weigh(
-    plan: Plan, desired: Desired, observed: Observed, last_up: frozenset[InstanceKey]
-) -> Plan:
-    """Return the plan without the removals whose successor cannot even be tried. What a failed read
-    prevents is reported as blocked, because nothing is read any more."""
-    if not observed.unread.keys().isdisjoint(observed.ours):
-        otherwise = make_plan(desired, replace(observed, unread={}), last_up)
-        plan = with_unread(plan, otherwise, observed)
-    return without_successor(plan, desired, observed)
 
 
 def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -> PassReport:

@@ -20,7 +20,13 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.ours import as_allowed, cancel, for_ours, override_of
+from eurekube_sync.plan.ours import (
+    as_allowed,
+    cancel,
+    for_ours,
+    override_of,
+    unread_renewal,
+)
 from eurekube_sync.plan.value import Blocked, Obstacle
 
 TURN_OFF = "eureka.client.register-with-eureka=false"
@@ -169,7 +175,9 @@ def beside_its_own(
     else:
         stays = lacks(other, wanted.instance, instance)
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
-    if stays is not None:
+    if key in observed.unread:
+        yield unread_renewal(instance, observed)
+    elif stays is not None:
         yield for_ours(key, desired, observed, last_up)
     else:
         gone = cancel(

@@ -34,7 +34,7 @@ from eurekube_sync.plan.duplicates import (
 from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
-from eurekube_sync.plan.ours import for_ours, may_cancel, renewal
+from eurekube_sync.plan.ours import for_ours, may_cancel, renewal, unread_renewal
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 RULES: tuple[Callable[[Desired, Observed], Desired], ...] = (
@@ -88,18 +88,6 @@ def make_plan(
     if earlier is not None:
         earlier.note(plan, desired, observed)
     return plan
-
-
-def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan
-    without failed reads, has."""
-    unread = observed.ours.keys() & observed.unread.keys()
-    unread -= {blocked.key for blocked in plan.blocked}
-    blocked = list(plan.blocked)
-    for change in otherwise.changes:
-        if change.key in unread:
-            blocked.append(_unread_again(change.key, change.syncer, observed))
-    return sorted_plan(plan.actions, blocked)
 
 
 def lost(
@@ -175,8 +163,20 @@ def _of_registered(
             yield renewal(instance, why)
         elif key in selves:
             yield from beside_its_own(key, selves[key], desired, observed, last_up)
+        elif key in observed.unread:
+            yield from _unread(key, desired, observed, last_up)
         else:
             yield for_ours(key, desired, observed, last_up)
+
+
+def _unread(
+    key: InstanceKey, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> Iterator[Action | Blocked]:
+    """Renew an instance whose uncached read failed, and report the change that this prevents."""
+    prevented = for_ours(key, desired, observed, last_up)
+    if not isinstance(prevented, Renew):
+        yield _unread_again(key, prevented.syncer, observed)
+    yield unread_renewal(observed.ours[key], observed)
 
 
 def _any_in_doubt(desired: Desired) -> bool:

@@ -45,8 +45,8 @@ def for_ours(
     observed: Observed,
     last_up: Collection[InstanceKey] = (),
 ) -> Action:
-    """Return the action that the instance's syncer asks for, as far as it is allowed; a renewal if
-    its uncached read failed. `last_up` are the instances that this process last saw UP."""
+    """Return the action that the instance's syncer asks for, as far as it is allowed. `last_up` are
+    the instances that this process last saw UP."""
     return as_allowed(_asked_for(key, desired, observed), desired, observed, last_up)
 
 
@@ -105,10 +105,6 @@ def _of_suspended(
 
 def _asked_for(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
     instance = observed.ours[key]
-    if key in observed.unread:
-        return renewal(
-            instance, f"the instance could not be read again: {observed.unread[key].why}"
-        )
     claim = desired.server_of(key)
     if claim is None:
         action = _for_unwanted(instance, desired)
@@ -179,8 +175,9 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     | its syncer is being deleted                      | cancel                                  |
     | its syncer is not served                         | renewal                                 |
     | its syncer is served                             | as `_for_left_over` says                |
-    | there is no such syncer                          | cancel; none of what a person set       |
-    |                                                  | OUT_OF_SERVICE before the CRD came      |
+    | there is no such syncer, and the CRD came later  | cancel, unless a person set it          |
+    |                                                  | OUT_OF_SERVICE                          |
+    | there is no such syncer                          | cancel                                  |
     """
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
@@ -272,6 +269,12 @@ def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proo
 def renewal(instance: ObservedInstance, why: str) -> Renew:
     """Return an action that leaves the instance as it is."""
     return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
+
+
+def unread_renewal(instance: ObservedInstance, observed: Observed) -> Renew:
+    """Return the action for an instance whose uncached read failed."""
+    unread = observed.unread[instance.key]
+    return renewal(instance, f"the instance could not be read again: {unread.why}")
 
 
 def cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
