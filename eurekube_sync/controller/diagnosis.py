@@ -3,7 +3,7 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from shlex import quote
 from typing import TypeVar, assert_never
 
@@ -311,14 +311,18 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     have endpoints."""
     if report.desired is None:
         return
+    reported = {source.message for _, source in unread(report.view)}
     for ref, claim in sorted(report.desired.claims.items()):
-        if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
+        ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
+        if ignored:
             yield _of_syncer(ref, Reason.IGNORED_ANNOTATION, ignored)
         match claim:
             case NotServed():
-                yield from _of_not_served(ref, claim, report)
+                # A list that failed is reported once, and not for each syncer.
+                if not claim.unknown or claim.message not in reported:
+                    yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
-                yield from _of_serving(ref, claim, report)
+                yield from _of_serving(ref, claim, report, reported)
             case Deleting():
                 yield from _of_deleting(ref, report)
             case _:  # pragma: no cover
@@ -328,20 +332,15 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
 
 
-def _of_not_served(ref: SyncerRef, claim: NotServed, report: PassReport) -> Iterator[Problem]:
-    reported = {source.message for _, source in unread(report.view)}
-    if claim.unknown and claim.message in reported:
-        return
-    yield _of_syncer(ref, claim.reason, claim.message)
-
-
-def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[Problem]:
+def _of_serving(
+    ref: SyncerRef, claim: Serving, report: PassReport, reported: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the problems of a served syncer. `reported` are the messages about all syncers."""
     if report.settings.dry_run:
         for note in claim.notes:
             yield _of_syncer(ref, Reason.OVER_LIMIT, note, note=True)
     for incomplete in claim.incomplete:
         yield _of_syncer(ref, incomplete.reason, incomplete.message)
-    reported = {source.message for _, source in unread(report.view)}
     for warning in claim.warnings:
         # A sentence about all syncers may contain the same message.
         if not any(message in warning for message in reported):

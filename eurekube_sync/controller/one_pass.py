@@ -54,7 +54,9 @@ class Memory:
     )
 
     # Results of the pass before, which are reused while the objects behind them are the same. The
-    # simulation compares what is reused with a full computation.
+    # simulation compares what is reused with a full computation. By `python -m bench.stages`, with
+    # 10,000 instances, a steady pass takes this much longer without the reuse of claims: 150 %, of
+    # the plan: 40 %, of statuses: 25 %.
     observed: Observed | None = None
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)

@@ -1,6 +1,4 @@
-"""The plan of the previous pass, which is used again while nothing changed. Pure.
-
-In nearly every pass of a daemon nothing changed. Without this, such a pass takes 40 % longer."""
+"""The plan of the previous pass, which is used again while nothing changed. Pure."""
 
 from __future__ import annotations
 
