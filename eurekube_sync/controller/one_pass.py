@@ -172,11 +172,9 @@ class PassReport:
         """The leases to renew until the next pass; none after a dry run."""
         if self.settings.dry_run:
             return ()
-        keys = [renewal.key for renewal in self.plan.renewals]
-        for change in self.plan.changes:
-            if not isinstance(change, Cancel):
-                keys.append(change.key)
-        return tuple(keys)
+        renewed = [renewal.key for renewal in self.plan.renewals]
+        added = [change.key for change in self.plan.changes if not isinstance(change, Cancel)]
+        return (*renewed, *added)
 
     @property
     def approval_spent(self) -> bool:

@@ -197,10 +197,8 @@ def _look_elsewhere(given: Given, listed: Listing, found: Found) -> Found:
     registry = found.registry
     if isinstance(listed, Unknown) or isinstance(registry, Unknown):
         return found
-    deleting = []
-    for claim in found.desired.claims.values():
-        if isinstance(claim, Deleting):
-            deleting.append(claim.syncer)
+    claims = found.desired.claims.values()
+    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
     deleted = look_elsewhere(deleting, registry.data, cache_seconds=given.settings.registry_cache)
     if not deleted:
         return found
@@ -239,13 +237,11 @@ def _may_change(found: Found, report: PassReport) -> bool:
     # A lease that is not found leads to a registration.
     if isinstance(found.registry, Unknown):
         return True
-    for outcome in found.renewed.values():
-        if outcome.result is Result.GONE:
-            return True
+    if any(outcome.result is Result.GONE for outcome in found.renewed.values()):
+        return True
     # A finalizer may be removed, or added.
-    for claim in found.desired.claims.values():
-        if isinstance(claim, Deleting):
-            return True
+    if any(isinstance(claim, Deleting) for claim in found.desired.claims.values()):
+        return True
     return bool(without_finalizer(found.desired, report.plan.renewals))
 
 
@@ -302,11 +298,7 @@ def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) ->
 
 
 def _not_cancelled(early: Renewed, observed: Observed) -> list[ObservedInstance]:
-    ours: list[ObservedInstance] = []
-    for key, instance in observed.ours.items():
-        if key not in early.cancelled:
-            ours.append(instance)
-    return ours
+    return [instance for key, instance in observed.ours.items() if key not in early.cancelled]
 
 
 def _renew_only(
@@ -340,9 +332,8 @@ def _renew_planned(
     """Renew what the report plans and was not renewed `early`. `listed` shows which lease is the
     oldest."""
     rest: list[Renew] = []
-    for renewal in report.plan.renewals:
-        if renewal.key not in early and not report.settings.dry_run:
-            rest.append(renewal)
+    if not report.settings.dry_run:
+        rest = [renewal for renewal in report.plan.renewals if renewal.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 

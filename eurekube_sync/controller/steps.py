@@ -135,14 +135,12 @@ def _brake(given: Given, desired: Desired, approval: Approval | None, now: float
     # Passes that are further apart than this let leases expire.
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     monotonic = given.world.clock.monotonic()
-    freed: set[SyncerRef] = set()
-    for ref, claim in desired.claims.items():
-        if annotation_releases(claim.syncer, now):
-            freed.add(ref)
+    claims = desired.claims.items()
+    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
     sightings = given.world.memory.sightings
     return Brake(
         limits=settings.brake,
-        freed=frozenset(freed),
+        freed=freed,
         approval=approval,
         seen=sightings.before(desired, monotonic=monotonic, now=now, within=within),
         confirm_within=within,
@@ -225,10 +223,10 @@ def _report(settings: PassSettings, at: float, desired: Desired, basis: Basis) -
 
 def renewed_before(world: EurekaWorld) -> Plan:
     """Plan to renew what this process renewed before, for while Eureka cannot be read."""
-    renewals = []
-    for key in world.renewals.renewed_lately():
-        renewals.append(Renew(key=key, syncer=None, why="it was registered"))
-    return sorted_plan(renewals)
+    return sorted_plan(
+        Renew(key=key, syncer=None, why="it was registered")
+        for key in world.renewals.renewed_lately()
+    )
 
 
 def renew_ours(

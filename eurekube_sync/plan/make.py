@@ -181,10 +181,10 @@ def _unread(
 
 def _any_in_doubt(desired: Desired) -> bool:
     """Say whether a syncer may keep instances of which too little is known."""
-    for claim in desired.claims.values():
-        if isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any):
-            return True
-    return False
+    return any(
+        isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
+        for claim in desired.claims.values()
+    )
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
