@@ -18,6 +18,7 @@ from eurekube_sync.desired.claims import (
     OverLimit,
     Serving,
     Verdict,
+    is_suspended,
     wanted_in,
 )
 from eurekube_sync.desired.scope import Scope
@@ -30,7 +31,6 @@ from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
-from eurekube_sync.plan.left_alone import is_suspended
 from eurekube_sync.plan.value import Obstacle, Plan
 
 

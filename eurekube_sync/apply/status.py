@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import Aspect, conditions
-from eurekube_sync.apply.tally import PassResult, Registered, Tally, tallies
+from eurekube_sync.apply.tally import PassResult, Tally, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
@@ -34,7 +34,6 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.value import Plan
 
 REWORDED_SECONDS = 300.0
 """A failure that continues is reported in its latest words once in each such period of the wall
@@ -109,21 +108,6 @@ class EarlierStatuses:
         default_factory=dict
     )
     """The basis of each status that is in the cluster as computed."""
-    _plan: Plan | None = None
-    _registered: Mapping[SyncerRef, Registered] = field(default_factory=dict)
-
-    def tallies(self, result: PassResult) -> Mapping[SyncerRef, Tally]:
-        """Gather the tallies. If the same plan was only renewed, the registered instances are the
-        same as before."""
-        plain = isinstance(result.registry, Complete) and not result.outcomes.others
-        same = plain and result.plan is self._plan
-        tallied = tallies(result, self._registered if same else None)
-        self._plan = None
-        self._registered = {}
-        if plain:
-            self._plan = result.plan
-            self._registered = {ref: tally.registered for ref, tally in tallied.items()}
-        return tallied
 
 
 def statuses(
@@ -137,7 +121,7 @@ def statuses(
     previous pass's result, `recoveries` the outages."""
     earlier = earlier or EarlierStatuses()
     recoveries = recoveries or Recoveries()
-    tallied = earlier.tallies(result)
+    tallied = tallies(result)
     release = approve_command(result.held.plan_id, result.options) if result.held else ""
     due: dict[SyncerRef, SyncerStatus] = {}
     steady: dict[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = {}

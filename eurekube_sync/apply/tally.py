@@ -91,16 +91,12 @@ class _Tallies(defaultdict[SyncerRef, Tally]):
         return Tally() if syncer is None else self[syncer]
 
 
-def tallies(
-    result: PassResult, registered: Mapping[SyncerRef, Registered] | None = None
-) -> Mapping[SyncerRef, Tally]:
-    """Gather the tally of each syncer. `registered` are the instances that each has in Eureka, if
-    already known."""
+def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:
+    """Gather the tally of each syncer."""
     gathered = _Tallies()
     for ref in result.desired.claims:
         gathered[ref] = Tally()
-    of_syncers = _registered(result) if registered is None else registered
-    for syncer, statuses in of_syncers.items():
+    for syncer, statuses in _registered(result).items():
         gathered.of(syncer).registered = statuses
     for outcome in sorted(result.outcomes.others, key=lambda outcome: outcome.action.key):
         _add_outcome(gathered.of(outcome.action.syncer), outcome)

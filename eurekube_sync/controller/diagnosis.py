@@ -310,12 +310,16 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     have endpoints."""
     if report.desired is None:
         return
+    reported = [failed.source for failed in unread(report.view)]
     for ref, claim in sorted(report.desired.claims.items()):
-        if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
+        ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
+        if ignored:
             yield _of_syncer(ref, Reason.IGNORED_ANNOTATION, ignored)
         match claim:
             case NotServed():
-                yield from _of_not_served(ref, claim, report)
+                # A list that failed is reported once, and not for each syncer.
+                if claim.source not in reported:
+                    yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
                 yield from _of_serving(ref, claim, report)
             case Deleting():
@@ -327,13 +331,8 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
 
 
-def _of_not_served(ref: SyncerRef, claim: NotServed, report: PassReport) -> Iterator[Problem]:
-    # A list that several syncers need is reported once, for all.
-    if claim.source not in [failed.source for failed in unread(report.view)]:
-        yield _of_syncer(ref, claim.reason, claim.message)
-
-
 def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[Problem]:
+    """Yield the problems of a served syncer."""
     if report.settings.dry_run:
         for note in claim.notes:
             yield _of_syncer(ref, Reason.OVER_LIMIT, note, note=True)

@@ -202,14 +202,17 @@ def of_report(
         code = of_problem(problem)
         if code is not None:
             return code
-    claims = report.desired.claims.values() if report.desired else ()
-    if fail_on_broken and any(
-        isinstance(claim, NotServed) and claim.source is None for claim in claims
-    ):
+    if fail_on_broken and _any_broken(report):
         return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
+
+
+def _any_broken(report: PassReport) -> bool:
+    """Say whether a syncer is not served, for another reason than a source that is unknown."""
+    claims = report.desired.claims.values() if report.desired else ()
+    return any(isinstance(claim, NotServed) and claim.source is None for claim in claims)
 
 
 def of_problem(problem: Problem) -> ExitCode | None:
@@ -220,21 +223,19 @@ def of_problem(problem: Problem) -> ExitCode | None:
 
 
 def of_error(error: EurekubeError) -> ExitCode:
-    """Gives the exit code of an error that ended the program."""
+    """Return the exit code of an error that ended the program."""
     return of_cause(error.server, error.cause)
 
 
 def of_cause(server: Server | None, cause: Cause | None) -> ExitCode:
-    """Gives the exit code of a failure, such as a source that could not be read."""
+    """Return the exit code of a failure, such as a source that could not be read."""
     return CODES.get((server, cause), ExitCode.INTERNAL_ERROR)
 
 
 def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:
-    """Gives the exit code of failed calls to Eureka, beside a number that `succeeded`."""
+    """Return the exit code of failed calls to Eureka, beside a number that `succeeded`."""
     if set(causes) == {Cause.DENIED}:
         return ExitCode.EUREKA_DENIED
-    return (
-        ExitCode.EUREKA_UNREAD
-        if Cause.UNAVAILABLE in causes and not succeeded
-        else ExitCode.INCOMPLETE
-    )
+    if Cause.UNAVAILABLE in causes and not succeeded:
+        return ExitCode.EUREKA_UNREAD
+    return ExitCode.INCOMPLETE

@@ -89,7 +89,7 @@ class Lock:
         return self._since > moment
 
     def standing(self) -> Standing:
-        """Gives who has the lock; unknown if it could not be read for as long as a holder may be
+        """Return who has the lock; unknown if it could not be read for as long as a holder may be
         silent."""
         if self.held:
             return Held()
@@ -110,7 +110,7 @@ class Lock:
         )
 
     def attempt(self) -> None:
-        """Renews the lock, takes it if it is free, or reads who has it. A failure is kept for
+        """Renew the lock, take it if it is free, or read who has it. A failure is kept for
         `standing`."""
         with self._one_at_a_time:
             try:
@@ -121,14 +121,15 @@ class Lock:
                 self._why = None
 
     def passed(self, good: GoodPass) -> None:
-        """Lets the next renewal write this pass into the object."""
+        """Let the next renewal write this pass into the object."""
         self._good = good
 
     def release(self) -> None:
-        """Gives the lock up, if this copy has it, so that another copy may begin at once. A failure
+        """Give the lock up, if this copy has it, so that another copy may begin at once. A failure
         is logged."""
         with self._one_at_a_time:
-            record, self._held_until = self._record, -inf
+            self._held_until = -inf
+            record = self._record
             if record is None or record.holder != self.identity:
                 return
             free = replace(
@@ -145,11 +146,8 @@ class Lock:
                 )
 
     def _try(self) -> None:
-        if (
-            self._record is not None
-            and self._record.holder == self.identity
-            and self._write(self._record)
-        ):
+        known = self._record
+        if known is not None and known.holder == self.identity and self._write(known):
             return
         for _ in range(_TRIES):
             asked = self._clock.monotonic()
@@ -169,9 +167,9 @@ class Lock:
         raise ClusterConflict(f"it changed {_TRIES} times while this process tried to take it")
 
     def _write(self, before: LockRecord | None) -> bool:
-        """Renews or takes the lock; False if another writer was first."""
-        begun = self._clock.monotonic()
-        now, good = self._clock.now(), self._good
+        """Renew or take the lock; return False if another writer was first."""
+        begun, now = self._clock.monotonic(), self._clock.now()
+        good = self._good
         if before is not None and before.holder == self.identity:
             record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good)
         else:
@@ -197,10 +195,12 @@ def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
 def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
-    """Waits until this copy has the lock, or nobody knows who has it. Calls `waits` after each try.
-    After `patience` seconds it gives HeldBy, if that holder renewed meanwhile. None: a signal
+    """Wait until this copy has the lock, or nobody knows who has it. Call `waits` after each try.
+    After `patience` seconds return HeldBy, if that holder renewed meanwhile. None: a signal
     came."""
-    begun, told, looked = clock.monotonic(), "", inf
+    begun = clock.monotonic()
+    looked = inf  # when it was first seen that another copy has the lock
+    told = ""  # the holder that was logged last
     while not clock.stopping():
         lock.attempt()
         standing = lock.standing()
@@ -220,7 +220,7 @@ def wait_for(
 
 
 class UnderLock:
-    """Checks the lock before each pass, and again after it."""
+    """Check the lock before each pass, and again after it."""
 
     def __init__(self, lock: Lock, only_while: Callable[[Callable[[], bool]], None]) -> None:
         """`only_while` gets a condition that must be true for any call to begin."""
@@ -231,7 +231,7 @@ class UnderLock:
         )
 
     def one_pass(self, make: Callable[[Unknown | None], PassReport]) -> PassReport:
-        """Makes a pass: `make` gets why it may only renew, if so. A pass that did nothing because
+        """Make a pass: `make` gets why it may only renew, if so. A pass that did nothing because
         the lock ended meanwhile is followed at once by another, which renews without the Kubernetes
         API."""
         report = make(self.before())
@@ -241,27 +241,30 @@ class UnderLock:
         return report
 
     def before(self) -> Unknown | None:
-        """Gives why the pass may only renew, if nobody knows who has the lock; else None. Raises
+        """Return why the pass may only renew, if nobody knows who has the lock; else None. Raises
         LockLost if another copy has it."""
         self._term = None
         standing = self._standing()
         if isinstance(standing, Unknown):
             self._only_while(lambda: True)
             return standing
-        self._term = term = self._lock.term
+        term = self._lock.term
+        self._term = term
         self._only_while(lambda: self._lock.held and self._lock.term == term)
         return None
 
     def after(self) -> Unknown | None:
-        """Gives why the pass may have ended early, if nobody knows any more who has the lock.
+        """Return why the pass may have ended early, if nobody knows any more who has the lock.
         Raises LockLost if another copy took it during the pass."""
         standing = self._standing()
-        if self._term is not None and self._term != self._lock.term:
+        if self._term is None:
+            return None
+        if self._term != self._lock.term:
             raise LockLost(
                 f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to "
                 "go on"
             )
-        return standing if isinstance(standing, Unknown) and self._term is not None else None
+        return standing if isinstance(standing, Unknown) else None
 
     def _standing(self) -> Standing:
         lock = self._lock

@@ -1,10 +1,10 @@
-"""Runs passes: once, a number of times, or until a signal, and renews between the passes of a
+"""Run passes: once, a number of times, or until a signal, and renew between the passes of a
 daemon. After a pass that fails the next one is made all the same."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
@@ -61,7 +61,7 @@ class _Outage:
 
 
 class Outages:
-    """Reports when reads and writes begin to fail, when they work again, and how long it lasted. A
+    """Report when reads and writes begin to fail, when they work again, and how long it lasted. A
     source that fails again within its next good passes has one outage, and is reported once. A
     source that a pass did not use keeps its state."""
 
@@ -69,7 +69,7 @@ class Outages:
         self._known: dict[str, _Outage] = {}
 
     def note(self, report: PassReport) -> list[Change]:
-        """Gives what changed with this pass."""
+        """Return what changed with this pass."""
         failing: set[str] = set()
         changes: list[Change] = []
         for problem in problems_of_the_pass(report):
@@ -83,23 +83,26 @@ class Outages:
                 outage.told.add(problem.reason)
                 changes.append(Change(began=True, sentence=problem.sentence))
         for source, outage in list(self._known.items()):
-            if source in failing or not _asked(report, source):
-                continue
-            outage.good += 1
-            if outage.good == 1:
-                outage.over = report.at
-            if outage.good >= GOOD_PASSES:
-                del self._known[source]
-                lasted = duration(max(0, round(outage.over - outage.since)))
-                again = _AGAIN.get(
-                    source, f"{source}: the reported trouble is over"
-                )  # it may no longer be needed
-                changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
+            if source not in failing and _asked(report, source):
+                changes += self._good_pass(source, outage, report.at)
         return changes
+
+    def _good_pass(self, source: str, outage: _Outage, at: float) -> list[Change]:
+        """Count a pass that used the source without a failure. After some, the outage is over."""
+        outage.good += 1
+        if outage.good == 1:
+            outage.over = at
+        if outage.good < GOOD_PASSES:
+            return []
+        del self._known[source]
+        lasted = duration(max(0, round(outage.over - outage.since)))
+        # The source may no longer be needed, so that nothing says that it works again.
+        again = _AGAIN.get(source, f"{source}: the reported trouble is over")
+        return [Change(began=False, sentence=f"{again}, after {lasted}")]
 
 
 def _asked(report: PassReport, source: str) -> bool:
-    """Whether the pass used this source, so that a failure would have shown."""
+    """Say whether the pass used this source, so that a failure would have shown."""
     if source == WRITES_TO_EUREKA:
         return report.outcomes.succeeded > 0
     return source in _AGAIN or report.desired is not None
@@ -114,9 +117,8 @@ class Schedule:
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
-    watched: bool = (
-        False  # a person sees the report: after a single pass its outages are not logged as well
-    )
+    watched: bool = False
+    """A person sees the report: after a single pass its outages are not logged as well."""
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
@@ -131,13 +133,12 @@ def run_passes(
     tell: Callable[[PassReport, ExitCode], None],
     between: Between | None = None,
 ) -> ExitCode:
-    """Runs the passes and gives the exit code of the last. Calls `tell` after each, and `between`
+    """Run the passes and return the exit code of the last. Call `tell` after each, and `between`
     after each but the last. A bug in a pass, or in its report, ends the process only if that pass
     is the last, because leases must be renewed. Raises LockLost if `one_pass` does."""
-    done = renewed = 0
-    lost = (
-        False  # whether an app was lost with the last pass, which a daemon must not end in silence
-    )
+    done = 0
+    renewed = 0
+    lost = False  # an app was lost with the last pass, which a daemon must not end in silence
     outages = Outages()
     while True:
         begun = clock.monotonic()
@@ -146,19 +147,17 @@ def run_passes(
         to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
-            held, broken, detailed = (
-                schedule.fail_on_held,
-                schedule.fail_on_broken,
-                schedule.detailed_exitcode,
+            code = of_report(
+                report,
+                fail_on_held=schedule.fail_on_held,
+                fail_on_broken=schedule.fail_on_broken,
+                detailed=schedule.detailed_exitcode,
             )
-            code = of_report(report, fail_on_held=held, fail_on_broken=broken, detailed=detailed)
-            to_renew, lost = report.to_renew, bool(report.lost)
+            to_renew = report.to_renew
+            lost = bool(report.lost)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
-                for change in outages.note(report):
-                    log.log(
-                        logging.WARNING if change.began else logging.INFO, "%s", change.sentence
-                    )
+                _log(outages.note(report))
             if last:
                 return code
             del report  # frees Eureka's list, before the next pass lists it again
@@ -168,25 +167,38 @@ def run_passes(
             if last:
                 raise
             log.exception("a bug ended this pass; the next one starts anew")
-        renewed = 0
-        try:
-            if between is not None:
-                renewed = between(to_renew, begun + schedule.interval)
-        except Exception:
-            log.exception(
-                "a bug ended the renewals between two passes; the next pass renews these leases"
-            )
+        following = begun + schedule.interval
+        renewed = _renew_between(between, to_renew, following)
         if not clock.stopping():
-            clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
+            clock.sleep(max(0.0, following - clock.monotonic()))
         if clock.stopping():
             if schedule.passes is not None:
                 return ExitCode.INCOMPLETE
             return ExitCode.APP_LOST if lost else ExitCode.OK
 
 
-_MANY = (
-    250  # leases; passes alone renew fewer than these, in one short burst that their report lists
-)
+def _log(changes: Iterable[Change]) -> None:
+    for change in changes:
+        log.log(logging.WARNING if change.began else logging.INFO, "%s", change.sentence)
+
+
+def _renew_between(
+    between: Between | None, to_renew: tuple[InstanceKey, ...], following: float
+) -> int:
+    """Renew until the `following` pass begins, and return how many leases. A bug ends only this."""
+    if between is None:
+        return 0
+    try:
+        return between(to_renew, following)
+    except Exception:
+        log.exception(
+            "a bug ended the renewals between two passes; the next pass renews these leases"
+        )
+        return 0
+
+
+_MANY = 250
+"""Leases. Passes alone renew fewer than these, in one short burst that their report lists."""
 _ABOUT = 0.1
 """Part of a period by which passes may renew a lease early or late: Eureka's self-preservation
 allows 15 % fewer."""
@@ -196,7 +208,7 @@ _STEP = 0.1  # seconds from one group of single calls to the next
 
 
 class BetweenPasses:
-    """Renews leases evenly while a daemon waits for its next pass, each when it is a period old.
+    """Renew leases evenly while a daemon waits for its next pass, each when it is a period old.
 
     In a pass, many renewals would be one burst, or would delay its adds and removals. A lease that
     is not renewed here in time is renewed at once by the next pass, before anything else. Few
@@ -215,7 +227,7 @@ class BetweenPasses:
         self._many = many
 
     def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
-        """Renews those of these leases that fall due before `until`, and gives how many. `until` is
+        """Renew those of these leases that fall due before `until`, and return how many. `until` is
         the start of the next pass, in monotonic seconds. If no time is left, the next pass renews
         what falls due before the one after it."""
         clock = self._world.clock
@@ -230,7 +242,8 @@ class BetweenPasses:
         self._ledger.slack = busy / 2
         renewed = 0
         failed: set[InstanceKey] = set()
-        wanted, unanswered = frozenset(to_renew), Streak()
+        wanted = frozenset(to_renew)
+        unanswered = Streak()
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
             falling = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
@@ -255,7 +268,7 @@ class BetweenPasses:
         return renewed
 
     def _worth_it(self, leases: int, most: int | None) -> bool:
-        """Whether there are too many leases for passes alone. `most` is the size of a batch; None
+        """Say whether there are too many leases for passes alone. `most` is the size of a batch; None
         for single calls."""
         period = self._ledger.period
         passes = period / self._interval
@@ -269,15 +282,16 @@ class BetweenPasses:
     def _renew(
         self, group: Sequence[InstanceKey], unanswered: Streak, until: float
     ) -> list[InstanceKey]:
-        """Renews these leases, and gives those that were not renewed and stay due."""
+        """Renew these leases, and return those that were not renewed and stay due."""
         world = self._world
         deadline = Deadline(world.clock, until - world.clock.monotonic(), world.time_limit)
         applier = applier_of(world, None, Scope(), deadline)
-        outcomes = applier.renew_now(
-            [Renew(key=key, syncer=None, why="it falls due") for key in group]
-        )
-        for outcome in outcomes:
+        renewals = [Renew(key=key, syncer=None, why="it falls due") for key in group]
+        missed: list[InstanceKey] = []
+        for outcome in applier.renew_now(renewals):
             unanswered.note(unreachable=outcome.cause is Cause.UNAVAILABLE)
             if outcome.lacking:
                 self._ledger.again(outcome.action.key)
-        return [outcome.action.key for outcome in outcomes if outcome.result is not Result.DONE]
+            if outcome.result is not Result.DONE:
+                missed.append(outcome.action.key)
+        return missed

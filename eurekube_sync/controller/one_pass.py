@@ -35,7 +35,7 @@ from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
 from eurekube_sync.observe.former import FormerVerdict
 from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import SameCluster
-from eurekube_sync.plan.ours import EarlierPlan
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.value import Plan
 
 
@@ -54,7 +54,9 @@ class Memory:
     )
 
     # Results of the pass before, which are reused while the objects behind them are the same. The
-    # simulation compares what is reused with a full computation.
+    # simulation compares what is reused with a full computation. By `python -m bench.stages`, with
+    # 10,000 instances, a steady pass takes this much longer without the reuse of claims: 150 %, of
+    # the plan: 40 %, of statuses: 25 %.
     observed: Observed | None = None
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)
@@ -70,9 +72,8 @@ class EurekaWorld:
     workers: Workers
     renewals: RenewalLedger
     time_limit: TimeLimit  # kept by the adapters
-    servers: Mapping[str, EurekaServer] = field(
-        default_factory=dict
-    )  # each Eureka server by its address
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)
+    """Each Eureka server by its address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +118,8 @@ class Basis:
     """The plan after the brake, before anything was carried out, and what the brake knew."""
 
     brake: Brake
-    last_up: frozenset[
-        InstanceKey
-    ]  # wanted instances that this process last saw UP; empty where not needed
+    last_up: frozenset[InstanceKey]
+    """Wanted instances that this process last saw UP; empty where not needed."""
     braked: Braked
 
 
@@ -141,16 +141,14 @@ class PassReport:
     former: tuple[FormerVerdict, ...] = ()  # why nothing of former installations may be moved
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
     held: Held | None = None
-    confirmed: tuple[
-        Removal, ...
-    ] = ()  # confirmed removals that failed: the next pass tries them again
+    confirmed: tuple[Removal, ...] = ()
+    """Confirmed removals that failed: the next pass tries them again."""
     outcomes: Outcomes = Outcomes(by_key={})
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """The status of each syncer after the pass, or now in a dry run, without syncers whose
     finalizer may be removed."""
-    statuses: Mapping[SyncerRef, SyncerStatus] = field(
-        default_factory=dict
-    )  # those that were written
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """Those that were written."""
     cluster_errors: tuple[ClusterError, ...] = ()
     approved: PlanId | None = None  # as given by a person
     approval_refused: str | None = None  # why it cannot be meant for this pass
@@ -166,18 +164,21 @@ class PassReport:
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
         """The leases to renew until the next pass; none after a dry run."""
-        plan = self.plan
-        added = [action.key for action in plan.changes if not isinstance(action, Cancel)]
-        return () if self.settings.dry_run else (*[action.key for action in plan.renewals], *added)
+        if self.settings.dry_run:
+            return ()
+        renewed = [renewal.key for renewal in self.plan.renewals]
+        added = [change.key for change in self.plan.changes if not isinstance(change, Cancel)]
+        return (*renewed, *added)
 
     @property
     def approval_spent(self) -> bool:
         """Whether all released removals are done, so that the approval must not release the same
         set on another day."""
-        ended = [self.outcomes.by_key.get(key) for key in self.released]
-        return bool(ended) and all(
-            outcome is not None and outcome.result is Result.DONE for outcome in ended
-        )
+        for key in self.released:
+            outcome = self.outcomes.by_key.get(key)
+            if outcome is None or outcome.result is not Result.DONE:
+                return False
+        return bool(self.released)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +200,8 @@ class Renewed:
     applier: Applier
     registry: Source[Observed]
     renewed: Mapping[InstanceKey, Outcome]
-    cancelled: frozenset[
-        InstanceKey
-    ]  # cancelled by this process a moment ago; the list may still show them
+    cancelled: frozenset[InstanceKey]
+    """Cancelled by this process a moment ago; the list may still show them."""
     unshown: tuple[InstanceKey, ...]
     """Registered by this process so long ago that the list should show them, and it does not; the
     newest first."""
@@ -222,12 +222,10 @@ class Ends:
     """When each stage has to end, as a share of the pass's time. A stage that hangs leaves time for
     the later ones."""
 
-    IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = (
-        0.1,
-        0.3,
-        0.4,
-        0.7,
-        0.8,
-        0.92,
-        1.0,
-    )
+    IDENTIFYING = 0.1
+    LISTING = 0.3
+    CHOOSING = 0.4
+    RENEWING = 0.7
+    READING = 0.8
+    APPLYING = 0.92
+    SETTLING = 1.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
@@ -42,14 +42,14 @@ from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Outcome, Outcomes, Result, comes_last
+from eurekube_sync.model.actions import Outcome, Outcomes, Renew, Result, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, held_by_owners, marked_cluster, observe
-from eurekube_sync.observe.former import NOTHING_TO_MOVE
+from eurekube_sync.observe.former import NOTHING_TO_MOVE, Judgement
 from eurekube_sync.observe.installations import OtherOwner, other_owners
 from eurekube_sync.observe.kubernetes import (
     SameCluster,
@@ -67,10 +67,9 @@ Listing: TypeAlias = Source[tuple[ObservedInstance, ...]]  # Eureka's list, as i
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:
-    """Makes Eureka equal to what Kubernetes says, as far as both can be read."""
-    looks = (
-        settings.dry_run and settings.looks
-    )  # shows a person what is wrong, and goes on where other passes stop
+    """Make Eureka equal to what Kubernetes says, as far as both can be read."""
+    # Such a dry run shows a person what is wrong, and goes on where other passes stop.
+    looks = settings.dry_run and settings.looks
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
     deadline.stage(Ends.IDENTIFYING)
     identity = settings.renew_only or world.cluster.identity()
@@ -96,17 +95,13 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         return refuse(given, early, early.registry.data)
 
     found = _claim(given, scope, syncers, early)
-    others: tuple[OtherOwner, ...] = ()
-    former = NOTHING_TO_MOVE
-    if isinstance(found.registry, Complete):
-        others = other_owners(found.registry.data, found.desired, world.clock.now())
-        former = ask_former(given, found, found.registry.data)
+    others, former = _other_installations(given, found)
     found, report = decide(given, _look_elsewhere(given, listed, found))
     report = replace(report, other_owners=others, former=former.verdicts)
-    if (former.verdicts or any(other.stops_us for other in others)) and not looks:
-        return renew_beside(given, found, report, former.left_alone)
-    if not looks and (doubt := _doubt(given, found, report)):
-        return renew_in_doubt(given, found, report.plan, doubt)
+    stopped = None if looks else _stop(given, found, report, former)
+    if stopped is not None:
+        return stopped
+
     deadline.stage(Ends.APPLYING)
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
@@ -118,7 +113,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
 
 def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
-    """Lists the syncers before the first renewal if the scope has a selector, because Eureka does
+    """List the syncers before the first renewal if the scope has a selector, because Eureka does
     not show their labels. If that list fails, all instances that may be ours are renewed."""
     scope, syncers = given.settings.scope, None
     if scope.selector:
@@ -130,7 +125,7 @@ def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
 
 
 def _renew(given: Given, scope: Scope, listed: Listing, asked: float, asked_at: float) -> Renewed:
-    """Divides Eureka's list, and renews our instances, whatever Kubernetes will say. The list was
+    """Divide Eureka's list, and renew our instances, whatever Kubernetes will say. The list was
     asked for at `asked` in monotonic seconds, `asked_at` in Unix seconds."""
     world, memory = given.world, given.world.memory
     remembered = memory.own_writes.recent(asked)
@@ -158,16 +153,17 @@ def _renew(given: Given, scope: Scope, listed: Listing, asked: float, asked_at: 
 def _claim(
     given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, early: Renewed
 ) -> Found:
-    """Lists Kubernetes, and makes the claims. An instance whose syncer turns out to be in another
+    """List Kubernetes, and make the claims. An instance whose syncer turns out to be in another
     scope is not ours."""
     world, settings, registry = given.world, given.settings, early.registry
     given.deadline.stage(Ends.READING)
-    marked = (
-        frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
-    )
+    marked: frozenset[SyncerRef] = frozenset()
+    listed: Mapping[InstanceKey, ObservedInstance] = {}
+    if isinstance(registry, Complete):
+        marked = frozenset(registry.data.keys_by_syncer)
+        listed = registry.data.ours
     view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.pod_drains)
     scope = scope.knowing(view.syncers)
-    listed = registry.data.ours if isinstance(registry, Complete) else {}
     naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)
     desired = claim_all(view, naming, scope, world.memory.claims)
     if isinstance(registry, Complete):
@@ -186,67 +182,85 @@ def _claim(
     )
 
 
+def _other_installations(given: Given, found: Found) -> tuple[tuple[OtherOwner, ...], Judgement]:
+    """Return the other owners of our syncers, and whether the former installations have ended."""
+    if isinstance(found.registry, Unknown):
+        return (), NOTHING_TO_MOVE
+    observed = found.registry.data
+    others = other_owners(observed, found.desired, given.world.clock.now())
+    return others, ask_former(given, found, observed)
+
+
 def _look_elsewhere(given: Given, listed: Listing, found: Found) -> Found:
-    """Adds the instances of deleted syncers that only other Eureka servers hold, and the servers
+    """Add the instances of deleted syncers that only other Eureka servers hold, and the servers
     that cannot be listed. The other servers are listed only if this pass may remove a finalizer."""
     registry = found.registry
-    deleting = [
-        claim.syncer for claim in found.desired.claims.values() if isinstance(claim, Deleting)
-    ]
     if isinstance(listed, Unknown) or isinstance(registry, Unknown):
         return found
+    claims = found.desired.claims.values()
+    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
     deleted = look_elsewhere(deleting, registry.data, cache_seconds=given.settings.registry_cache)
     if not deleted:
         return found
     there, unseen = given.world.registry.list_elsewhere(listed)
-    return replace(
-        found, registry=Complete(data=registry.data.beside(there, deleted)), unseen=unseen
-    )
+    observed = registry.data.beside(there, deleted)
+    return replace(found, registry=Complete(data=observed), unseen=unseen)
+
+
+def _stop(given: Given, found: Found, report: PassReport, former: Judgement) -> PassReport | None:
+    """Renew and do nothing else, if another installation is at work, or another cluster may have
+    answered; return None if the pass may go on."""
+    if former.verdicts or any(other.stops_us for other in report.other_owners):
+        return renew_beside(given, found, report, former.left_alone)
+    doubt = _doubt(given, found, report)
+    if doubt is not None:
+        return renew_in_doubt(given, found, report.plan, doubt)
+    return None
 
 
 def _doubt(given: Given, found: Found, report: PassReport) -> Unknown | None:
-    """Gives why the lists may be another cluster's. Asked after all reads, right before the first
+    """Return why the lists may be another cluster's. Asked after all reads, right before the first
     change."""
-    settings, plan = given.settings, report.plan
-    matters = (
-        plan.changes
-        or report.held
-        or isinstance(found.registry, Unknown)  # a 404 leads to a registration
-        or any(
-            outcome.result is Result.GONE for outcome in found.renewed.values()
-        )  # so does this one
-        or any(
-            isinstance(claim, Deleting) for claim in found.desired.claims.values()
-        )  # a finalizer may be removed
-        or without_finalizer(found.desired, plan.renewals)  # and one may be added
-    )
-    otherwise = (
-        "no change can be planned from its lists"
-        if settings.dry_run
-        else "our instances are only renewed"
-    )
+    matters = _may_change(found, report)
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)  # the reads may have used up their share
-    return given.same.doubt(otherwise) if matters and not given.world.clock.stopping() else None
+    if not matters or given.world.clock.stopping():
+        return None
+    if given.settings.dry_run:
+        return given.same.doubt("no change can be planned from its lists")
+    return given.same.doubt("our instances are only renewed")
+
+
+def _may_change(found: Found, report: PassReport) -> bool:
+    """Say whether the rest of the pass may do more than renew leases."""
+    if report.plan.changes or report.held:
+        return True
+    # A lease that is not found leads to a registration.
+    if isinstance(found.registry, Unknown):
+        return True
+    if any(outcome.result is Result.GONE for outcome in found.renewed.values()):
+        return True
+    # A finalizer may be removed, or added.
+    if any(isinstance(claim, Deleting) for claim in found.desired.claims.values()):
+        return True
+    return bool(without_finalizer(found.desired, report.plan.renewals))
 
 
 # --- Renewals alone -------------------------------------------------------------------------------
 
 
 def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
-    """Renews our instances and reads nothing more, because another cluster uses our owner's
-    name."""
+    """Renew our instances and read nothing more, because another cluster uses our owner's name."""
     given.world.memory.sightings.nothing_seen()
-    ours = [one for key, one in observed.ours.items() if key not in early.cancelled]
+    ours = _not_cancelled(early, observed)
     plan = plan_renewals(ours, "another cluster uses our owner name")
-    return _renew_only(
-        given, early, plan, unread_cluster(given.identity), ours, clashes=observed.clashes
-    )
+    report = _renew_only(given, early, plan, unread_cluster(given.identity), ours)
+    return replace(report, clashes=observed.clashes)
 
 
 def renew_beside(
     given: Given, found: Found, report: PassReport, left_alone: frozenset[InstanceKey]
 ) -> PassReport:
-    """Renews wanted and held instances, because another owner serves our syncers, or nothing may be
+    """Renew wanted and held instances, because another owner serves our syncers, or nothing may be
     moved from a former one. What was to be removed is left to expire. What was to be moved is
     renewed, except what is `left_alone`."""
     world = given.world
@@ -262,8 +276,8 @@ def renew_beside(
         if stays and key not in left_alone:
             kept.append(instance)
     plan = plan_renewals(kept, "this pass is refused because of another installation")
-    others, former = report.other_owners, report.former
-    return _renew_only(given, found, plan, found.view, other_owners=others, former=former)
+    renewed = _renew_only(given, found, plan, found.view)
+    return replace(renewed, other_owners=report.other_owners, former=report.former)
 
 
 def _is_moved(instance: ObservedInstance, desired: Desired, ownership: Ownership) -> bool:
@@ -272,15 +286,19 @@ def _is_moved(instance: ObservedInstance, desired: Desired, ownership: Ownership
 
 
 def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:
-    """Renews our instances, and registers none again on a 404, because the lists may be another
-    cluster's. While Eureka cannot be read, it renews what the plan renews."""
+    """Renew our instances, and register none again on a 404, because the lists may be another
+    cluster's. While Eureka cannot be read, renew what the plan renews."""
     given.world.memory.sightings.nothing_seen()
     if isinstance(found.registry, Unknown):
         plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
     else:
-        ours = [one for key, one in found.registry.data.ours.items() if key not in found.cancelled]
+        ours = _not_cancelled(found, found.registry.data)
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
     return _renew_only(given, found, plan, unread_cluster(doubt))
+
+
+def _not_cancelled(early: Renewed, observed: Observed) -> list[ObservedInstance]:
+    return [instance for key, instance in observed.ours.items() if key not in early.cancelled]
 
 
 def _renew_only(
@@ -289,10 +307,8 @@ def _renew_only(
     plan: Plan,
     view: ClusterView,
     listed: Iterable[ObservedInstance] = (),
-    **more: Any,
 ) -> PassReport:
-    """Renews what the plan has and this pass has not renewed yet. `more` are further fields of the
-    report."""
+    """Renew what the plan has and this pass has not renewed yet."""
     given.deadline.stage(Ends.SETTLING)
     report = PassReport(
         settings=given.settings,
@@ -302,7 +318,6 @@ def _renew_only(
         registry=found.registry,
         view=view,
         batching=given.world.registry.batching(),
-        **more,
     )
     return _renew_planned(report, found.applier, given.deadline, found.renewed, listed)
 
@@ -314,13 +329,11 @@ def _renew_planned(
     early: Mapping[InstanceKey, Outcome],
     listed: Iterable[ObservedInstance],
 ) -> PassReport:
-    """Renews what the report plans and was not renewed `early`. `listed` shows which lease is the
+    """Renew what the report plans and was not renewed `early`. `listed` shows which lease is the
     oldest."""
-    rest = (
-        []
-        if report.settings.dry_run
-        else [one for one in report.plan.renewals if one.key not in early]
-    )
+    rest: list[Renew] = []
+    if not report.settings.dry_run:
+        rest = [renewal for renewal in report.plan.renewals if renewal.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 
@@ -328,14 +341,15 @@ def _renew_planned(
 def renew_unidentified(
     world: World, settings: PassSettings, deadline: Deadline, listed: Listing, identity: Unknown
 ) -> PassReport:
-    """Renews the instances of our owner and reads nothing more, because it is unknown which cluster
+    """Renew the instances of our owner and read nothing more, because it is unknown which cluster
     this is."""
     deadline.stage(Ends.SETTLING)
     world.memory.sightings.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     ours, registry = _of_owner(listed, settings, "", now)
-    blind = isinstance(registry, Unknown) and not settings.dry_run
-    early = renew_ours(world, applier, registry, frozenset()) if blind else {}
+    early: Mapping[InstanceKey, Outcome] = {}
+    if isinstance(registry, Unknown) and not settings.dry_run:
+        early = renew_ours(world, applier, registry, frozenset())
     report = PassReport(
         settings=settings,
         cluster=None,
@@ -349,32 +363,34 @@ def renew_unidentified(
 
 
 def keepalive(world: EurekaWorld, settings: PassSettings, cluster: str | None = None) -> PassReport:
-    """Renews the instances of our owner, in every cluster or in the one with this UID, without
-    asking a cluster. While Eureka cannot be listed, it renews what this process renewed before."""
+    """Renew the instances of our owner, in every cluster or in the one with this UID, without
+    asking a cluster. While Eureka cannot be listed, renew what this process renewed before."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
     asked, listed = world.clock.now(), world.registry.list_instances()
     ours, registry = _of_owner(listed, settings, cluster or "", asked)
     if cluster is not None:
-        ours = [one for one in ours if one.metadata.get(CLUSTER) == cluster]
-    why = "it has our owner's name"
+        ours = [instance for instance in ours if instance.metadata.get(CLUSTER) == cluster]
+    if isinstance(registry, Complete):
+        plan = plan_renewals(ours, "it has our owner's name")
+    else:
+        plan = renewed_before(world)
     report = PassReport(
         settings=settings,
         cluster=cluster or None,
         at=asked,
-        plan=plan_renewals(ours, why) if isinstance(registry, Complete) else renewed_before(world),
+        plan=plan,
         registry=registry,
         view=None,
     )
-    report = _renew_planned(
-        report, applier_of(world, None, settings.scope, deadline), deadline, {}, ours
-    )
+    applier = applier_of(world, None, settings.scope, deadline)
+    report = _renew_planned(report, applier, deadline, {}, ours)
     return replace(report, batching=world.registry.batching())
 
 
 def _of_owner(
     listed: Listing, settings: PassSettings, cluster: str, asked: float
 ) -> tuple[Sequence[ObservedInstance], Source[Observed]]:
-    """Gives the instances of our owner in any cluster, and the list as this cluster (a UID) sees
+    """Return the instances of our owner in any cluster, and the list as this cluster (a UID) sees
     it."""
     if isinstance(listed, Unknown):
         return (), listed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
@@ -23,13 +24,14 @@ from eurekube_sync.controller.one_pass import (
     PassReport,
     World,
 )
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.claims import Desired, is_suspended
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import (
     Cancel,
     Outcome,
     Outcomes,
     Register,
+    Removal,
     Renew,
     Result,
     Update,
@@ -50,36 +52,38 @@ from eurekube_sync.observe.former import (
 )
 from eurekube_sync.observe.installations import served_by_others
 from eurekube_sync.observe.kubernetes import pods_behind
-from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.former import under_either_id
-from eurekube_sync.plan.left_alone import is_suspended, lost
-from eurekube_sync.plan.make import draft, plan_blind, plan_for, plan_renewals, with_unread
+from eurekube_sync.plan.make import apply_rules, lost, make_plan, plan_blind, plan_renewals
 from eurekube_sync.plan.value import Plan, sorted_plan
+
+# --- Decide ---------------------------------------------------------------------------------------
 
 
 def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
-    """Makes the plan, and gives it in a report, with what was found and read again. The plan is
-    drafted from Eureka's list, and made again from uncached reads. If the brake would hold
+    """Plan from Eureka's list, read again what would change, plan again, and apply the brake.
+
+    Return the plan in a report, with what was found and read again. If the brake would hold
     removals, their pods are listed, and the brake is applied again."""
-    world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
+    world, settings = given.world, given.settings
     given.deadline.stage_of_rest(0.5, Ends.APPLYING)
-    at, memory = world.clock.now(), world.memory
+    at = world.clock.now()
     refused = refusal(settings.approved, at)
-    brake = _brake(given, desired, None if refused else settings.approved, at)
-    remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    last_up = frozenset[InstanceKey]()
-    if remembers:
-        last_up = memory.last_seen.still_wanted(desired, world.renewals.renewed_lately())
-    if isinstance(registry, Complete):
-        drafted, observed = _read_again(given, found, registry.data, last_up)
-        desired, braked = drafted[0], _braked(drafted, observed, last_up, brake)
-        if unlisted := to_look_up(braked.held):
+    brake = _brake(given, found.desired, None if refused else settings.approved, at)
+    last_up = _last_up(world, found)
+
+    if isinstance(found.registry, Unknown):
+        braked = _blind(found.desired, last_up, given.ownership)
+    else:
+        desired, observed, plan = _read_again(given, found, found.registry.data, last_up)
+        found = replace(found, desired=desired, registry=Complete(data=observed))
+        plan = without_successor(plan, desired, observed)
+        braked = apply_brake(plan, observed, brake)
+        unlisted = to_look_up(braked.held)
+        if unlisted:
             pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
             brake = replace(brake, pods=pods)
-            braked = _braked(drafted, observed, last_up, brake)
-        found = replace(found, desired=warned(desired, observed), registry=Complete(data=observed))
-    else:
-        braked = _blind(desired, last_up, given.ownership)
+            braked = apply_brake(plan, observed, brake)
+
     report = PassReport(
         settings=settings,
         cluster=given.ownership.cluster,
@@ -99,7 +103,35 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     return found, report
 
 
+def _last_up(world: World, found: Found) -> frozenset[InstanceKey]:
+    """Return the wanted instances that this process last saw UP, where the plan depends on it."""
+    claims = found.desired.claims.values()
+    if isinstance(found.registry, Complete) and not any(map(is_suspended, claims)):
+        return frozenset()
+    renewed = world.renewals.renewed_lately()
+    return world.memory.last_seen.still_wanted(found.desired, renewed)
+
+
+def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
+    """Make the brake from the limits of the installation, and from what a person released."""
+    settings = given.settings
+    # Passes that are further apart than this let leases expire.
+    within = settings.brake.confirm_after + 2 * settings.lease.duration
+    monotonic = given.world.clock.monotonic()
+    claims = desired.claims.items()
+    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
+    sightings = given.world.memory.sightings
+    return Brake(
+        limits=settings.brake,
+        freed=freed,
+        approval=approval,
+        seen=sightings.before(desired, monotonic=monotonic, now=now, within=within),
+        confirm_within=within,
+    )
+
+
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
+    """Plan without Eureka's list. Nothing is removed, so the brake has nothing to weigh."""
     plan = plan_blind(desired, last_up)
     if ownership.former:
         plan = under_either_id(plan, ownership)
@@ -108,83 +140,73 @@ def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownersh
 
 def _read_again(
     given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
-) -> tuple[tuple[Desired, Plan], Observed]:
-    """Drafts a plan and reads its instances uncached, until the draft needs no further read. Read
-    are those that it would change, those that must stay UP beside them, those that this process
-    cancelled a moment ago, because these must not take the place of others, and those that tell the
-    age of the list."""
-    memory, read = given.world.memory, set[InstanceKey]()
-    alone = len(given.world.servers) <= 1  # else another server's list may lack an instance
-    # Still listed, but cancelled, or its renewal was a 404: a batch can say that it is absent,
-    # without a renewal.
-    gone = found.cancelled | {
-        key for key, outcome in found.renewed.items() if outcome.result is Result.GONE
-    }
-    # What has a former mark is renewed only once it is known that its installation has ended.
-    apart = gone | {instance.key for instance in observed.former.values()}
-    telling = [
-        *found.unshown[:1],
-        *(of_doubtful_age(found.desired, observed) if memory.first_pass else ()),
-    ]
+) -> tuple[Desired, Observed, Plan]:
+    """Plan, and read instances uncached, until the plan needs no further read."""
+    memory = given.world.memory
+    read: set[InstanceKey] = set()
+    # These tell the age of the list.
+    telling = list(found.unshown[:1])
+    if memory.first_pass:
+        telling += of_doubtful_age(found.desired, observed)
     while True:
-        desired, plan = draft(found.desired, observed, last_up, memory.plan)
-        comes_back = lost(desired, observed, last_up)
-        cancelled = sorted(key for key in found.cancelled if key in observed.ours)
-        suspects = (
+        desired = apply_rules(found.desired, observed)
+        plan = make_plan(desired, observed, last_up, memory.plan)
+        keys = [
             *plan.suspects,
-            *cancelled,
+            # Cancelled a moment ago, so they must not take the place of others.
+            *sorted(found.cancelled & observed.ours.keys()),
             *desired.to_read,
-            *comes_back,
+            *lost(desired, observed, last_up),
+            # They must stay UP beside those that are removed.
             *witnesses(plan, observed, read),
-        )
-        unread = list(dict.fromkeys(key for key in (*suspects, *telling) if key not in read))
+            *telling,
+        ]
+        unread = [key for key in dict.fromkeys(keys) if key not in read]
         if not unread:
-            return (desired, plan), observed
-        absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-        renewable = [key for key in unread if key in observed.ours and key not in apart]
-        unlisted = [*absent, *(key for key in unread if key in gone)]
-        readings = found.applier.read(unread, unlisted, plan.in_the_way, renewable)
-        memory.own_writes.settle(readings)
-        dating = (
-            readings
-            if alone
-            else {key: reading for key, reading in readings.items() if key not in absent}
-        )
-        observed = observed.dated(dating, given.settings.registry_cache).refreshed(readings)
+            return desired, observed, plan
+        observed = _refreshed(given, found, observed, unread, plan.in_the_way)
         read.update(unread)
 
 
-def _braked(
-    drafted: tuple[Desired, Plan], observed: Observed, last_up: frozenset[InstanceKey], brake: Brake
-) -> Braked:
-    """Applies the brake to the draft, without the removals whose successor cannot even be tried."""
-    desired, plan = drafted
-    if not observed.unread.keys().isdisjoint(observed.ours):  # nothing is read any more
-        plan = with_unread(plan, plan_for(desired, replace(observed, unread={}), last_up), observed)
-    return apply_brake(without_successor(plan, desired, observed), observed, brake)
+def _refreshed(
+    given: Given,
+    found: Found,
+    observed: Observed,
+    unread: Sequence[InstanceKey],
+    in_the_way: Mapping[InstanceKey, InstanceKey],
+) -> Observed:
+    """Read these instances uncached, and return the list with what was read."""
+    gone = _gone(found)
+    # What has a former mark is renewed only once it is known that its installation has ended.
+    apart = gone | {instance.key for instance in observed.former.values()}
+    absent = [key for key in unread if key not in observed.ours and key not in observed.others]
+    renewable = [key for key in unread if key in observed.ours and key not in apart]
+    unlisted = [*absent, *(key for key in unread if key in gone)]
+    readings = found.applier.read(unread, unlisted, in_the_way, renewable)
+    given.world.memory.own_writes.settle(readings)
+    dating = dict(readings)
+    if len(given.world.servers) > 1:
+        # Another server's list may lack an instance, which tells nothing of the age of this one.
+        for key in absent:
+            dating.pop(key, None)
+    return observed.dated(dating, given.settings.registry_cache).refreshed(readings)
 
 
-def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
-    """Makes the brake from the limits of the installation, and from what a person released."""
-    settings, claims = given.settings, desired.claims
-    # Passes that are further apart than this let leases expire.
-    within = settings.brake.confirm_after + 2 * settings.lease.duration
-    monotonic = given.world.clock.monotonic()
-    return Brake(
-        limits=settings.brake,
-        freed=frozenset(
-            ref for ref, claim in claims.items() if annotation_releases(claim.syncer, now)
-        ),
-        approval=approval,
-        seen=given.world.memory.sightings.before(
-            desired, monotonic=monotonic, now=now, within=within
-        ),
-        confirm_within=within,
-    )
+def _gone(found: Found) -> frozenset[InstanceKey]:
+    """Return what is still listed, and was cancelled, or answered a renewal with 404. A batch can
+    say that it is absent, without a renewal."""
+    gone = set(found.cancelled)
+    for key, outcome in found.renewed.items():
+        if outcome.result is Result.GONE:
+            gone.add(key)
+    return frozenset(gone)
+
+
+# --- Before Kubernetes is read --------------------------------------------------------------------
 
 
 def renewed_before(world: EurekaWorld) -> Plan:
-    """Plans to renew what this process renewed before, for while Eureka cannot be read."""
+    """Plan to renew what this process renewed before, for while Eureka cannot be read."""
     return sorted_plan(
         Renew(key=key, syncer=None, why="it was registered")
         for key in world.renewals.renewed_lately()
@@ -194,30 +216,28 @@ def renewed_before(world: EurekaWorld) -> Plan:
 def renew_ours(
     world: World, applier: Applier, registry: Source[Observed], cancelled: frozenset[InstanceKey]
 ) -> Mapping[InstanceKey, Outcome]:
-    """Renews our instances before Kubernetes is read, except those `cancelled` a moment ago.
+    """Renew our instances before Kubernetes is read, except those `cancelled` a moment ago.
     Instances with the mark of another class wait until the cluster is read, and so do those of a
     syncer that another owner serves, too."""
     if isinstance(registry, Unknown):
         return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
     observed = registry.data
-    class_, contended = observed.scope.syncer_class, served_by_others(observed)
-    due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
-    # What has a former mark is renewed only by the plan, once it is known that its installation has
-    # ended.
-    registered = [
-        instance
-        for instance in due
-        if instance.metadata.get(CLASS) == class_
-        and syncer_of(instance) not in contended
-        and not observed.ownership.is_former(instance)
-    ]
-    return Outcomes.of(
-        applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
-    ).by_key
+    syncer_class, contended = observed.scope.syncer_class, served_by_others(observed)
+    registered: list[ObservedInstance] = []
+    for key in applier.due(observed.ours):
+        instance = observed.ours[key]
+        if key in cancelled or instance.metadata.get(CLASS) != syncer_class:
+            continue
+        # What has a former mark is renewed only by the plan, once it is known that its
+        # installation has ended.
+        if syncer_of(instance) not in contended and not observed.ownership.is_former(instance):
+            registered.append(instance)
+    renewals = plan_renewals(registered, "it is registered").renewals
+    return Outcomes.of(applier.renew(renewals, registered)).by_key
 
 
 def ask_former(given: Given, found: Found, observed: Observed) -> Judgement:
-    """Judges by uncached reads whether the former installations have ended."""
+    """Judge by uncached reads whether the former installations have ended."""
     waiting = waiting_to_move(observed, found.desired)
     first = to_read_first(waiting, given.ownership)
     readings = found.applier.read(first)
@@ -226,31 +246,19 @@ def ask_former(given: Given, found: Found, observed: Observed) -> Judgement:
     return judge(waiting, readings, given.ownership)
 
 
+# --- Carry out in Eureka --------------------------------------------------------------------------
+
+
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Renews the rest, puts finalizers on, adds, updates, and then removes. Before the removals the
-    brake is applied again, because adds may have failed. Remembers what the next pass has to
-    know."""
-    world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
-    basis = report.basis
-    assert basis is not None  # `decide` made it
-    plan, held, confirmed = report.plan, report.held, basis.braked.confirmed
-    renewals = plan.renewals
-    done = [
-        found.renewed[action.key].of(action) for action in renewals if action.key in found.renewed
-    ]
-    done += applier.renew([action for action in renewals if action.key not in found.renewed])
-    expired = [
-        o.action
-        for o in done
-        if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone
-    ]
-    adds = [
-        *(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)),
-        *expired,
-    ]
+    """Renew the rest, put finalizers on, add, update, and then remove. Remember what the next pass
+    has to know."""
+    world, deadline, applier = given.world, given.deadline, found.applier
+    plan, renewals = report.plan, report.plan.renewals
+    done = _renew_the_planned(found, renewals)
+    adds = [*_adds(plan), *_expired(done)]
     deadline.stage_of_rest(0.5, Ends.APPLYING)
     barred, errors = put_finalizers_on(
-        world.cluster, world.workers, deadline, desired, [*adds, *renewals]
+        world.cluster, world.workers, deadline, found.desired, [*adds, *renewals]
     )
     deadline.stage(Ends.APPLYING)
     if any(map(comes_last, plan.changes)):
@@ -259,33 +267,98 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     deadline.stage(Ends.APPLYING)
     done += applier.missed(renewals, done)
     done += applier.level(done, barred)
+    report = replace(report, outcomes=Outcomes.of(done), cluster_errors=errors)
 
-    memory, outcomes = world.memory, Outcomes.of(done)
+    assert report.basis is not None  # `decide` made it
+    confirmed = report.basis.braked.confirmed
     if isinstance(report.registry, Complete):
-        brake = replace(basis.brake, approval=None, approved=basis.braked.approved)
-        removals = removals_left(plan, desired, report.registry.data, done, brake)
-        outcomes = Outcomes.of([*done, *applier.remove(removals.actions, removals.kept_back)])
-        plan, confirmed = removals.plan, confirmed | removals.confirmed
-        held = held_together(held, removals.held)
-        renew_former(applier, report.registry.data, outcomes)
-    outcomes = renew_the_rest(applier, outcomes)
-    failed = (one.action for one in outcomes.failures if one.action.key in confirmed)
-    again = tuple(action for action in failed if isinstance(action, Update | Cancel))
+        observed = report.registry.data
+        report, confirmed_now = _remove(found, report, observed, done)
+        confirmed |= confirmed_now
+        renew_former(applier, observed, report.outcomes)
+    outcomes = renew_the_rest(applier, report.outcomes)
+    report = replace(report, outcomes=outcomes, confirmed=_failed(outcomes, confirmed))
+    _remember(world, found.desired, report)
+    return report
+
+
+def _renew_the_planned(found: Found, renewals: Sequence[Renew]) -> list[Outcome]:
+    """Renew what was not renewed before Kubernetes was read; return the outcomes of all."""
+    done: list[Outcome] = []
+    rest: list[Renew] = []
+    for action in renewals:
+        early = found.renewed.get(action.key)
+        if early is None:
+            rest.append(action)
+        else:
+            done.append(early.of(action))
+    return done + found.applier.renew(rest)
+
+
+def _adds(plan: Plan) -> list[Register | Update]:
+    adds: list[Register | Update] = []
+    for change in plan.changes:
+        if isinstance(change, Register | Update) and not comes_last(change):
+            adds.append(change)
+    return adds
+
+
+def _expired(done: Sequence[Outcome]) -> list[Renew]:
+    """Return the renewals that found no lease, of instances that are to be registered again."""
+    expired: list[Renew] = []
+    for outcome in done:
+        action = outcome.action
+        if outcome.result is Result.GONE and isinstance(action, Renew) and action.if_gone:
+            expired.append(action)
+    return expired
+
+
+def _remove(
+    found: Found, report: PassReport, observed: Observed, done: Sequence[Outcome]
+) -> tuple[PassReport, frozenset[InstanceKey]]:
+    """Apply the brake again, because adds may have failed, and remove what is left. Return the
+    report with that, and the removals that were confirmed."""
+    basis = report.basis
+    assert basis is not None  # `decide` made it
+    brake = replace(basis.brake, approval=None, approved=basis.braked.approved)
+    removals = removals_left(report.plan, found.desired, observed, done, brake)
+    removed = found.applier.remove(removals.actions, removals.kept_back)
+    report = replace(
+        report,
+        plan=removals.plan,
+        held=held_together(report.held, removals.held),
+        outcomes=Outcomes.of([*done, *removed]),
+    )
+    return report, removals.confirmed
+
+
+def _failed(outcomes: Outcomes, confirmed: frozenset[InstanceKey]) -> tuple[Removal, ...]:
+    """Return the confirmed removals that failed. The next pass need not confirm them again."""
+    failed: list[Removal] = []
+    for outcome in outcomes.failures:
+        action = outcome.action
+        if action.key in confirmed and isinstance(action, Update | Cancel):
+            failed.append(action)
+    return tuple(failed)
+
+
+def _remember(world: World, desired: Desired, report: PassReport) -> None:
+    """Note what the next pass has to know."""
+    assert report.basis is not None  # `decide` made it
+    memory, outcomes = world.memory, report.outcomes
     monotonic = world.clock.monotonic()
     memory.own_writes.note(outcomes, monotonic, since=report.at)
     memory.first_pass = False
-    memory.sightings.note(held, basis.brake.seen, monotonic=monotonic, confirmed=again)
-    if isinstance(report.registry, Complete):
-        memory.last_seen.note(
-            report.registry.data, outcomes, world.renewals.renewed_lately(), desired
-        )
-    return replace(
-        report, plan=plan, held=held, confirmed=again, outcomes=outcomes, cluster_errors=errors
+    memory.sightings.note(
+        report.held, report.basis.brake.seen, monotonic=monotonic, confirmed=report.confirmed
     )
+    if isinstance(report.registry, Complete):
+        renewed = world.renewals.renewed_lately()
+        memory.last_seen.note(report.registry.data, outcomes, renewed, desired)
 
 
 def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
-    """Renews the instances of a former owner that could not be moved. Nothing else does: at the
+    """Renew the instances of a former owner that could not be moved. Nothing else does: at the
     pass's begin it was unknown whether their installation has ended."""
     staying: list[ObservedInstance] = []
     for instance in observed.former.values():
@@ -293,63 +366,69 @@ def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> No
         if outcome is None or outcome.failed:
             staying.append(instance)
     if staying:
-        applier.renew(
-            plan_renewals(staying, "it could not be moved to its new id yet").renewals, staying
-        )
-
-
-def with_lost_apps(found: Found, report: PassReport) -> PassReport:
-    """Adds the apps that have no UP instance after the pass although endpoints of them are
-    ready."""
-    if isinstance(report.registry, Unknown):
-        return report
-    settings = report.settings
-    observed, plan, outcomes = report.registry.data, report.plan, report.outcomes
-    claims = found.desired.claims
-    dry = settings.dry_run
-    lost = lost_apps(claims, found.view, settings.scope, observed, plan, outcomes, dry_run=dry)
-    return replace(report, lost=lost)
+        why = "it could not be moved to its new id yet"
+        applier.renew(plan_renewals(staying, why).renewals, staying)
 
 
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
-    """Tries the renewals for which their stage had no time, now that later stages left some."""
-    untried = [o.action for o in outcomes.others if o.result is Result.NOT_TRIED]
-    rest = [action for action in untried if isinstance(action, Renew)]
-    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
+    """Try the renewals for which their stage had no time, now that later stages left some."""
+    rest: list[Renew] = []
+    for outcome in outcomes.others:
+        if outcome.result is Result.NOT_TRIED and isinstance(outcome.action, Renew):
+            rest.append(outcome.action)
+    if not rest:
+        return outcomes
+    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)])
 
 
 def applier_of(
     world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline
 ) -> Applier:
-    """Makes an applier that may change what is ours in this scope. Without an `ownership` it may
+    """Make an applier that may change what is ours in this scope. Without an `ownership` it may
     only renew."""
-    may_change = None if ownership is None else lambda one: is_ours(one, ownership, scope)
+    may_change = None
+    if ownership is not None:
+        may_change = partial(is_ours, ownership=ownership, scope=scope)
     return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
+def with_lost_apps(found: Found, report: PassReport) -> PassReport:
+    """Add the apps that have no UP instance after the pass although endpoints of them are ready."""
+    if isinstance(report.registry, Unknown):
+        return report
+    lost = lost_apps(
+        found.desired.claims,
+        found.view,
+        report.settings.scope,
+        report.registry.data,
+        report.plan,
+        report.outcomes,
+        dry_run=report.settings.dry_run,
+    )
+    return replace(report, lost=lost)
+
+
+# --- Write to Kubernetes --------------------------------------------------------------------------
+
+
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Removes finalizers, writes statuses and opens gates, unless another cluster may answer
-    now."""
+    """Remove finalizers, write statuses and open gates, unless another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
     due, statuses = statuses_due(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
-    doubt = (
-        given.same.doubt("no status is written")
-        if (due or wished) and not world.clock.stopping()
-        else None
-    )
+    doubt = None
+    if (due or wished) and not world.clock.stopping():
+        doubt = given.same.doubt("no status is written")
     if doubt is not None:
-        return replace(
-            report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short
-        )
+        view = replace(found.view, identity=doubt)
+        return replace(report, view=view, cut_short=deadline.cut_short)
+
     if wished:
-        deadline.stage_of_rest(
-            0.5, Ends.SETTLING
-        )  # many statuses must leave time for the gates of a rollout
+        # Many statuses must leave time for the gates of a rollout.
+        deadline.stage_of_rest(0.5, Ends.SETTLING)
     cluster, workers = world.cluster, world.workers
     written, errors = settle(cluster, world.clock, workers, deadline, due)
-    now = world.clock.now()
     gates = open_gates(
         cluster,
         found.applier,
@@ -358,7 +437,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
         given.ownership,
         wished,
         share=Ends.SETTLING,
-        now=now,
+        now=world.clock.now(),
     )
     return replace(
         report,
@@ -372,7 +451,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 def statuses_due(
     given: Given, found: Found, report: PassReport
 ) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
-    """Gives the writes that are due for the syncers, and the status of each syncer."""
+    """Return the writes that are due for the syncers, and the status of each syncer."""
     settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(
         desired=found.desired,

@@ -359,6 +359,13 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
     return (claim.syncer.created, claim.syncer.ref)
 
 
+def is_suspended(claim: Claim | None) -> bool:
+    """Say whether the syncer is suspended, also if it cannot be served; a deletion never is."""
+    if isinstance(claim, NotServed):
+        return claim.syncer.spec.get("suspend") is True
+    return isinstance(claim, Serving) and claim.conduct.suspend
+
+
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
     """Return the instance of an endpoint, whether it is to be registered or not; None if it is
     unknown."""

@@ -3,11 +3,11 @@ cancelled. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.rivals import sockets_of
+from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.model.actions import Action, Grounds
 from eurekube_sync.model.eureka import (
     DEFAULT_LEASE,
@@ -20,7 +20,13 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.ours import cancel, for_ours, override_of
+from eurekube_sync.plan.ours import (
+    as_allowed,
+    cancel,
+    for_ours,
+    override_of,
+    unread_renewal,
+)
 from eurekube_sync.plan.value import Blocked, Obstacle
 
 TURN_OFF = "eureka.client.register-with-eureka=false"
@@ -33,24 +39,46 @@ def registered_by_themselves(
     """Return, by our key, the instance at the same address and port of the same app that no
     installation of this program registered: it belongs to the same process. If there are several,
     the one that callers can use best."""
-    selves: dict[tuple[str, str, int], list[ObservedInstance]] = {}
-    for key, other in observed.others.items():
-        its = other.instance
-        for port in {its.secure_port, its.port} if OWNER not in its.metadata else ():
-            if port.enabled:
-                selves.setdefault((key.app, its.ip_addr, port.number), []).append(other)
-    found: dict[InstanceKey, ObservedInstance] = {}
-    for key in desired.wanted_by if selves else ():
+    selves = _by_socket(observed)
+    if not selves:
+        return {}
+    doubles: dict[InstanceKey, ObservedInstance] = {}
+    for key in desired.wanted_by:
         wanted = desired.wanted(key)
-        doubles = (
-            [one for s in sockets_of(wanted.instance) for one in selves.get(s, ())]
-            if wanted
-            else []
-        )
-        if wanted and doubles:
-            mine, ours = wanted.instance, observed.ours.get(key)
-            found[key] = min(doubles, key=lambda one: (lacks(one, mine, ours) is not None, one.key))
-    return found
+        if wanted is None:
+            continue
+        others: list[ObservedInstance] = []
+        for socket in sockets_of(wanted.instance):
+            others += selves.get(socket, ())
+        if others:
+            doubles[key] = _best(others, wanted.instance, observed.ours.get(key))
+    return doubles
+
+
+def _by_socket(observed: Observed) -> Mapping[Socket, list[ObservedInstance]]:
+    """Group the instances that no installation of this program registered."""
+    selves: dict[Socket, list[ObservedInstance]] = {}
+    for key, other in observed.others.items():
+        instance = other.instance
+        if OWNER in instance.metadata:
+            continue
+        for port in {instance.secure_port, instance.port}:
+            if port.enabled:
+                socket = (key.app, instance.ip_addr, port.number)
+                selves.setdefault(socket, []).append(other)
+    return selves
+
+
+def _best(
+    others: Iterable[ObservedInstance], wanted: Instance, ours: ObservedInstance | None
+) -> ObservedInstance:
+    """Return the instance with which callers lack nothing; if there are several, or none, the first
+    by key."""
+
+    def rank(other: ObservedInstance) -> tuple[bool, InstanceKey]:
+        return lacks(other, wanted, ours) is not None, other.key
+
+    return min(others, key=rank)
 
 
 def lacks(
@@ -61,43 +89,51 @@ def lacks(
     other."""
     if other.status is not InstanceStatus.UP:
         return f"the pod's own instance is {other.status.value}"
-    if unreached := unreached_by_callers(other.instance, wanted):
+    unreached = unreached_by_callers(other.instance, wanted)
+    if unreached is not None:
         return unreached
-    if ours is not None and other.last_renewal:
-        # Each pass renews ours, so a living client renewed the other at most two of its periods
-        # before, by the server's clock.
-        renewal, duration = other.instance.lease
-        period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
-        # A registration proves no client: a server that restarts registers what another server
-        # holds.
-        if other.last_renewal <= other.registered or other.renewed < ours.renewed - 2 * period:
-            return "nobody renews the pod's own instance, which can therefore expire"
+    if ours is not None and other.last_renewal and not _is_renewed(other, ours):
+        return "nobody renews the pod's own instance, which can therefore expire"
     return None
 
 
-def unreached_by_callers(its: Instance, wanted: Instance) -> str | None:
+def _is_renewed(other: ObservedInstance, ours: ObservedInstance) -> bool:
+    """Say whether a client still renews the pod's own instance."""
+    # A registration proves no client: a server that restarts registers what another server holds.
+    if other.last_renewal <= other.registered:
+        return False
+    renewal, duration = other.instance.lease
+    period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
+    # Each pass renews ours, so a living client renewed the other at most two of its periods before,
+    # by the server's clock.
+    return other.renewed >= ours.renewed - 2 * period
+
+
+def unreached_by_callers(own: Instance, wanted: Instance) -> str | None:
     """Return why callers of `wanted` do not reach the pod's own instance; None if they do. Callers
     use the host name. By default Spring registers the pod's own name, which nothing outside of the
     cluster can resolve."""
-    named = vip_names(wanted.vip_address) <= vip_names(its.vip_address)
+    named = vip_names(wanted.vip_address) <= vip_names(own.vip_address)
     if wanted.secure_port.enabled:
-        named = named and vip_names(wanted.secure_vip_address) <= vip_names(its.secure_vip_address)
+        named = named and vip_names(wanted.secure_vip_address) <= vip_names(own.secure_vip_address)
     if not named:
         return "the pod's own instance lacks the VIP address of ours"
-    pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
-    if any(mine.enabled and mine != other_port for mine, other_port in pairs):
-        return "the pod's own instance has other ports"
-    host, *ours = (
-        name.strip("[]").casefold() for name in (its.host_name, wanted.host_name, wanted.ip_addr)
-    )
-    if host in ours:
+    for ours, theirs in ((wanted.port, own.port), (wanted.secure_port, own.secure_port)):
+        if ours.enabled and ours != theirs:
+            return "the pod's own instance has other ports"
+    host = _host(own.host_name)
+    if host in (_host(wanted.host_name), _host(wanted.ip_addr)):
         return None
     if not host:
         return "the pod's own instance has no host name"
     return (
-        f"callers outside may be unable to resolve {its.host_name}, the host name of the pod's "
+        f"callers outside may be unable to resolve {own.host_name}, the host name of the pod's "
         "own instance"
     )
+
+
+def _host(name: str) -> str:
+    return name.strip("[]").casefold()
 
 
 def vip_names(vip: str) -> frozenset[str]:
@@ -108,37 +144,46 @@ def vip_names(vip: str) -> frozenset[str]:
 def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
     """Return, by our key, the pods' own instances for which the syncer asks us to cancel ours
     (`onDuplicate: Skip`)."""
-    return {
-        key: other
-        for key, other in registered_by_themselves(desired, observed).items()
-        if (claim := desired.server_of(key)) and claim.conduct.on_duplicate == "Skip"
-    }
+    selves: dict[InstanceKey, ObservedInstance] = {}
+    for key, other in registered_by_themselves(desired, observed).items():
+        claim = desired.server_of(key)
+        if claim is not None and claim.conduct.on_duplicate == "Skip":
+            selves[key] = other
+    return selves
 
 
 def beside_its_own(
-    key: InstanceKey, other: ObservedInstance, desired: Desired, observed: Observed
+    key: InstanceKey,
+    other: ObservedInstance,
+    desired: Desired,
+    observed: Observed,
+    last_up: Collection[InstanceKey],
 ) -> Iterator[Blocked | Action]:
     """Cancel our instance once uncached reads of both show that callers need only the pod's own.
     Until then ours is treated as wanted, or callers could lose both."""
-    claim, found, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
+    claim, wanted, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
     assert claim is not None  # `to_give_way_to` has only wanted keys
-    assert found is not None
-    wanted = found.instance
-    stays = lacks(other, wanted, instance)
+    assert wanted is not None
+    override = override_of(instance)
+    stays: str | None
     if key in observed.unread or other.key in observed.unread:
         stays = "one of the two could not be read again"
-    elif wanted.status is not InstanceStatus.UP:
+    elif wanted.instance.status is not InstanceStatus.UP:
         stays = "the pod is not ready or is drained, so ours is to be DOWN"
-    elif (override := override_of(instance)) is not None:
+    elif override is not None:
         stays = f"a person set it {override.value}, and a cancel would delete that"
+    else:
+        stays = lacks(other, wanted.instance, instance)
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
-    if stays is not None:
-        yield for_ours(key, desired, observed)
+    if key in observed.unread:
+        yield unread_renewal(instance, observed)
+    elif stays is not None:
+        yield for_ours(key, desired, observed, last_up)
     else:
         gone = cancel(
             instance, f"its pod registers itself as {other.key.id}", Grounds.DUPLICATE, claim.proof
         )
-        yield replace(gone, syncer=claim.syncer.ref)
+        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_up)
 
 
 def duplicate(
@@ -163,13 +208,10 @@ def warned(desired: Desired, observed: Observed) -> Desired:
     for ref, texts in doubles.items():
         claim = claims[ref]
         if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
+            warning = f"{min(texts)}, and gets twice the calls"
             others = len(texts) - 1
-            more = (
-                f"; so {one_or_more(others, 'does', 'do')} {counted(others, 'more pod')}"
-                if others
-                else ""
-            )
-            claims[ref] = replace(
-                claim, warnings=(*claim.warnings, f"{min(texts)}, and gets twice the calls{more}")
-            )
+            if others:
+                do = one_or_more(others, "does", "do")
+                warning = f"{warning}; so {do} {counted(others, 'more pod')}"
+            claims[ref] = replace(claim, warnings=(*claim.warnings, warning))
     return replace(desired, claims=claims)

@@ -8,10 +8,9 @@ names a higher limit than the spec may be."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from itertools import chain
 from zlib import crc32
 
 from eurekube_sync.desired.catalog import DRAINED, Kind, drained_kinds
@@ -31,7 +30,7 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.values import dataclass
@@ -45,55 +44,61 @@ HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 again."""
 
 
+# --- An address that several namespaces claim -----------------------------------------------------
+
+
 def first_registered(desired: Desired, observed: Observed) -> Desired:
     """Give an address that several namespaces claim, and that the cluster gave to none of them, to
     the first: the one that is registered there, else one that could be registered now, of the older
     syncer first."""
-    claims_by_bid = {
-        Bid(
-            key,
-            claim.syncer.ref,
-            selected_namespace(claim.syncer),
-            sockets_of(wanted.instance),
-            allotted=False,
-        ): claim
-        for claim in desired.claims.values()
-        if isinstance(claim, Serving)
-        for key, rival in claim.rivals.items()
-        if rival.right is Right.UNDECIDED and (wanted := claim.wanted_at(key))
-    }
+    claims_by_bid = _undecided(desired)
+    if not claims_by_bid:
+        return desired  # nearly always
+    ranks: dict[Bid, tuple[bool, bool, tuple[float, SyncerRef]]] = {}
     rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid in claims_by_bid:
+    for bid, claim in claims_by_bid.items():
+        comes_later = not _would_register(bid, claim)
+        ranks[bid] = (observed.registered(bid.key) is None, comes_later, seniority(claim))
         rivals.setdefault(bid.syncer, {})[bid.key] = None
-    to_read: list[InstanceKey] = []
 
-    def would_register(bid: Bid) -> bool:
-        claim = claims_by_bid[bid]
-        wanted = claim.wanted_at(bid.key)
-        return (
-            wanted is not None
-            and wanted.instance.status is InstanceStatus.UP
-            and not claim.conduct.suspend
-        )
-
-    def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-        return (
-            observed.registered(bid.key) is None,
-            not would_register(bid),
-            seniority(claims_by_bid[bid]),
-        )
-
+    to_read = list(desired.to_read)
     for bid, others in across_namespaces(tuple(claims_by_bid)):
-        first = min(others, key=rank)
-        if rank(first) < rank(bid):
+        first = min(others, key=ranks.__getitem__)
+        unregistered, comes_later, _ = ranks[bid]
+        if ranks[first] < ranks[bid]:
             rivals[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif observed.registered(bid.key) is None and would_register(bid):
+        elif unregistered and not comes_later:
+            # The list may not yet show that another one was registered a moment ago.
             to_read += [other.key for other in others]
-    by_syncer = {bid.syncer: claim for bid, claim in claims_by_bid.items()}
-    outdone = {ref: claim.outdone_by(rivals[ref]) for ref, claim in by_syncer.items()}
-    return replace(
-        desired, claims={**desired.claims, **outdone}, to_read=(*desired.to_read, *to_read)
-    )
+
+    claims = dict(desired.claims)
+    for bid, claim in claims_by_bid.items():
+        claims[bid.syncer] = claim.outdone_by(rivals[bid.syncer])
+    return replace(desired, claims=claims, to_read=tuple(to_read))
+
+
+def _undecided(desired: Desired) -> dict[Bid, Serving]:
+    """Return the bids for addresses of which only Eureka's list says who was first."""
+    bids: dict[Bid, Serving] = {}
+    for ref, claim in desired.claims.items():
+        if not isinstance(claim, Serving):
+            continue
+        for key, rival in claim.rivals.items():
+            wanted = claim.wanted_at(key)
+            if wanted is None or rival.right is not Right.UNDECIDED:
+                continue
+            namespace = selected_namespace(claim.syncer)
+            bids[Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=False)] = claim
+    return bids
+
+
+def _would_register(bid: Bid, claim: Serving) -> bool:
+    wanted = claim.wanted_at(bid.key)
+    up = wanted is not None and wanted.instance.status is InstanceStatus.UP
+    return up and not claim.conduct.suspend
+
+
+# --- Drains that cannot be read -------------------------------------------------------------------
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:
@@ -102,116 +107,141 @@ def still_drained(desired: Desired, observed: Observed) -> Desired:
     mark counts under any key, because the pod may have moved to another name or port."""
     by_pod: dict[str, list[ObservedInstance]] = {}
     by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
-    for one in observed.ours.values():
-        if DRAINED in one.metadata and one.status is not InstanceStatus.UP:
-            syncer = syncer_of(one)
-            assert syncer is not None  # `ours` holds none without
-            by_syncer.setdefault(syncer, []).append(one)
-            by_pod.setdefault(pod_uid_of(one) or "", []).append(one)
+    for instance in observed.ours.values():
+        if DRAINED not in instance.metadata or instance.status is InstanceStatus.UP:
+            continue  # nearly always
+        syncer = syncer_of(instance)
+        assert syncer is not None  # `ours` holds none without
+        by_syncer.setdefault(syncer, []).append(instance)
+        by_pod.setdefault(pod_uid_of(instance) or "", []).append(instance)
+    if not by_syncer:
+        return desired
     claims = dict(desired.claims)
-    for ref, claim in desired.claims.items() if by_syncer else ():
-        if isinstance(claim, Serving):
-            changed = {
-                **dict(_down(claim, observed, by_pod)),
-                **dict(_kept(claim, by_syncer.get(ref, ()))),
-            }
-            claims[ref] = (
-                replace(claim, verdicts={**claim.verdicts, **changed}) if changed else claim
-            )
-    return replace(desired, claims=claims) if by_syncer else desired
+    for ref, claim in desired.claims.items():
+        if not isinstance(claim, Serving):
+            continue
+        changed = _down(claim, observed, by_pod) | _kept(claim, by_syncer.get(ref, ()))
+        if changed:
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed})
+    return replace(desired, claims=claims)
 
 
 def _down(
     claim: Serving, observed: Observed, by_pod: Mapping[str, Sequence[ObservedInstance]]
-) -> Iterator[tuple[InstanceKey, Verdict]]:
+) -> dict[InstanceKey, Verdict]:
+    """Return the wanted instances that stay DOWN."""
+    down: dict[InstanceKey, Verdict] = {}
     for key, wanted in claim.wanted.items():
         if not wanted.drain_unknown:
             continue
-        # The mark may be in the registered instance, or in those of its pod under other keys.
-        uid, registered = pod_uid_of(wanted.instance), observed.ours.get(key)
-        marked: Sequence[ObservedInstance] = by_pod.get(uid, ()) if uid is not None else ()
-        if registered is not None and pod_uid_of(registered) == uid:
-            marked = [registered]
-        elif registered is not None and registered.status is InstanceStatus.UP:
-            marked = ()  # an UP instance of another pod is not turned DOWN
-        if unknown := _drained_unknown(marked, wanted.drain_unknown):
-            known = drained_kinds(wanted.instance.metadata)
-            mark = ",".join(kind for kind in Kind if kind in known or kind in unknown)
-            metadata = {**wanted.instance.metadata, DRAINED: mark}
-            instance = replace(wanted.instance, status=InstanceStatus.DOWN, metadata=metadata)
-            yield (
-                key,
-                replace(
-                    wanted,
-                    instance=instance,
-                    why=wanted.why if wanted.drained else _WHY,
-                    drained=True,
-                ),
-            )
+        marked = _marked(wanted.instance, observed.ours.get(key), by_pod)
+        unknown = _drained_unknown(marked, wanted.drain_unknown)
+        if unknown:
+            down[key] = _drained(wanted, unknown)
+    return down
 
 
-def _kept(
-    claim: Serving, marked: Iterable[ObservedInstance]
-) -> Iterator[tuple[InstanceKey, Verdict]]:
+def _marked(
+    wanted: Instance,
+    registered: ObservedInstance | None,
+    by_pod: Mapping[str, Sequence[ObservedInstance]],
+) -> Sequence[ObservedInstance]:
+    """Return the instances whose mark counts for a wanted one: the registered one, or those of its
+    pod under other keys."""
+    uid = pod_uid_of(wanted)
+    if registered is not None and pod_uid_of(registered) == uid:
+        return [registered]
+    if registered is not None and registered.status is InstanceStatus.UP:
+        return ()  # an UP instance of another pod is not turned DOWN
+    return by_pod.get(uid, ()) if uid is not None else ()
+
+
+def _drained(wanted: Wanted, unknown: frozenset[Kind]) -> Wanted:
+    """Return the wanted instance as DOWN, with a mark that also names the unknown kinds."""
+    metadata = wanted.instance.metadata
+    kinds = {*drained_kinds(metadata), *unknown}
+    mark = ",".join(kind for kind in Kind if kind in kinds)
+    instance = replace(
+        wanted.instance, status=InstanceStatus.DOWN, metadata={**metadata, DRAINED: mark}
+    )
+    why = wanted.why if wanted.drained else _WHY
+    return replace(wanted, instance=instance, why=why, drained=True)
+
+
+def _kept(claim: Serving, marked: Collection[ObservedInstance]) -> dict[InstanceKey, Verdict]:
     """Keep drained instances that are not wanted now. A cancel would delete the mark, and the
     instance would be UP again with the next ready pod, or under the pod's new key."""
-    verdicts = claim.verdicts.values()
-    drain_unknown = {
-        one.pod.uid: one.drain_unknown
-        for one in verdicts
-        if isinstance(one, Leaving) and one.pod is not None
-    }
-    drain_unknown |= {
-        pod: one.drain_unknown
-        for one in verdicts
-        if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))
-    }
+    kept: dict[InstanceKey, Verdict] = {}
+    if not marked:
+        return kept
+    drains_unknown = _drains_unknown(claim)
     for registered in marked:
         verdict = claim.verdicts.get(registered.key)
-        leaving = verdict if isinstance(verdict, Leaving) else None
-        doubts = (
-            leaving.drain_unknown
-            if leaving
-            else drain_unknown.get(pod_uid_of(registered) or "", frozenset())
-        )
-        if not isinstance(verdict, Wanted | Taken) and _drained_unknown([registered], doubts):
-            why = f"{leaving.why}; {_WHY}" if leaving else _WHY
-            yield (
-                registered.key,
-                Kept(why=why, host=registered.instance.ip_addr, port=registered.instance.main_port),
-            )
+        if isinstance(verdict, Wanted | Taken):
+            continue
+        why = _WHY
+        doubts = drains_unknown.get(pod_uid_of(registered) or "", frozenset())
+        if isinstance(verdict, Leaving):
+            why = f"{verdict.why}; {_WHY}"
+            doubts = verdict.drain_unknown
+        if _drained_unknown([registered], doubts):
+            instance = registered.instance
+            kept[registered.key] = Kept(why=why, host=instance.ip_addr, port=instance.main_port)
+    return kept
+
+
+def _drains_unknown(claim: Serving) -> Mapping[str, frozenset[Kind]]:
+    """Return, by pod UID, the kinds of objects whose drain annotation is unknown."""
+    leaving: dict[str, frozenset[Kind]] = {}
+    wanted: dict[str, frozenset[Kind]] = {}
+    for verdict in claim.verdicts.values():
+        if isinstance(verdict, Leaving) and verdict.pod is not None:
+            leaving[verdict.pod.uid] = verdict.drain_unknown
+        elif isinstance(verdict, Wanted):
+            wanted[pod_uid_of(verdict.instance) or ""] = verdict.drain_unknown
+    wanted.pop("", None)
+    return leaving | wanted
 
 
 def _drained_unknown(
-    those: Iterable[ObservedInstance], drain_unknown: Collection[Kind]
+    marked: Iterable[ObservedInstance], drain_unknown: Collection[Kind]
 ) -> frozenset[Kind]:
     """Return the kinds that the marks of instances that are not UP name, and that cannot be read
     now."""
-    marked = [drained_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
-    return frozenset(drain_unknown).intersection(frozenset().union(*marked))
+    named: set[Kind] = set()
+    for instance in marked:
+        if instance.status is not InstanceStatus.UP:
+            named.update(drained_kinds(instance.metadata))
+    return frozenset(named.intersection(drain_unknown))
+
+
+# --- Limits ---------------------------------------------------------------------------------------
 
 
 def within_limits(desired: Desired, observed: Observed) -> Desired:
     """Apply the syncers' limits; a claim without a limit, or of a suspended syncer, stays as it
     is."""
-    to_read: list[InstanceKey] = []
+    to_read = list(desired.to_read)
     limited: dict[SyncerRef, Serving] = {}
     callers = cache(lambda: _Callers(observed))
     for ref, claim in desired.claims.items():
-        if isinstance(claim, Serving) and claim.conduct.limit and not claim.conduct.suspend:
-            held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
-            limited[ref], unread = _choose(claim, claim.conduct.limit, observed, callers, held)
-            to_read += unread
+        if not isinstance(claim, Serving):
+            continue
+        limit = claim.conduct.limit
+        if not limit or claim.conduct.suspend:
+            continue
+        held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
+        limited[ref], unread = _choose(claim, limit, observed, callers, held)
+        to_read += unread
     if not limited:
         return desired
-    owners = desired.wanted_by.items()  # a key that one syncer leaves out another may want
-    wanted_by = {
-        key: ref for key, ref in owners if ref not in limited or limited[ref].wanted_at(key)
-    }
+    wanted_by: dict[InstanceKey, SyncerRef] = {}
+    for key, ref in desired.wanted_by.items():
+        # A key that one syncer leaves out another may want.
+        if ref not in limited or limited[ref].wanted_at(key) is not None:
+            wanted_by[key] = ref
     claims = {**desired.claims, **limited}
-    return replace(
-        desired, claims=claims, wanted_by=wanted_by, to_read=(*desired.to_read, *to_read)
-    )
+    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=tuple(to_read))
 
 
 @dataclass(slots=True)
@@ -310,8 +340,11 @@ def _in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
 def _pods_of(claim: Serving) -> int:
     """Count the endpoints, ready or not, of which a percentage is meant: all but those that
     terminate."""
-    leaving = claim.of(Leaving).values()
-    return len(claim.wanted) + sum(not verdict.terminating for verdict in leaving)
+    count = len(claim.wanted)
+    for leaving in claim.of(Leaving).values():
+        if not leaving.terminating:
+            count += 1
+    return count
 
 
 def _kept_beside(claim: Serving, observed: Observed, held: Iterable[InstanceKey]) -> int:
@@ -330,10 +363,13 @@ def _chosen(
 ) -> list[InstanceKey]:
     """Return the endpoints that get the places left by those that stay. `places` None: there is one
     for each of the `ready`. The `kept` instances of other endpoints keep only newcomers out."""
-    free = ready if places is None else max(0, places - len(contenders.staying))
     before = [*contenders.served, *contenders.put_out]
     taken = len(before) + len(contenders.unread)
-    taken += 0 if places is None else kept
+    if places is None:
+        free = ready
+    else:
+        free = max(0, places - len(contenders.staying))
+        taken += kept
     coming = contenders.newcomers[: max(0, free - taken)]
     return [*before, *coming, *contenders.put_out_before][:free]
 
@@ -347,21 +383,17 @@ def _note(
     limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str
 ) -> str:
     if limit.measure is Measure.SHARE:
-        beside = (
-            f"beside {counted(others, 'other UP instance')}"
-            if others
-            else "while no other instance is UP"
-        )
-        return (
-            f"{limit} of VIP {vip} allows {'all' if places is None else places} {beside}: "
-            f"registers {admitted}"
-        )
-    allows = f" allows {places}" if limit.measure is Measure.PODS and places is not None else ""
-    registers = (
-        f"registers {admitted} of {counted(ready, 'ready endpoint')}"
-        if ready
-        else "no endpoint is ready"
-    )
+        beside = "while no other instance is UP"
+        if others:
+            beside = f"beside {counted(others, 'other UP instance')}"
+        allowed = "all" if places is None else places
+        return f"{limit} of VIP {vip} allows {allowed} {beside}: registers {admitted}"
+    allows = ""
+    if limit.measure is Measure.PODS and places is not None:
+        allows = f" allows {places}"
+    registers = "no endpoint is ready"
+    if ready:
+        registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}"
     return f"limit {limit}{allows}: {registers}"
 
 
@@ -369,12 +401,11 @@ class _Callers:
     """The UP instances that callers find by each VIP address."""
 
     def __init__(self, observed: Observed) -> None:
-        registered = chain(observed.ours.items(), observed.others.items())
-        self._vips = {
-            key: one.instance.vip_address
-            for key, one in registered
-            if one.status is InstanceStatus.UP
-        }
+        self._vips: dict[InstanceKey, str] = {}
+        for registered in (observed.ours, observed.others):
+            for key, instance in registered.items():
+                if instance.status is InstanceStatus.UP:
+                    self._vips[key] = instance.instance.vip_address
         self._counts = Counter(self._vips.values())
         self._by_syncer = observed.keys_by_syncer
         self._by_name: dict[str, list[str]] = {}
@@ -385,13 +416,14 @@ class _Callers:
     def others(self, claim: Serving) -> int:
         """Count the UP instances under any VIP of the claim that are neither its own nor about to
         be."""
-        names = {
-            name
-            for wanted in claim.wanted.values()
-            for name in vip_names(wanted.instance.vip_address)
-        }
-        vips = {vip for name in names for vip in self._by_name.get(name, ())}
-        own = {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}
-        return sum(self._counts[vip] for vip in vips) - sum(
-            self._vips.get(key) in vips for key in own
-        )
+        vips: set[str] = set()
+        for text in {wanted.instance.vip_address for wanted in claim.wanted.values()}:
+            for name in vip_names(text):
+                vips.update(self._by_name.get(name, ()))
+        count = 0
+        for vip in vips:
+            count += self._counts[vip]
+        for key in {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}:
+            if self._vips.get(key) in vips:
+                count -= 1
+        return count

@@ -1,5 +1,4 @@
-"""Make the plan: claims -> LEFT_OUT -> make_plan -> left_alone -> without_cancels -> claims and
-plan.
+"""Make the plan: claims -> RULES -> make_plan.
 
 Only `make_plan` can remove: it needs an `Observed`, which needs a complete list. While Eureka
 cannot be read, `plan_blind` is used; while the cluster's identity is unknown, `plan_renewals`. The
@@ -8,9 +7,17 @@ brake comes later, because it weighs the finished plan."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
-from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
-from eurekube_sync.desired.scope import Policy
+from eurekube_sync.desired.claims import (
+    Deleting,
+    Desired,
+    NotServed,
+    Serving,
+    Wanted,
+    is_suspended,
+    seniority,
+)
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -22,76 +29,83 @@ from eurekube_sync.plan.duplicates import (
     duplicate,
     to_give_way_to,
     unreached_by_callers,
+    warned,
 )
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.former import not_to_move
-from eurekube_sync.plan.left_alone import left_alone, without_cancels
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
-from eurekube_sync.plan.ours import EarlierPlan, for_ours, renewal
+from eurekube_sync.plan.ours import for_ours, may_cancel, renewal, unread_renewal
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
-LEFT_OUT: tuple[Callable[[Desired, Observed], Desired], ...] = (
+RULES: tuple[Callable[[Desired, Observed], Desired], ...] = (
+    # First: an endpoint that stays under its former id is not wanted under the new one, so it
+    # takes no address and no second place in a limit.
     not_to_move,
+    # Before the limits: an endpoint whose address another namespace's syncer has takes no place.
     first_registered,
+    # Before the limits: an instance that stays DOWN takes no place.
     still_drained,
     within_limits,
+    # Last: only an instance that is wanted after all gets twice the calls.
+    warned,
 )
-"""The rules that leave wanted instances unregistered, or keep them DOWN."""
+"""The rules that change claims by what Eureka lists: an endpoint is not registered, or it stays
+DOWN, or its syncer warns. `desired/rivals` divided the addresses before, without Eureka's list,
+because a pass that cannot read Eureka needs that as well."""
 
 
-def draft(
-    desired: Desired,
-    observed: Observed,
-    last_up: Collection[InstanceKey],
-    earlier: EarlierPlan | None = None,
-) -> tuple[Desired, Plan]:
-    """Return the claims with limits applied, and their plan before the brake. `last_up` are the
-    instances that this process last saw UP; `earlier` keeps the plan of the previous pass."""
-    for rule in LEFT_OUT:
+def apply_rules(desired: Desired, observed: Observed) -> Desired:
+    """Return the claims as they are to be planned."""
+    for rule in RULES:
         desired = rule(desired, observed)
-    return desired, plan_for(desired, observed, last_up, earlier)
+    return desired
 
 
-def plan_for(
+def make_plan(
     desired: Desired,
     observed: Observed,
-    last_up: Collection[InstanceKey],
+    last_up: Collection[InstanceKey] = (),
     earlier: EarlierPlan | None = None,
 ) -> Plan:
-    """Return the plan without the changes that the instances' syncers or the policy forbid."""
-    plan = left_alone(make_plan(desired, observed, earlier), desired, observed, last_up)
-    return without_cancels(plan) if observed.scope.policy is Policy.UPSERT_ONLY else plan
-
-
-def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
-    """Return the plan of a pass that could read Eureka."""
-    earlier = earlier if earlier is not None else EarlierPlan()
-    if again := earlier.plan(desired, observed):
+    """Return the plan of a pass that could read Eureka, before the brake. `last_up` are the
+    instances that this process last saw UP; `earlier` keeps the plan of the previous pass."""
+    again = earlier.again(desired, observed) if earlier is not None else None
+    if again is not None:
         return again
     selves = to_give_way_to(desired, observed)
-    found = [
-        *_of_registered(desired, observed, selves, earlier),
-        *_of_missing(desired, observed, selves),
-    ]
-    return earlier.planned([*found, *_make_sure(desired, observed)], desired, observed)
+    actions: list[Action] = []
+    blocked: list[Blocked] = []
+    for planned in chain(
+        _of_registered(desired, observed, selves, last_up),
+        _of_missing(desired, observed, selves, last_up),
+        _make_sure(desired, observed),
+    ):
+        if isinstance(planned, Blocked):
+            blocked.append(planned)
+        else:
+            actions.append(planned)
+    plan = sorted_plan(actions, blocked)
+    if earlier is not None:
+        earlier.note(plan, desired, observed)
+    return plan
 
 
-def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
-    unread = observed.unread[key]
-    return Blocked(
-        key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late
-    )
+def lost(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> frozenset[InstanceKey]:
+    """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
+    gone: set[InstanceKey] = set()
+    for key in last_up:
+        wanted = desired.wanted(key)
+        if wanted is None or wanted.instance.status is not InstanceStatus.UP:
+            continue
+        listed = key in observed.ours or key in observed.others or key in observed.unread
+        if not listed and is_suspended(desired.server_of(key)):
+            gone.add(key)
+    return frozenset(gone)
 
 
-def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
-    """Return the plan, with a `Blocked` for each change of ours that only `otherwise`, the plan
-    without failed reads, has."""
-    unread = (observed.ours.keys() & observed.unread.keys()) - {one.key for one in plan.blocked}
-    left = (
-        _unread_again(one.key, one.syncer, observed)
-        for one in otherwise.changes
-        if one.key in unread
-    )
-    return sorted_plan(plan.actions, (*plan.blocked, *left))
+# --- Without Eureka's list, or without Kubernetes -------------------------------------------------
 
 
 def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
@@ -100,16 +114,27 @@ def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
-        if claim is not None and wanted is not None:
-            sure = claim.conduct.limit is None and not claim.conduct.suspend
-            sure = sure and not wanted.drain_unknown and wanted.rival is None
-            up = wanted.instance.status is InstanceStatus.UP
-            returns = up and (sure or key in last_up)
-            why = f"Eureka could not be read; {wanted.why}"
-            renewals.append(
-                Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None)
+        if claim is None or wanted is None:
+            continue
+        returns = key in last_up or _is_certain(claim, wanted)
+        if wanted.instance.status is not InstanceStatus.UP:
+            returns = False
+        renewals.append(
+            Renew(
+                key=key,
+                syncer=syncer,
+                why=f"Eureka could not be read; {wanted.why}",
+                if_gone=wanted.instance if returns else None,
             )
+        )
     return sorted_plan(renewals)
+
+
+def _is_certain(claim: Serving, wanted: Wanted) -> bool:
+    """Say whether the instance is wanted whatever Eureka lists, so that no rule could change it."""
+    if claim.conduct.limit is not None or claim.conduct.suspend:
+        return False
+    return not wanted.drain_unknown and wanted.rival is None
 
 
 def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
@@ -117,16 +142,16 @@ def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
     return sorted_plan(renewal(instance, why) for instance in instances)
 
 
+# --- Registered instances -------------------------------------------------------------------------
+
+
 def _of_registered(
     desired: Desired,
     observed: Observed,
     selves: Mapping[InstanceKey, ObservedInstance],
-    earlier: EarlierPlan,
+    last_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
-    claims = desired.claims.values()
-    in_doubt = any(
-        isinstance(one, NotServed) or (isinstance(one, Serving) and one.keeps_any) for one in claims
-    )
+    in_doubt = _any_in_doubt(desired)
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
@@ -137,71 +162,139 @@ def _of_registered(
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
         elif key in selves:
-            yield from beside_its_own(key, selves[key], desired, observed)
+            yield from beside_its_own(key, selves[key], desired, observed, last_up)
+        elif key in observed.unread:
+            yield from _unread(key, desired, observed, last_up)
         else:
-            yield for_ours(key, desired, observed, earlier)
+            yield for_ours(key, desired, observed, last_up)
+
+
+def _unread(
+    key: InstanceKey, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> Iterator[Action | Blocked]:
+    """Renew an instance whose uncached read failed, and report the change that this prevents."""
+    prevented = for_ours(key, desired, observed, last_up)
+    if not isinstance(prevented, Renew):
+        yield _unread_again(key, prevented.syncer, observed)
+    yield unread_renewal(observed.ours[key], observed)
+
+
+def _any_in_doubt(desired: Desired) -> bool:
+    """Say whether a syncer may keep instances of which too little is known."""
+    return any(
+        isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
+        for claim in desired.claims.values()
+    )
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
     """Return the older syncer of an instance that a younger one must not take over, because the
     older may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
-    claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    held = isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.holds(instance))
-    older = claim and wanting and seniority(claim) < seniority(desired.claims[wanting])
-    return holder if held and older else None
+    if wanting is None or holder is None or holder == wanting:
+        return None
+    claim = desired.claims.get(holder)
+    if isinstance(claim, Serving) and not claim.holds(instance):
+        return None
+    if not isinstance(claim, Serving | NotServed):
+        return None
+    return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
+
+
+# --- Instances that are not registered ------------------------------------------------------------
 
 
 def _of_missing(
-    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
+    desired: Desired,
+    observed: Observed,
+    selves: Mapping[InstanceKey, ObservedInstance],
+    last_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
     """Register the wanted instances that are not registered, unless something prevents it."""
-    reading = {
-        ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods
-    }
-    unseen = {  # syncer and pod of the instances that are kept because a Service has no slices
-        (syncer_of(one), pod_uid_of(one))
-        for one in (observed.ours.values() if reading else ())
-        if (ref := syncer_of(one)) in reading
-        and pod_uid_of(one)
-        and reading[ref].keeps_until_pod_gone(one)
-    }
+    kept_pods = _kept_pods(desired, observed)
+    comes_back = lost(desired, observed, last_up)
     for key, syncer in desired.wanted_by.items():
-        if key in observed.ours or (wanted := desired.wanted(key)) is None:
+        if key in observed.ours:
+            continue  # nearly always
+        wanted = desired.wanted(key)
+        if wanted is None:
             continue
-        if key in observed.unread:
-            yield _unread_again(key, syncer, observed)
-        elif key in observed.others:
-            one = observed.others[key]
-            whose = "an instance without an owner"
-            if owner := one.metadata.get(OWNER):
-                whose = (
-                    f"another installation's instance (owner {owner}, syncer "
-                    f"{syncer_of(one) or 'unknown'})"
-                )
-            why = f"{whose} is registered with the id that ours needs"
-            yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
-        else:
-            # An endpoint that was never ready is not registered. One with a former id was ready
-            # once. One that an older syncer, or a missing slice, may already have registered under
-            # another key is not registered.
-            comes = wanted.instance.status is InstanceStatus.UP or key in observed.former
-            comes = comes and not wanted.rival
-            comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
-            if key in selves:
-                own = selves[key]
-                comes = comes and own.status is InstanceStatus.UP
-                unreached = unreached_by_callers(own.instance, wanted.instance) if comes else None
-                yield duplicate(key, syncer, own, stays=unreached)
-                comes = unreached is not None
-            if comes:
-                yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
+        obstacle = _in_the_way(key, syncer, observed)
+        if obstacle is not None:
+            yield obstacle
+            continue
+        # A missing slice may have left the pod registered under another key.
+        comes = (syncer, pod_uid_of(wanted.instance)) not in kept_pods
+        comes = comes and _is_new(key, wanted, observed)
+        if key in selves:
+            own = selves[key]
+            unreached = None
+            if comes and own.status is InstanceStatus.UP:
+                unreached = unreached_by_callers(own.instance, wanted.instance)
+            yield duplicate(key, syncer, own, stays=unreached)
+            comes = unreached is not None
+        if is_suspended(desired.claims[syncer]) and key not in comes_back:
+            comes = False
+        if comes:
+            yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
+
+
+def _is_new(key: InstanceKey, wanted: Wanted, observed: Observed) -> bool:
+    """Say whether an endpoint is to be registered: one that was ever ready, and that no other
+    syncer may have registered under another key."""
+    if wanted.rival is not None:
+        return False
+    # What has a former id was ready once.
+    return wanted.instance.status is InstanceStatus.UP or key in observed.former
+
+
+def _kept_pods(desired: Desired, observed: Observed) -> set[tuple[SyncerRef | None, str | None]]:
+    """Return the syncer and pod of each instance that is kept because a Service has no slices."""
+    reading: dict[SyncerRef | None, Serving] = {}
+    for ref, claim in desired.claims.items():
+        if isinstance(claim, Serving) and claim.reads_pods:
+            reading[ref] = claim
+    kept_pods: set[tuple[SyncerRef | None, str | None]] = set()
+    if not reading:
+        return kept_pods  # nearly always
+    for instance in observed.ours.values():
+        syncer, uid = syncer_of(instance), pod_uid_of(instance)
+        if syncer in reading and uid and reading[syncer].keeps_until_pod_gone(instance):
+            kept_pods.add((syncer, uid))
+    return kept_pods
+
+
+def _in_the_way(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked | None:
+    """Return what keeps a missing instance from being registered; None for nothing."""
+    if key in observed.unread:
+        return _unread_again(key, syncer, observed)
+    other = observed.others.get(key)
+    if other is None:
+        return None
+    whose = "an instance without an owner"
+    owner = other.metadata.get(OWNER)
+    if owner:
+        whose = (
+            f"another installation's instance (owner {owner}, syncer "
+            f"{syncer_of(other) or 'unknown'})"
+        )
+    why = f"{whose} is registered with the id that ours needs"
+    return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
+
+
+def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
+    unread = observed.unread[key]
+    return Blocked(
+        key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late
+    )
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
     """Cancel what a deleting syncer could have registered since the list was made, unless it is
     another owner's. An heir that could not be read may have registered it as well, so then nothing
     is cancelled, and the deletion waits."""
+    if not may_cancel(observed):
+        return
     heirs = desired.heirs
     written: dict[InstanceKey, Deleting] = {}
     for claim in desired.claims.values():

@@ -4,12 +4,13 @@ An update keeps what others set: an OUT_OF_SERVICE or another override, and meta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from eurekube_sync.desired.catalog import DRAINED, same
+from eurekube_sync.desired.catalog import DRAINED
 from eurekube_sync.desired.claims import (
+    Claim,
     Deleting,
     Desired,
     Leaving,
@@ -18,54 +19,109 @@ from eurekube_sync.desired.claims import (
     Serving,
     Taken,
     Wanted,
+    is_suspended,
 )
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
+from eurekube_sync.desired.scope import Policy, no_longer_granted
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    Port,
+)
 from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Proof, Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
-from eurekube_sync.plan.value import Blocked, Plan, sorted_plan
 
 
 def for_ours(
-    key: InstanceKey, desired: Desired, observed: Observed, earlier: EarlierPlan | None = None
+    key: InstanceKey,
+    desired: Desired,
+    observed: Observed,
+    last_up: Collection[InstanceKey] = (),
 ) -> Action:
-    """Return the action that the instance's syncer asks for; a renewal if its uncached read
-    failed."""
+    """Return the action that the instance's syncer asks for, as far as it is allowed. `last_up` are
+    the instances that this process last saw UP."""
+    return as_allowed(_asked_for(key, desired, observed), desired, observed, last_up)
+
+
+def as_allowed(
+    action: Action, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+) -> Action:
+    """Return the action for an instance of ours, or a renewal if it is not allowed.
+
+    | the action                                        | suspended syncer  | upsert-only       |
+    |---------------------------------------------------|-------------------|-------------------|
+    | a renewal, and this process last saw it UP        | as it is          | as it is          |
+    | any other renewal                                 | none on a 404     | as it is          |
+    | an update that takes away a name or host without  | as it is          | as it is          |
+    | a grant                                           |                   |                   |
+    | any other update                                  | a renewal         | as it is          |
+    | a cancel                                          | a renewal         | a renewal         |
+    """
+    claim = desired.claims.get(action.syncer) if action.syncer else None
+    if is_suspended(claim):
+        return _of_suspended(action, claim, observed.ours[action.key], action.key in last_up)
+    if isinstance(action, Cancel) and not may_cancel(observed):
+        # Leases are renewed before Kubernetes is read. And an instance that is left to expire is
+        # removed without a proof, and the brake does not weigh it.
+        why = f"{action.why}; not cancelled, because of --policy {Policy.UPSERT_ONLY}"
+        return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+    return action
+
+
+def may_cancel(observed: Observed) -> bool:
+    """Say whether the policy allows cancels. Under `--policy upsert-only`, an instance that nothing
+    wants any more stays as it is, like a record of external-dns."""
+    return observed.scope.policy is not Policy.UPSERT_ONLY
+
+
+def _of_suspended(
+    action: Action, claim: Claim | None, registered: ObservedInstance, last_up: bool
+) -> Action:
+    """Return the action for an instance of a suspended syncer. A 404 registers again only what this
+    process last saw UP, because a list does not show whether an instance was lost or cancelled."""
+    if isinstance(action, Renew):
+        return action if last_up else replace(action, if_gone=None)
+    if_gone = None
+    if isinstance(action, Update):
+        if no_longer_granted(claim, registered):
+            return action
+        if registered.status is InstanceStatus.UP and last_up:
+            if_gone = registered.unchanged()
+    return Renew(
+        key=action.key,
+        syncer=action.syncer,
+        why=f"not changed, because syncer {action.syncer} is suspended",
+        if_gone=if_gone,
+        status=registered.status,
+    )
+
+
+def _asked_for(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
     instance = observed.ours[key]
-    if key in observed.unread:
-        return renewal(
-            instance, f"the instance could not be read again: {observed.unread[key].why}"
-        )
     claim = desired.server_of(key)
-    if claim is not None and (judge := _judge_of(instance, claim, desired)):
+    if claim is None:
+        action = _for_unwanted(instance, desired)
+        if isinstance(action, Cancel) and observed.ownership.is_former(instance):
+            successor = observed.ownership.key_of(instance)
+            if successor in desired.wanted_by:
+                return replace(action, why=f"the id of its endpoint is {successor.id} now")
+        return action
+    judge = _judge_of(instance, claim, desired)
+    if judge is not None:
         verdict = judge.verdicts[key]
         if isinstance(verdict, Taken):
             return _for_wanted(judge, verdict.wanted, instance)
         return _for_left_over(instance, judge, desired)
-    if claim is not None:
-        wanted = claim.wanted_at(key)
-        assert wanted is not None  # `server_of` gives the claim that wants the key
-        if earlier and (
-            known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)
-        ):
-            return known
-        action = _for_wanted(claim, wanted, instance)
-        if earlier and isinstance(action, Renew):
-            earlier.renewals[key] = (wanted, instance.instance, action)
-        return action
-    action = _for_unwanted(instance, desired)
-    if isinstance(action, Cancel) and observed.ownership.is_former(instance):
-        successor = observed.ownership.key_of(instance)
-        if successor in desired.wanted_by:
-            return replace(action, why=f"the id of its endpoint is {successor.id} now")
-    return action
+    wanted = claim.wanted_at(key)
+    assert wanted is not None  # `server_of` gives the claim that wants the key
+    return _for_wanted(claim, wanted, instance)
 
 
 def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) -> Serving | None:
@@ -107,6 +163,22 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
 
 
 def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
+    """Return the action for an instance that no syncer wants. The first row that fits decides.
+
+    | what is known                                    | action                                  |
+    |--------------------------------------------------|-----------------------------------------|
+    | a source of its syncer, or the list of syncers,  | renewal                                 |
+    | is unknown                                       |                                         |
+    | another pod has its address and port             | cancel                                  |
+    | its pod is gone, and it is kept only until then  | cancel                                  |
+    | an heir may claim it, and its pod may live       | renewal                                 |
+    | its syncer is being deleted                      | cancel                                  |
+    | its syncer is not served                         | renewal                                 |
+    | its syncer is served                             | as `_for_left_over` says                |
+    | there is no such syncer, and the CRD came later  | cancel, unless a person set it          |
+    |                                                  | OUT_OF_SERVICE                          |
+    | there is no such syncer                          | cancel                                  |
+    """
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
@@ -114,12 +186,12 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         return renewal(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")
-    if proof := _replaced(instance, desired):
-        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
-    awaits = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
-    if awaits and (proof := pod_gone(instance, desired.living_pods)):
-        return cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
-    if (heir := kept_for(instance, desired)) and not pod_gone(instance, desired.living_pods):
+    # Evidence about the pod counts before what its syncer says.
+    proven = _proven_dead(instance, claim, desired)
+    if proven is not None:
+        return proven
+    heir = kept_for(instance, desired)
+    if heir is not None and pod_gone(instance, desired.living_pods) is None:
         return renewal(instance, heir)
     match claim:
         case Deleting():
@@ -133,13 +205,25 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
-            if _written_before(
-                instance, desired.crd_installed
-            ):  # the syncer may be restored, and want it
+            if _written_before(instance, desired.crd_installed):
+                # Its syncer may be restored, and want it.
                 return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
             return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
+
+
+def _proven_dead(
+    instance: ObservedInstance, claim: Claim | None, desired: Desired
+) -> Cancel | None:
+    replaced = _replaced(instance, desired)
+    if replaced is not None:
+        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, replaced)
+    if isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance):
+        gone = pod_gone(instance, desired.living_pods)
+        if gone is not None:
+            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
+    return None
 
 
 def _written_before(instance: ObservedInstance, moment: float) -> bool:
@@ -153,9 +237,15 @@ def _written_before(instance: ObservedInstance, moment: float) -> bool:
 
 
 def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired) -> Action:
+    """Return the action for an instance that its served syncer does not want."""
     proof = claim.proof
-    if why_kept := claim.keeps(instance):
+    why_kept = claim.keeps(instance)
+    if why_kept is not None:
         return renewal(instance, why_kept)
+    if is_put_out_and_left(instance, claim):
+        gone = pod_gone(instance, desired.living_pods)
+        if gone is not None:
+            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
     match claim.verdicts.get(instance.key):
         case Taken(rival=rival):
             return _unless_put_out(instance, str(rival), Grounds.ABSENCE, proof)
@@ -165,10 +255,6 @@ def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired)
             return cancel(instance, why, Grounds.TERMINATING, proof)
         case Leaving(why=why):
             return _unless_put_out(instance, why, Grounds.ABSENCE, proof)
-        case _ if is_put_out_and_left(instance, claim) and (
-            gone := pod_gone(instance, desired.living_pods)
-        ):
-            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
         case _:
             return _unless_put_out(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
 
@@ -185,6 +271,12 @@ def renewal(instance: ObservedInstance, why: str) -> Renew:
     return Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
 
 
+def unread_renewal(instance: ObservedInstance, observed: Observed) -> Renew:
+    """Return the action for an instance whose uncached read failed."""
+    unread = observed.unread[instance.key]
+    return renewal(instance, f"the instance could not be read again: {unread.why}")
+
+
 def cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
     syncer = syncer_of(instance)
     assert syncer is not None
@@ -195,14 +287,14 @@ def cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof)
 
 def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
     """Return the proof that another pod listens at the instance's address and port."""
-    instance, uid = observed.instance, pod_uid_of(observed)
-    namespace = pod_namespace_of(observed) or ""
-    there = (
-        desired.sockets().get((namespace, instance.ip_addr, instance.main_port))
-        if uid is not None
-        else None
-    )
-    return there.proof if there is not None and uid not in there.data else None
+    uid = pod_uid_of(observed)
+    if uid is None:
+        return None
+    instance, namespace = observed.instance, pod_namespace_of(observed) or ""
+    there = desired.sockets().get((namespace, instance.ip_addr, instance.main_port))
+    if there is None or uid in there.data:
+        return None
+    return there.proof
 
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
@@ -211,26 +303,28 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     there = observed.instance
     if instance is there or instance == there:  # nearly all are, in nearly every pass
         return ()
+    changes: list[Change] = []
     fields = _fields(instance)
-    pairs = [(name, was, fields[name]) for name, was in _fields(there).items()]
-    dropped = our_keys(there.metadata) - our_keys(instance.metadata)
-    keys = {*instance.metadata, *dropped, CLASS, LIMIT, DRAINED}
-    pairs += [
-        (f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, ""))
-        for key in sorted(keys)
-    ]
-    if not overridden(observed, instance.status):
-        pairs.append(("status", there.status.value, instance.status.value))
-    changes = []
-    for name, was, becomes in pairs:
+    for name, was in _fields(there).items():
+        if was != fields[name]:
+            changes.append(Change(field=name, was=was, becomes=fields[name]))
+    changes += _metadata_changes(there.metadata, instance.metadata)
+    status = instance.status
+    if there.status is not status and not overridden(observed, status):
+        changes.append(Change(field="status", was=there.status.value, becomes=status.value))
+    return tuple(changes)
+
+
+def _metadata_changes(there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Change]:
+    dropped = our_keys(there) - our_keys(wanted)
+    for key in sorted({*wanted, *dropped, CLASS, LIMIT, DRAINED}):
+        was, becomes = there.get(key, ""), wanted.get(key, "")
         if was == becomes:
             continue
-        if name.startswith("metadata.") and sounds_secret(
-            name
-        ):  # changes are printed, and passwords must not be
+        name = f"metadata.{key}"
+        if sounds_secret(name):  # changes are printed, and passwords must not be
             was, becomes = was and HIDDEN, becomes and HIDDEN
-        changes.append(Change(field=name, was=was, becomes=becomes))
-    return tuple(changes)
+        yield Change(field=name, was=was, becomes=becomes)
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
@@ -253,80 +347,20 @@ def override_of(observed: ObservedInstance) -> InstanceStatus | None:
     return None if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP) else kept
 
 
-def _fields(one: Instance) -> Mapping[str, str]:
+def _fields(instance: Instance) -> Mapping[str, str]:
     return {
-        "hostName": one.host_name,
-        "ipAddr": one.ip_addr,
-        "port": str(one.port.number) if one.port.enabled else "off",
-        "securePort": str(one.secure_port.number) if one.secure_port.enabled else "off",
-        "vipAddress": one.vip_address,
-        "secureVipAddress": one.secure_vip_address,
-        "homePageUrl": one.home_page_url,
-        "statusPageUrl": one.status_page_url,
-        "healthCheckUrl": one.health_check_url,
-        "lease": f"{one.lease.renewal}/{one.lease.duration} s",
+        "hostName": instance.host_name,
+        "ipAddr": instance.ip_addr,
+        "port": _port(instance.port),
+        "securePort": _port(instance.secure_port),
+        "vipAddress": instance.vip_address,
+        "secureVipAddress": instance.secure_vip_address,
+        "homePageUrl": instance.home_page_url,
+        "statusPageUrl": instance.status_page_url,
+        "healthCheckUrl": instance.health_check_url,
+        "lease": f"{instance.lease.renewal}/{instance.lease.duration} s",
     }
 
 
-@dataclass(slots=True)
-class EarlierPlan:
-    """What the previous pass planned, and from what. Each new plan changes it."""
-
-    renewals: dict[InstanceKey, tuple[Wanted, Instance, Renew]] = field(default_factory=dict)
-    _made_of: Sequence[object] | None = None
-    """The inputs of the last plan, in its order, if it only renewed wanted instances."""
-    _found: Sequence[Action | Blocked] = ()
-    _plan: Plan = field(default_factory=Plan)
-
-    def plan(self, desired: Desired, observed: Observed) -> Plan | None:
-        """Return the last plan, if it only renewed wanted instances, and its inputs are the same
-        objects."""
-        known = self._made_of
-        again = (
-            known is not None and not observed.unread and same(known, _made_of(desired, observed))
-        )
-        return self._plan if again else None
-
-    def renewal(self, syncer: SyncerRef, wanted: Wanted, instance: Instance) -> Renew | None:
-        """Return the earlier renewal of the same wanted and registered instance; None if they must
-        be compared."""
-        known = self.renewals.get(instance.key)
-        if (
-            known is None
-            or known[0] is not wanted
-            or known[1] is not instance
-            or known[2].syncer != syncer
-        ):
-            return None
-        return known[2]
-
-    def planned(
-        self, found: Sequence[Action | Blocked], desired: Desired, observed: Observed
-    ) -> Plan:
-        """Return the plan of these actions; the last plan itself, if they are the same. Forget
-        other renewals."""
-        known = [self.renewals.get(one.key) for one in found]
-        plain = all(
-            was is not None and was[2] is one for was, one in zip(known, found, strict=True)
-        )
-        self._made_of = _made_of(desired, observed) if plain and not observed.unread else None
-        if same(found, self._found):
-            return self._plan
-        for key in self.renewals.keys() - {one.key for one in found}:
-            del self.renewals[key]
-        blocked = [one for one in found if isinstance(one, Blocked)]
-        self._found, self._plan = (
-            found,
-            sorted_plan((one for one in found if not isinstance(one, Blocked)), blocked),
-        )
-        return self._plan
-
-
-def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
-    claims = [
-        claim.verdicts if isinstance(claim, Serving) else claim for claim in desired.claims.values()
-    ]
-    ours, others = (
-        [one.instance for one in some.values()] for some in (observed.ours, observed.others)
-    )
-    return [desired.wanted_by, *claims, *ours, None, *others]
+def _port(port: Port) -> str:
+    return str(port.number) if port.enabled else "off"

@@ -67,23 +67,32 @@ class Plan:
     def removals(self) -> tuple[Update | Cancel, ...]:
         """The actions that take an UP instance from callers: cancels of UP instances, and changes
         from UP to DOWN."""
-        return tuple(a for a in self.changes if isinstance(a, Update | Cancel) and removes(a))
+        removals = []
+        for change in self.changes:
+            if isinstance(change, Update | Cancel) and removes(change):
+                removals.append(change)
+        return tuple(removals)
 
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
         """The keys to read uncached before anything is changed."""
-        in_the_way = tuple(
-            key for b in self.blocked if b.other for key in dict.fromkeys((b.key, b.other))
-        )
-        return tuple(action.key for action in self.changes) + in_the_way
+        keys = [change.key for change in self.changes]
+        for blocked in self.blocked:
+            if blocked.other is None:
+                continue
+            keys.append(blocked.key)
+            if blocked.other != blocked.key:
+                keys.append(blocked.other)
+        return tuple(keys)
 
     @property
     def in_the_way(self) -> Mapping[InstanceKey, InstanceKey]:
         """By the key of another owner's instance: our key that it blocks."""
-        return {one.other: one.key for one in self.blocked if one.other}
+        return {blocked.other: blocked.key for blocked in self.blocked if blocked.other}
 
 
 _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}
+_TO_DOWN = 3  # an update from UP to DOWN
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
@@ -91,11 +100,15 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
     cancels."""
     parts: tuple[list[Action], ...] = ([], [], [], [], [])
     for action in actions:
-        to_down = isinstance(action, Update) and removes(action)
-        parts[3 if to_down else _KINDS[type(action)]].append(action)
+        kind = _KINDS[type(action)]
+        if isinstance(action, Update) and removes(action):
+            kind = _TO_DOWN
+        parts[kind].append(action)
+    in_order: list[Action] = []
+    for part in parts:
+        in_order += sorted(part, key=attrgetter("key"))
     return Plan(
-        actions=tuple(action for part in parts for action in sorted(part, key=attrgetter("key"))),
-        blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
+        actions=tuple(in_order), blocked=tuple(sorted(blocked, key=attrgetter("key", "syncer")))
     )
 
 
@@ -111,10 +124,10 @@ def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
     lease."""
     if not reasons:
         return plan
-    actions = (
-        Renew(key=action.key, syncer=action.syncer, why=reasons[action.key], status=action.was)
-        if isinstance(action, Update | Cancel) and action.key in reasons
-        else action
-        for action in plan.actions
-    )
+    actions: list[Action] = []
+    for action in plan.actions:
+        if isinstance(action, Update | Cancel) and action.key in reasons:
+            why = reasons[action.key]
+            action = Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+        actions.append(action)
     return sorted_plan(actions, plan.blocked)

@@ -38,7 +38,7 @@ from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
 from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.left_out import within_limits
-from eurekube_sync.plan.make import plan_for
+from eurekube_sync.plan.make import make_plan
 
 Json = dict[str, Any]
 Send = Callable[[str, str, Json | None], Any]
@@ -288,7 +288,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
 
 
 def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
-    plan = plan_for(desired, registry, ())
+    plan = make_plan(desired, registry)
     found: dict[str, list[str]] = {}
     for action in plan.actions:
         found.setdefault(type(action).__name__.lower(), []).append(_place(action.key))

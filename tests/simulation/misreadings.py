@@ -30,7 +30,7 @@ from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import LastSeen
-from eurekube_sync.plan import duplicates, left_alone, make, ours
+from eurekube_sync.plan import duplicates, make, ours
 from eurekube_sync.plan import left_out as admission
 from eurekube_sync.plan.value import Plan
 
@@ -43,10 +43,6 @@ _SHUT_AGAIN = Reason.NOT_READY
 def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], ...]:
     parse = vars(desired)["parse"]
     return ((desired, "parse", lambda syncer: wrong(parse(syncer))),)
-
-
-def _as_planned(action: Any, *rest: Any) -> Any:
-    return action
 
 
 def _by_any_host_name(unreached: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,13 +156,17 @@ def _never(_claim: Claim | None) -> bool:
     return False
 
 
+def _always(_observed: Any) -> bool:
+    return True
+
+
 def misreadings() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
         Defect(
             name="upsert-only cancels all the same",
             about="without removals",
-            patches=((make, "without_cancels", _as_planned),),
+            patches=((ours, "may_cancel", _always), (make, "may_cancel", _always)),
         ),
         Defect(
             name="upsert-only waits for the end of what stays",
@@ -176,12 +176,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a suspended syncer is changed",
             about="suspended",
-            patches=((left_alone, "is_suspended", _never),),
+            patches=((ours, "is_suspended", _never), (make, "is_suspended", _never)),
         ),
         Defect(
             name="nothing comes back to a suspended syncer",
             about="a lost suspension",
-            patches=((left_alone, "lost", lambda desired, observed, stood: frozenset()),),
+            patches=((make, "lost", lambda desired, observed, stood: frozenset()),),
         ),
         Defect(
             name="what Eureka lost of a suspended syncer has one pass to come back",
@@ -191,7 +191,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="all that is ready comes back to a suspended syncer",
             about="suspended",
-            patches=((left_alone, "lost", _all_that_is_ready),),
+            patches=((make, "lost", _all_that_is_ready),),
         ),
         Defect(
             name="a limit lets one more in",

@@ -14,7 +14,7 @@ from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
 from eurekube_sync.desired.resolve import Made
-from eurekube_sync.plan.ours import EarlierPlan
+from eurekube_sync.plan.earlier import EarlierPlan
 
 from .defect import Defect
 
@@ -43,9 +43,10 @@ def _as_before(observe: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _whatever_is_registered(self: Any, syncer: Any, wanted: Any, instance: Any) -> Any:
-    known = self.renewals.get(instance.key)
-    return known[2] if known else None
+def _whatever_is_registered(self: EarlierPlan, desired: Any, observed: Any) -> Any:
+    plan = self._plan
+    same = {action.key for action in plan.renewals} == set(observed.ours)
+    return plan if same and not plan.changes and not plan.blocked else None
 
 
 class _NeverRenewed:
@@ -82,8 +83,8 @@ def mistaken() -> tuple[Defect, ...]:
             name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda *_: True),)
         ),
         Defect(
-            name="a renewal is known by its key",
-            patches=((EarlierPlan, "renewal", _whatever_is_registered),),
+            name="a plan is known by its keys",
+            patches=((EarlierPlan, "again", _whatever_is_registered),),
         ),
         Defect(
             name="a status that is not written yet is taken for written",

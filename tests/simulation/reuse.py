@@ -16,8 +16,7 @@ from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.kubernetes import calls
 from eurekube_sync.adapters.kubernetes.calls import digest
 from eurekube_sync.apply import kubernetes as settle
-from eurekube_sync.controller import reconcile
-from eurekube_sync.plan import make
+from eurekube_sync.controller import reconcile, steps
 
 from .view import Violation
 
@@ -25,7 +24,7 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (wire, "decode_list", "decoded"),
     (reconcile, "observe", "before"),
     (reconcile, "claim_all", "earlier"),
-    (make, "plan_for", "earlier"),
+    (steps, "make_plan", "earlier"),
     (settle, "statuses", "earlier"),
 )
 """Functions that reuse a result, and the argument that has it. Without the argument they compute

@@ -38,13 +38,11 @@ def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
     return desired
 
 
-_RULES = tuple(
-    _no_mark_counts if rule is left_out.still_drained else rule for rule in make.LEFT_OUT
-)
+_RULES = tuple(_no_mark_counts if rule is left_out.still_drained else rule for rule in make.RULES)
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
-        Defect(name="", patches=((make, "LEFT_OUT", _RULES),)),
+        Defect(name="", patches=((make, "RULES", _RULES),)),
     ),
     "nobody is drained": (
         "rest",

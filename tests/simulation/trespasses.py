@@ -71,6 +71,11 @@ def _by_heartbeats(self: EverywhereBatches, keys: Sequence[InstanceKey]) -> froz
     )
 
 
+_RULES = tuple(
+    _all_come(first_registered) if rule is first_registered else rule for rule in make.RULES
+)
+
+
 def trespasses() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
@@ -87,7 +92,7 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="any syncer that claims an address that a person wrote is registered",
             about="neighbours",
-            patches=((make, "LEFT_OUT", (_all_come(first_registered), *make.LEFT_OUT[1:])),),
+            patches=((make, "RULES", _RULES),),
         ),
         Defect(
             name="slices of any namespace prove that a pod is gone",

@@ -668,8 +668,8 @@ def test_kept_instances_are_counted_again() -> None:
     assert not twice(written(kept, status(kept, *BOTH)), *BOTH, then=BOTH)
 
 
-def test_after_the_same_plan_the_same_is_registered() -> None:
-    """This does not hold if the pass did more than renew, or if Eureka could not be read."""
+def test_a_status_is_not_used_again_after_more_than_renewals() -> None:
+    """Nor if Eureka could not be read. The plan is the same each time."""
     steady, plan, earlier = written(claims(), status(claims(), *BOTH)), Plan(), EarlierStatuses()
     cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     changes = Outcomes.of([Outcome(action=cancel, result=Result.DONE)])

@@ -1,5 +1,5 @@
-"""Reuse of a plan: a renewal is used again only if the instance and its desired state are the
-same."""
+"""Reuse of a plan: it is used again only if it renewed wanted instances, and what it was made of
+is the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.make import make_plan
-from eurekube_sync.plan.ours import EarlierPlan
 from eurekube_sync.plan.value import Plan
 from tests.unit.worlds.build import (
     DOWN,
@@ -35,7 +35,7 @@ STANDS = (stored(instance(1)), stored(instance(2)))
 
 def planned(earlier: EarlierPlan, claims: Desired, *instances: ObservedInstance) -> Plan:
     """The plan with an earlier one to reuse, which must equal the plan without it."""
-    plan = make_plan(claims, observed(*instances), earlier)
+    plan = make_plan(claims, observed(*instances), earlier=earlier)
     assert plan == make_plan(claims, observed(*instances))
     return plan
 
@@ -47,27 +47,16 @@ def test_the_same_gives_the_same_plan() -> None:
     assert planned(earlier, CLAIMS, *(replace(one, last_renewal=9) for one in STANDS)) is first
 
 
-def test_an_unchanged_instance_keeps_its_planned_renewal() -> None:
-    """Another instance is planned again."""
+def test_a_changed_instance_is_planned_again() -> None:
+    """So is an equal one that was read anew: only the very same object needs no comparison."""
     earlier = EarlierPlan()
     first = planned(earlier, CLAIMS, *STANDS)
     second = planned(earlier, CLAIMS, STANDS[0], stored(instance(2), status=DOWN))
-    assert second.renewals[0] is first.renewals[0]
     assert [action.key for action in second.changes] == [key(2)]
-    assert planned(earlier, CLAIMS, *STANDS) == first
-
-
-def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
-    """Only the very same object needs no comparison."""
-    earlier = EarlierPlan()
-    first = planned(earlier, CLAIMS, *STANDS)
-    again = planned(
-        earlier, CLAIMS, STANDS[0], replace(STANDS[1], instance=replace(STANDS[1].instance))
-    )
-    assert [one is was for one, was in zip(again.renewals, first.renewals, strict=True)] == [
-        True,
-        False,
-    ]
+    anew = replace(STANDS[1], instance=replace(STANDS[1].instance))
+    again = planned(earlier, CLAIMS, STANDS[0], anew)
+    assert again == first
+    assert again is not first
 
 
 def test_changed_claims_are_compared() -> None:
@@ -89,22 +78,33 @@ def test_changed_claims_are_compared() -> None:
     )
 
 
-def test_a_removed_instance_is_forgotten() -> None:
-    earlier = EarlierPlan()
-    planned(earlier, CLAIMS, *STANDS)
-    planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1))]), STANDS[0])
-    assert set(earlier.renewals) == {key(1)}
+def test_a_removal_is_planned_again() -> None:
+    """It needs further evidence, which may have changed."""
+    earlier, left = EarlierPlan(), desired([SYNCER], [SERVICE], [piece(endpoint(1))])
+    first = planned(earlier, left, *STANDS)
+    assert [action.key for action in first.changes] == [key(2)]
+    assert planned(earlier, left, *STANDS) is not first
+    assert planned(earlier, left, STANDS[0]).changes == ()
+
+
+def test_the_plan_of_a_suspended_syncer_is_made_again() -> None:
+    """It also depends on what this process saw UP."""
+    earlier, suspended = EarlierPlan(), desired([syncer(suspend=True)], [SERVICE], [SLICE])
+    for last_up in ([], [key(1)], [key(1), key(2)], []):
+        plan = make_plan(suspended, observed(*STANDS), last_up, earlier)
+        returning = [action.key for action in plan.renewals if action.if_gone is not None]
+        assert returning == last_up
 
 
 def test_a_plan_of_the_same_is_not_made_again() -> None:
     """Another app's instance does not matter. A new instance at our pod's address does."""
     earlier = EarlierPlan()
     pods_own = changed(foreign(), ip_addr=STANDS[0].instance.ip_addr)
-    first = planned(earlier, CLAIMS, *STANDS, foreign(app="dc"))
-    assert earlier.plan(CLAIMS, observed(*STANDS, foreign(app="dc"))) is None  # another object
-    assert planned(earlier, CLAIMS, *STANDS) is first
-    assert earlier.plan(CLAIMS, observed(*STANDS)) is first
-    assert earlier.plan(CLAIMS, observed(*STANDS, pods_own)) is None
+    planned(earlier, CLAIMS, *STANDS, foreign(app="dc"))
+    assert earlier.again(CLAIMS, observed(*STANDS, foreign(app="dc"))) is None  # another object
+    again = planned(earlier, CLAIMS, *STANDS)
+    assert earlier.again(CLAIMS, observed(*STANDS)) is again
+    assert earlier.again(CLAIMS, observed(*STANDS, pods_own)) is None
 
 
 def test_a_read_that_failed_is_planned_for() -> None:
@@ -112,5 +112,7 @@ def test_a_read_that_failed_is_planned_for() -> None:
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     unread = observed(*STANDS).refreshed({key(1): Unread(why="it did not answer")})
-    assert make_plan(CLAIMS, unread, earlier) == make_plan(CLAIMS, unread)
-    assert make_plan(CLAIMS, observed(*STANDS), earlier) == make_plan(CLAIMS, observed(*STANDS))
+    assert make_plan(CLAIMS, unread, earlier=earlier) == make_plan(CLAIMS, unread)
+    assert make_plan(CLAIMS, observed(*STANDS), earlier=earlier) == make_plan(
+        CLAIMS, observed(*STANDS)
+    )

@@ -21,7 +21,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.observe.eureka import LastSeen, Unread
-from eurekube_sync.plan.left_alone import lost
+from eurekube_sync.plan.make import lost
 from tests.unit.worlds.build import (
     DENIED,
     DOWN,

@@ -269,11 +269,11 @@ def test_a_pass_without_eurekas_list_renews_wanted_instances_and_removes_nothing
 
 def test_a_pass_without_eurekas_list_skips_what_no_claim_wants() -> None:
     """This is defence in depth: the key's holder is not served."""
-    assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
-    assert (
-        make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed())
-        == Plan()
-    )
+    unserved = replace(desired([syncer()], [], []), wanted_by={key(): REF})
+    assert plan_blind(unserved) == Plan()
+    assert make_plan(unserved, observed()) == Plan()
+    pods_own = changed(foreign(), port=Port(8080, True))
+    assert make_plan(unserved, observed(pods_own)) == Plan()
 
 
 # --- Desired instances ----------------------------------------------------------------------------

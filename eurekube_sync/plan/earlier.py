@@ -1,0 +1,55 @@
+"""The plan of the previous pass, which is used again while nothing changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from eurekube_sync.desired.catalog import same
+from eurekube_sync.desired.claims import Desired, Serving, is_suspended
+from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.values import dataclass
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Plan
+
+
+@dataclass(slots=True)
+class EarlierPlan:
+    """The last plan, and what it was made of. Each new plan replaces it."""
+
+    _plan: Plan = field(default_factory=Plan)
+    _made_of: Sequence[object] | None = None
+    """The inputs of the plan; None if it depends on more than these."""
+
+    def again(self, desired: Desired, observed: Observed) -> Plan | None:
+        """Return the last plan if its inputs are the same objects."""
+        if self._made_of is None or observed.unread:
+            return None
+        return self._plan if same(self._made_of, _made_of(desired, observed)) else None
+
+    def note(self, plan: Plan, desired: Desired, observed: Observed) -> None:
+        """Keep this plan."""
+        self._plan = plan
+        plain = _only_renews_wanted(plan, desired) and not observed.unread
+        self._made_of = _made_of(desired, observed) if plain else None
+
+
+def _only_renews_wanted(plan: Plan, desired: Desired) -> bool:
+    """Say whether each action only compared a wanted instance with the registered one. Any other
+    plan depends on further evidence, and one of a suspended syncer on what was seen UP."""
+    if plan.blocked or any(map(is_suspended, desired.claims.values())):
+        return False
+    for action in plan.actions:
+        if not isinstance(action, Renew) or action.key not in desired.wanted_by:
+            return False
+    return True
+
+
+def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
+    inputs: list[object] = [desired.wanted_by]
+    for claim in desired.claims.values():
+        inputs.append(claim.verdicts if isinstance(claim, Serving) else claim)
+    inputs += [registered.instance for registered in observed.ours.values()]
+    inputs.append(None)  # an instance that changes sides is a change
+    inputs += [registered.instance for registered in observed.others.values()]
+    return inputs
