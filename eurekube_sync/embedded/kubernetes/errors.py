@@ -85,13 +85,12 @@ def unreadable(resource: Resource, why: str) -> ApiError:
 
 def invalid(kind: str, group: str, name: str, faults: Iterable[Fault]) -> ApiError:
     """422 for an invalid object."""
-    texts: list[str] = []
+    clauses: dict[str, None] = {}  # each once, in order
     causes: list[Mapping[str, str]] = []
     for field, reason, text in faults:
         causes.append({"reason": reason, "message": text, "field": field})
-        said = f"{field}: {text}" if field else text
-        if said not in texts:
-            texts.append(said)
+        clauses.setdefault(f"{field}: {text}" if field else text)
+    texts = list(clauses)
     why = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     message = f'{qualified} "{name}" is invalid: {why}'
