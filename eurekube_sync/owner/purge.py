@@ -38,15 +38,12 @@ from eurekube_sync.model.sources import Cause, Server, Source, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import and_more, counted, one_or_more
 from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.observe.former import LATELY
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.known import in_order, known
 
-_LATELY = (
-    90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
-)
 _AT_ONCE = 200  # instances that are cancelled between two reports of progress
-_SAMPLE = 20  # instances that are read to see whether somebody renews one of many
 _STOPPED = "stopped by a signal"
 
 
@@ -100,9 +97,9 @@ class Purge:
     scope: Scope
     instances: tuple[ObservedInstance, ...]
     listed: Sequence[ObservedInstance]
-    renewed_ago: (
-        float | None
-    )  # seconds since the last renewal of a sample; None if there is no instance
+    renewed_ago: float | None
+    """Seconds since the latest renewal, by Eureka's clock; None if no reading tells it."""
+    untimed: bool = False  # whether Eureka does not say of some syncer when it was renewed
 
     @property
     def whose(self) -> str:
@@ -114,11 +111,13 @@ class Purge:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warns of a `run` that still runs."""
-        if self.renewed_ago is None or self.renewed_ago >= _LATELY:
-            return ()
-        ago = f"they were renewed {self.renewed_ago:.0f} s ago"
-        return (f"{ago}: a `run` that still runs would register them again; stop it first",)
+        """Warnings of a `run` that still runs."""
+        again = "a `run` that still runs would register them again; stop it first"
+        if self.renewed_ago is not None and self.renewed_ago < LATELY:
+            return (f"they were renewed {self.renewed_ago:.0f} s ago: {again}",)
+        if self.untimed:
+            return (f"Eureka does not say when they were renewed: {again}",)
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,19 +207,50 @@ class PurgeReport:
 
 
 def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
-    """Finds in Eureka what a purge would cancel. The scope has only names."""
+    """Find in Eureka what a purge would cancel. The scope has only names."""
     ownership = Ownership(owner=owner, cluster=cluster or world.identity())
     listed = world.listed()
     instances = tuple(_owned(listed, ownership, scope))
-    keys = [instance.key for instance in instances]
-    sample = world.read(keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE])
-    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores
-    # in the future.
-    newest = max((instance.renewed for instance in sample), default=None)
-    ago = None if newest is None else max(0.0, world.clock.now() - newest)
+    silences: list[float] = []
+    untimed = False
+    for reading in _one_of_each_syncer(world, instances, ownership):
+        # Both times are of Eureka's clock, because ours may be wrong by minutes.
+        if reading.read_at and reading.last_renewal:
+            silences.append(max(0.0, reading.read_at / 1000 - reading.renewed))
+        else:
+            untimed = True
     return Purge(
-        ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago
+        ownership=ownership,
+        scope=scope,
+        instances=instances,
+        listed=listed,
+        renewed_ago=min(silences, default=None),
+        untimed=untimed,
     )
+
+
+def _one_of_each_syncer(
+    world: PurgeWorld, instances: Sequence[ObservedInstance], ownership: Ownership
+) -> list[ObservedInstance]:
+    """Read one instance of each syncer, uncached; if it is not ours any more, the others, too.
+
+    An installation renews a syncer whole, and each installation may have its own syncers. The one
+    with the latest renewal in the list is the least likely to be gone.
+    """
+    by_syncer: dict[SyncerRef | None, list[ObservedInstance]] = {}
+    for instance in instances:
+        by_syncer.setdefault(syncer_of(instance), []).append(instance)
+    latest: dict[InstanceKey, SyncerRef | None] = {}
+    for syncer, alike in by_syncer.items():
+        newest = max(alike, key=lambda instance: (instance.renewed, instance.key))
+        latest[newest.key] = syncer
+    readings = [reading for reading in world.read(latest) if ownership.holds(reading)]
+    for reading in readings:
+        del by_syncer[latest[reading.key]]
+    others: list[InstanceKey] = []
+    for alike in by_syncer.values():
+        others += [instance.key for instance in alike if instance.key not in latest]
+    return readings + [reading for reading in world.read(others) if ownership.holds(reading)]
 
 
 def _owned(
@@ -392,7 +422,7 @@ def _still_named(found: Purge) -> set[SyncerRef | None]:
 
 def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -> bool:
     """Whether Eureka's list may be too old to show an instance of these syncers."""
-    if found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS:
+    if found.untimed or (found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS):
         return True
     others_here = any(
         OWNER in instance.metadata and instance.metadata.get(CLUSTER) == found.ownership.cluster
