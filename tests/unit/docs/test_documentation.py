@@ -31,7 +31,9 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 RETIRED = (
+    "anew",
     "another's",
+    "beside",
     "blind pass",
     "by now",
     "comes in",
@@ -48,6 +50,7 @@ RETIRED = (
     "heed",
     "hostage",
     "idle",
+    "in place of",
     "is no number",
     "lacking",
     "lapse",
@@ -67,6 +70,7 @@ RETIRED = (
     "unsure",
     "what is ours",
     "what stands",
+    "whatever",
     "whoever stands between",
     "withdraw",
     "withdrawal",
@@ -294,11 +298,14 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_each_word_of_the_glossary_is_said_once() -> None:
-    """A term has one meaning in each part."""
+    """There are few enough to learn. The common words of Kubernetes and Eureka need no row."""
+    terms: list[str] = []
     for part in ("Ours", "Eureka", "Kubernetes"):
-        terms = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
-        assert terms
-        assert len(terms) == len(set(terms))
+        found = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
+        assert found
+        terms += found
+    assert len(terms) == len(set(terms))
+    assert len(terms) <= 45
 
 
 @EVERY_PAGE
