@@ -194,15 +194,11 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     ConfigurationError."""
     folder = next((path for path in saved.paths if os.path.isdir(path)), None)
     if saved.at is not None and folder is None:
-        raise click.UsageError(
-            "--at chooses a recorded pass: give the folder of run --record as --from DIR"
-        )
+        raise click.UsageError("--at requires --from DIR, a folder of run --record")
     if not saved.paths:
         return ours
     if on_command_line("kubeconfig") or on_command_line("context"):
-        raise click.UsageError(
-            "--from is read instead of a cluster: leave out --kubeconfig and --context"
-        )
+        raise click.UsageError("--from cannot be used with --kubeconfig or --context")
     if folder is not None:
         from eurekube_sync.cli.records import record_at, recorded_pass
 

@@ -136,7 +136,7 @@ def under_lock(
     """Wait for the lock, renew it while `work` runs, and release it at the end.
 
     A daemon that lost the lock calls `work` again, which must remember nothing, because another
-    copy may have changed Eureka. Without `daemon`, LockLost is raised if this process had the lock
+    replica may have changed Eureka. Without `daemon`, LockLost is raised if this process had the lock
     before.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
@@ -150,7 +150,7 @@ def under_lock(
         read_last_good()
 
     def renew() -> None:
-        if monitor.live:  # else another copy shall take over
+        if monitor.live:  # else another replica shall take over
             lock.attempt()
 
     while True:
@@ -160,9 +160,7 @@ def under_lock(
         if standing is None:
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE
         if isinstance(standing, HeldBy):
-            _log.info(
-                "nothing was done: %s holds the lock %s and is at work", standing.holder, lock.name
-            )
+            _log.info("skipped: lock %s is held by %s", lock.name, standing.holder)
             return ExitCode.OK
         try:
             with repeating(renew, EVERY):

@@ -211,14 +211,14 @@ class Recorder:
         except OSError as error:
             if not self._failing:
                 _log.warning(
-                    "no record of the passes can be written into %s: %s",
+                    "cannot write records to %s: %s",
                     self._folder,
                     error.strerror,
                 )
             self._failing = True
         else:
             if self._failing:
-                _log.info("records can be written into %s again", self._folder)
+                _log.info("records are written to %s again", self._folder)
             self._failing = False
 
     def _prune(self, path: Path) -> None:

@@ -112,7 +112,6 @@ class Schedule:
     passes: int | None = 1  # None: until a signal
     interval: float = 30  # seconds from the start of a pass to the start of the next
     fail_on_held: bool = True
-    fail_on_broken: bool = False
     detailed_exitcode: bool = False
     watched: bool = (
         False  # a person sees the report: after a single pass its outages are not logged as well
@@ -146,12 +145,8 @@ def run_passes(
         to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
-            held, broken, detailed = (
-                schedule.fail_on_held,
-                schedule.fail_on_broken,
-                schedule.detailed_exitcode,
-            )
-            code = of_report(report, fail_on_held=held, fail_on_broken=broken, detailed=detailed)
+            held, detailed = schedule.fail_on_held, schedule.detailed_exitcode
+            code = of_report(report, fail_on_held=held, detailed=detailed)
             to_renew, lost = report.to_renew, bool(report.lost)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
@@ -167,14 +162,14 @@ def run_passes(
         except Exception:
             if last:
                 raise
-            log.exception("a bug ended this pass; the next one starts anew")
+            log.exception("unexpected error, pass aborted; the next pass runs as scheduled")
         renewed = 0
         try:
             if between is not None:
                 renewed = between(to_renew, begun + schedule.interval)
         except Exception:
             log.exception(
-                "a bug ended the renewals between two passes; the next pass renews these leases"
+                "unexpected error, renewals between passes aborted; the next pass makes them"
             )
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))

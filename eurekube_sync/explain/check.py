@@ -409,7 +409,9 @@ def of_a_pass(
         found.append(Needed("list", "nodes", "no instance of a node port is found", ""))
     for verb in ("create", "get", "patch") if lock is not None else ():
         found.append(
-            Needed(verb, "leases.coordination.k8s.io", "no copy gets the lock", lock, optional=True)
+            Needed(
+                verb, "leases.coordination.k8s.io", "no replica gets the lock", lock, optional=True
+            )
         )
     return found
 

@@ -352,13 +352,13 @@ def _note(
     limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str
 ) -> str:
     if limit.measure is Measure.SHARE:
-        beside = (
-            f"beside {counted(others, 'other UP instance')}"
+        others_up = (
+            f"with {counted(others, 'other UP instance')}"
             if others
             else "while no other instance is UP"
         )
         return (
-            f"{limit} of VIP {vip} allows {'all' if places is None else places} {beside}: "
+            f"{limit} of VIP {vip} allows {'all' if places is None else places} {others_up}: "
             f"registers {admitted}"
         )
     allows = f" allows {places}" if limit.measure is Measure.PODS and places is not None else ""

@@ -277,7 +277,7 @@ def test_the_present_owner_is_no_former_one(settled: Program) -> None:
     """It would change nothing."""
     ended = give(settled, "run", "--former-owner", "demo")
     assert (ended.code, ended.eureka) == (ExitCode.USAGE, Counter())
-    assert "--former-owner demo is the present --owner: give the earlier name" in ended.err
+    assert "--former-owner demo is the current --owner: give the earlier name" in ended.err
 
 
 # --- An owner that has nothing --------------------------------------------------------------------

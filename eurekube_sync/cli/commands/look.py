@@ -104,9 +104,7 @@ def status_command(
     says. Give it the same options or variables as run.
     """
     if watch and saved.paths:
-        raise click.UsageError(
-            "--watch looks at the servers, and --from at files: leave out one of them"
-        )
+        raise click.UsageError("--watch and --from are mutually exclusive")
     installation = connect.with_saved_input(installation, saved)
     clock, settings, recorded = SystemClock(), installation.settings(), installation.recorded
     servers = (

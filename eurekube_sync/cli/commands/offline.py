@@ -11,8 +11,14 @@ import click
 import yaml
 from click.shell_completion import ShellComplete, get_completion_class
 
-from eurekube_sync.cli.options.command import Command, suggestion
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option, options_of, variable_of
+from eurekube_sync.cli.options.command import Command, suggestion, write_options
+from eurekube_sync.cli.options.declare import (
+    COMMON,
+    ENVIRONMENT_PREFIX,
+    option,
+    options_of,
+    variable_of,
+)
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.crd import crd_text
@@ -21,7 +27,7 @@ from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 
-_TOPICS = ("exit-codes", "environment")
+_TOPICS = ("exit-codes", "environment", "options")
 _OTHER_VARIABLES = (
     (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
     (f"{ENVIRONMENT_PREFIX}DEBUG", "With 1, an internal error shows its traceback."),
@@ -117,6 +123,7 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     """Show help for a command or a topic.
 
     The topic exit-codes lists what each exit code means. The topic environment lists the variables.
+    The topic options lists the options of login, TLS and calls, which most commands have.
     """
     formatter = context.make_formatter()
     match topic:
@@ -134,6 +141,10 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
             )
         case ("environment",):
             _write_variables(formatter, context)
+        case ("options",):
+            options = options_of(context.find_root().command, context)
+            common = {option.name: option for option in options if option.section in COMMON}
+            write_options(common.values(), context, formatter)
         case (name, *_) if name in _TOPICS:
             raise click.UsageError(f"{name!r} is a topic, and takes no other word")
         case _:

@@ -57,7 +57,7 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
 
 
-@click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
+@click.command(cls=Command, short_help="Make Eureka match the cluster.")
 @choices.pass_options
 @saved_options
 @installation_options(
@@ -71,7 +71,6 @@ from eurekube_sync.model.wording import counted, duration
 )
 @option("--detailed-exitcode", is_flag=True)
 @option("--fail-on-held/--no-fail-on-held", default=None)
-@option("--fail-on-broken", is_flag=True)
 @choices.approve_option
 @choices.monitoring_options
 @pass_report_options
@@ -81,35 +80,30 @@ def run_command(
     saved: SavedInput,
     detailed_exitcode: bool,
     fail_on_held: bool | None,
-    fail_on_broken: bool,
     approve: str | None,
     monitoring: Monitoring,
     form: ReportForm,
 ) -> ExitCode:
-    """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
+    """Make Eureka match the cluster: one pass, --passes N, or --daemon.
 
-    The report goes to standard output, the logs go to standard error. A password for Eureka is read
-    from a file, or from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
+    The report goes to stdout, logs go to stderr.
     """
     held = not passes.many if fail_on_held is None else fail_on_held
     fails = {
         "fail_on_held": held,
-        "fail_on_broken": fail_on_broken,
         "detailed_exitcode": detailed_exitcode,
     }
     schedule = _schedule(installation, passes, form, **fails)
     if installation.owner in installation.former.owners:
         raise click.UsageError(
-            f"--former-owner {installation.owner} is the present --owner: give the earlier name"
+            f"--former-owner {installation.owner} is the current --owner: give the earlier name"
         )
     if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
         raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
     if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError(
-            "--detailed-exitcode says what a dry run found: give --dry-run with it"
-        )
+        raise click.UsageError("--detailed-exitcode requires --dry-run")
     if saved.paths and not passes.dry_run:
-        raise click.UsageError("--from plans from files: give --dry-run with it")
+        raise click.UsageError("--from requires --dry-run")
     installation = with_saved_input(installation, saved)
     process.avoid_garbage_collection()
     clock = SystemClock()
@@ -158,9 +152,7 @@ def _schedule(
             f"most {duration(lease / 2)}"
         )
     if form.output == "markdown" and not passes.dry_run:
-        raise click.UsageError(
-            "--output markdown shows what a dry run found: give --dry-run with it"
-        )
+        raise click.UsageError("--output markdown requires --dry-run")
     return Schedule(
         passes=None if passes.daemon else passes.passes,
         interval=passes.interval,
@@ -242,7 +234,7 @@ def _run(
     )
 
 
-@click.command(cls=Command, short_help="Renew the owner's instances, without asking a cluster.")
+@click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
     owner_option,
@@ -257,10 +249,9 @@ def _run(
 def keepalive_command(
     cluster: str | None, installation: Installation, passes: Passes, form: ReportForm
 ) -> ExitCode:
-    """Renew all instances of the owner: one pass, --passes N, or --daemon. It asks Eureka only, and
-    no cluster.
+    """Renew all instances of the owner: one pass, --passes N, or --daemon. Kubernetes is not called.
 
-    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two
+    Nothing is added or removed. Use it while `run` cannot run, and stop it when `run` is back: two
     programs that renew the same leases disturb Eureka's self-preservation.
     """
     schedule = _schedule(installation, passes, form)

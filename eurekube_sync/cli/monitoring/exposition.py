@@ -111,7 +111,7 @@ def write_file(monitor: Monitor, path: Path) -> None:
             path, part, generate_latest(_registry(monitor)), mode=0o644
         )  # node_exporter is another user
     except OSError as error:
-        _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
+        _log.warning("cannot write --metrics-file %s: %s", path, error.strerror or error)
 
 
 def good_in_file(path: Path) -> float | None:
@@ -139,7 +139,7 @@ def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
         in_side_thread(send).result(PUSH_SECONDS)
     except Exception as error:  # noqa: BLE001 - urllib raises many types, and metrics must not end a pass
         _log.warning(
-            "the metrics were not pushed to --push-metrics %s: %s",
+            "cannot push metrics to --push-metrics %s: %s",
             url,
             str(error) or "no answer in time",
         )
@@ -162,7 +162,7 @@ def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
         raise ConfigurationError(f"--listen cannot open {host or '*'}:{port}: {why}") from error
     shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
     url = f"http://{shown}:{server.server_address[1]}"
-    _log.info("listening on %s: /metrics, /livez, /readyz and a page", url)
+    _log.info("listening on %s (/metrics, /livez, /readyz and a status page)", url)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
     try:
         yield url

@@ -203,7 +203,7 @@ class Monitor:
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
-        self.ready = False  # whether a pass ended, or another copy is at work
+        self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
@@ -223,7 +223,7 @@ class Monitor:
         self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
-        """Forget all instances, because another copy has the lock. This copy is ready to replace
+        """Forget all instances, because another replica has the lock. This replica is ready to replace
         it."""
         self.ready = True
         with self._guard:

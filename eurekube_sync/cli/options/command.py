@@ -12,7 +12,13 @@ from difflib import get_close_matches
 import click
 from click.core import augment_usage_errors
 
-from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group, variable_of
+from eurekube_sync.cli.options.declare import (
+    COMMON,
+    Option,
+    Section,
+    one_value_a_group,
+    variable_of,
+)
 
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
@@ -80,32 +86,55 @@ class Command(WithExamples):
         return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
-        shown: dict[str, list[tuple[str, str]]] = {}
-        for one in self.get_params(ctx):
-            heading = (one.section or Section.COMMAND) if isinstance(one, Option) else "Help"
-            if (record := one.get_help_record(ctx)) and record[1]:  # an argument is explained above
-                shown.setdefault(heading, []).append(record)
-        for heading in (*Section, "Help"):
-            if records := shown.get(heading):
-                with formatter.section(heading):
-                    formatter.write_dl(records)
+        """Write the options under their headings, without those that most commands have."""
+        parameters = [
+            parameter
+            for parameter in self.get_params(ctx)
+            if not isinstance(parameter, Option) or parameter.section not in COMMON
+        ]
+        write_options(parameters, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Explain the variables in one sentence: to name each one would be a third of the text."""
+        """Explain the variables in one sentence: to name each would be a third of the text."""
         super().format_epilog(ctx, formatter)
-        ours = [one for one in self.params if isinstance(one, click.Option)]
-        if given := {max(one.opts, key=len): variable_of(one.opts) for one in ours if one.envvar}:
-            name = "--eureka-url" if "--eureka-url" in given else next(iter(given))
-            without = ", ".join(one.opts[0] for one in ours if not one.envvar)
-            but = f", except {without}" if without else ""
+        options = [parameter for parameter in self.params if isinstance(parameter, Option)]
+        if any(option.section in COMMON for option in options):
             formatter.write_paragraph()
             formatter.write_text(
-                f"Each option is also a variable, such as {given[name]} for {name}{but}."
+                'Use "eurekube-sync help options" for the options of login, TLS and calls.'
+            )
+        names = [max(option.opts, key=len) for option in options if option.envvar]
+        if names:
+            example = "--eureka-url" if "--eureka-url" in names else names[0]
+            without = ", ".join(option.opts[0] for option in options if not option.envvar)
+            exceptions = f", except {without}" if without else ""
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"Each option can be set by a variable, such as {variable_of([example])} for "
+                f"{example}{exceptions}."
             )
         formatter.write(
             "\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n"
         )
+
+
+def write_options(
+    parameters: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write the help of these options under their headings."""
+    shown: dict[str, list[tuple[str, str]]] = {}
+    for parameter in parameters:
+        record = parameter.get_help_record(ctx)
+        if record is None or not record[1]:  # an argument is explained in the text of the command
+            continue
+        heading: str = "Help"
+        if isinstance(parameter, Option):
+            heading = parameter.section or Section.COMMAND
+        shown.setdefault(heading, []).append(record)
+    for heading in (*Section, "Help"):
+        if heading in shown:
+            with formatter.section(heading):
+                formatter.write_dl(shown[heading])
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
@@ -127,7 +156,7 @@ class Group(WithExamples, click.Group):
 
 
 EXAMPLES = (
-    ("", "See it work, with neither a cluster nor a Eureka:", "eurekube-sync demo"),
+    ("", "Try it without a cluster or a Eureka:", "eurekube-sync demo"),
     ("", "See what a pass would do:", "eurekube-sync run --dry-run"),
     ("", "Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
     (
@@ -135,45 +164,49 @@ EXAMPLES = (
         "See what a pass would do:",
         "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run",
     ),
-    ("run", "Go on until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
+    ("run", "Run until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
     (
         "run",
-        "Release held removals by the plan id that a report names:",
+        "Release held removals by their plan id:",
         "eurekube-sync run --approve a73bb933c352",
     ),
     ("keepalive", "Renew all instances of the owner once:", "eurekube-sync keepalive"),
     ("keepalive", "Renew until run is back:", "eurekube-sync keepalive --daemon"),
     ("keepalive", "Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
-    ("status", "All that is not in sync, and why:", "eurekube-sync status"),
+    ("status", "What is not in sync, and why:", "eurekube-sync status"),
     ("status", "Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
     (
         "status",
         "Watch what the brake holds:",
         "eurekube-sync status --condition RemovalHeld --watch",
     ),
-    ("explain", "Why is this Service not in Eureka?", "eurekube-sync explain svc/shop/orders"),
     (
         "explain",
-        "Why is this pod not registered?",
+        "Find out why a Service is not in Eureka:",
+        "eurekube-sync explain svc/shop/orders",
+    ),
+    (
+        "explain",
+        "Find out why a pod is not registered:",
         "eurekube-sync explain pod/shop/orders-7d9f-x2x4k",
     ),
     (
         "explain",
-        "Why was this address removed?",
+        "Find out why an address was removed:",
         "eurekube-sync explain 10.0.0.7 --from records --at 03:12",
     ),
-    ("check", "Can this installation work?", "eurekube-sync check"),
+    ("check", "Check an installation:", "eurekube-sync check"),
     (
         "check",
-        "Before the installation, with the account of the person who installs:",
+        "Check before the installation, with your own account:",
         "eurekube-sync check --pre",
     ),
     (
         "check",
-        "In a pipeline, as data; the exit code is 7 if something fails:",
+        "In a pipeline, as data; exit 7 if something fails:",
         "eurekube-sync check -o json",
     ),
-    ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
+    ("orphans", "List instances whose syncer is gone:", "eurekube-sync orphans"),
     (
         "orphans",
         "In a script: exit 5 if there is any:",
@@ -205,7 +238,7 @@ EXAMPLES = (
     ("version", "For a program:", "eurekube-sync version -o json"),
     ("help", "What a command does, with its options:", "eurekube-sync help run"),
     ("help", "What an exit code means:", "eurekube-sync help exit-codes"),
-    ("help", "Which variables there are:", "eurekube-sync help environment"),
+    ("help", "The options of login, TLS and calls:", "eurekube-sync help options"),
     (
         "completion",
         "In bash, for this shell; in ~/.bashrc for every shell:",

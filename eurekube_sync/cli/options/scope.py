@@ -22,7 +22,7 @@ optional_owner_option = option(
     section=Section.WHERE,
     type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
-    help="Name of this installation. Default: the owner of this cluster's instances in Eureka, if "
+    help="Name of the installation. Default: the owner of this cluster's instances in Eureka, if "
     "there is only one.",
 )
 
@@ -61,7 +61,7 @@ scope_options = group(
         "-l",
         type=values.SELECTOR,
         default=(),
-        help="Only the syncers with these labels.",
+        help="Label selector: only syncers that match it.",
     ),
     option("--syncer-class", type=values.SYNCER_CLASS),
     option(
@@ -124,7 +124,7 @@ lock_option = option(
 def lock_name(
     choice: LockChoice, owner: str, scope: Scope, namespace: str | None
 ) -> LockName | None:
-    """Return the name of the lock for a scope; None if none is used. Copies with another scope do
+    """Return the name of the lock for a scope; None if none is used. Replicas with another scope do
     other work.
 
     The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our

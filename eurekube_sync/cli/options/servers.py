@@ -44,7 +44,7 @@ call_options = (
 )
 batch_option = option(
     "--eureka-batch",
-    section=Section.CALLS,
+    section=Section.EUREKA,
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
 )
@@ -106,7 +106,6 @@ class EurekaAccess:
         ""  # one address, or several peers' with commas between; may be empty for some commands
     )
     eureka_username: str | None = None
-    eureka_username_file: str | None = None
     eureka_password_file: str | None = None
     eureka_ca_file: str | None = None
     eureka_client_cert: str | None = None
@@ -168,38 +167,30 @@ def with_access(
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
     from eurekube_sync.adapters.eureka.address import SecretFile, make_login
 
-    password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
-    password_file = access.eureka_password_file
-    users = {"--eureka-username": access.eureka_username, "--eureka-username-file": user_file}
-    passwords = {"--eureka-password-file": password_file, PASSWORD_VARIABLE: password}
-    user_by, password_by = (
-        _one_of(users, "The user name of Eureka"),
-        _one_of(passwords, "The password of Eureka"),
-    )
-    if user_by and any(address.login for address in addresses):
+    user, file = access.eureka_username, access.eureka_password_file
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if file and password:
         raise ConfigurationError(
-            f"The login of Eureka is given twice, in --eureka-url and as {user_by}."
+            "The password of Eureka is given twice, as --eureka-password-file and as "
+            f"{PASSWORD_VARIABLE}."
         )
-    if not user_by and not password_by:
+    if not user:
+        if file or password:
+            given = "--eureka-password-file" if file else PASSWORD_VARIABLE
+            raise ConfigurationError(f"{given} needs --eureka-username.")
         return None
-    if not user_by or not password_by:
-        missing = " or ".join(passwords if user_by else users)
-        raise ConfigurationError(f"{user_by or password_by} needs {missing} beside it.")
-    secret = partial(SecretFile, clock=clock)
-    return make_login(
-        user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
-        password=secret(Path(password_file), option=password_by)
-        if password_file
-        else password or "",
+    if any(address.login for address in addresses):
+        raise ConfigurationError(
+            "The login of Eureka is given twice, in --eureka-url and as --eureka-username."
+        )
+    if file:
+        secret = SecretFile(Path(file), option="--eureka-password-file", clock=clock)
+        return make_login(user=user, password=secret)
+    if password:
+        return make_login(user=user, password=password)
+    raise ConfigurationError(
+        f"--eureka-username needs --eureka-password-file or {PASSWORD_VARIABLE}."
     )
-
-
-def _one_of(given: dict[str, str | None], what: str) -> str | None:
-    """Return the one option that has a value; None if none has."""
-    named = [name for name, value in given.items() if value]
-    if len(named) > 1:
-        raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
-    return named[0] if named else None
 
 
 def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
@@ -291,7 +282,6 @@ _login_option = partial(option, section=Section.LOGIN)
 _file = partial(_login_option, metavar="FILE", type=click.Path())
 _login_options = (
     _login_option("--eureka-username", metavar="NAME"),
-    _file("--eureka-username-file"),
     _file("--eureka-password-file"),
     _file("--eureka-ca-file"),
     _file("--eureka-client-cert"),

@@ -79,7 +79,7 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
                 log.warning("%s", room.warning)
         form.write(
             lambda: pass_table(report, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, room, with_renewals=form.list_renewals),
+            lambda: as_data(report, code, room, with_renewals=form.verbose),
             lambda: pass_markdown(report),
             one_of_many=passes.many,
         )

@@ -385,7 +385,7 @@ def test_a_plan_id_of_which_nothing_is_planned_any_more_is_no_success(outage: Fa
         ExitCode.REMOVAL_HELD,
         ExitCode.REMOVAL_HELD,
     )
-    told = f"--approve {held.plan_id}: no such set of removals is planned now; it releases nothing"
+    told = f"--approve {held.plan_id}: the plan has changed, so nothing was approved"
     assert sentences(report) == [told]
 
 
