@@ -19,7 +19,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options.passes import Monitoring, Passes
-from eurekube_sync.cli.output.words import summary
+from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import EVERY, PATIENCE, Held, HeldBy, Lock, wait_for
 from eurekube_sync.controller.loop import Between

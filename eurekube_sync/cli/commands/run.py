@@ -41,8 +41,8 @@ from eurekube_sync.cli.options.servers import (
     saved_options,
 )
 from eurekube_sync.cli.output.passes import Reporter, reporter
+from eurekube_sync.cli.output.report import summary
 from eurekube_sync.cli.output.table import console_for
-from eurekube_sync.cli.output.words import summary
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock

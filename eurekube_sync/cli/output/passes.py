@@ -14,6 +14,14 @@ from rich.text import Text
 from eurekube_sync import __version__
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
+from eurekube_sync.cli.output.report import (
+    gathered,
+    problems,
+    renewed,
+    sentences,
+    summary,
+    syncers_data,
+)
 from eurekube_sync.cli.output.table import (
     Danger,
     Diff,
@@ -23,14 +31,6 @@ from eurekube_sync.cli.output.table import (
     marked,
     rows_of,
     signs_in,
-)
-from eurekube_sync.cli.output.words import (
-    gathered,
-    problems,
-    renewed,
-    sentences,
-    summary,
-    syncers_data,
 )
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
