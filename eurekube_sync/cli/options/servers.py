@@ -32,9 +32,8 @@ from eurekube_sync.model.ports import Clock
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
 
-PASSWORD_VARIABLE = (
-    f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
-)
+# Not an option: a process list shows those
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 _MOST_BYTES = 16 * 1024 * 1024  # of a file with certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
@@ -66,7 +65,7 @@ class SavedInput:
 def _without_servers(
     context: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """A recorded pass names its owner and its servers. So they need not be given."""
+    """Require no owner and no Eureka with a folder of records: a recorded pass names them."""
     if any(os.path.isdir(path) for path in paths):
         context.default_map = {
             "owner": "recorded",
@@ -102,9 +101,8 @@ saved_options = group(
 class EurekaAccess:
     """How to reach Eureka."""
 
-    eureka_url: str = (
-        ""  # one address, or several peers' with commas between; may be empty for some commands
-    )
+    eureka_url: str = ""
+    """One address, or several peers' with commas between; may be empty for some commands."""
     eureka_username: str | None = None
     eureka_password_file: str | None = None
     eureka_ca_file: str | None = None
@@ -118,16 +116,18 @@ class EurekaAccess:
         """Each server's address without its login."""
         from eurekube_sync.adapters.eureka.address import parse_addresses
 
-        return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
+        if not self.eureka_url:
+            return ()
+        return tuple(address.url for address in parse_addresses(self.eureka_url))
 
     @property
     def warnings(self) -> Iterator[str]:
         """Sentences to log once, at the start."""
         if self.eureka_insecure_skip_tls_verify:
             yield (
-                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): "
-                "anybody in between can read "
-                "the login and change what is registered; give --eureka-ca-file instead."
+                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody "
+                "in between can read the login and change what is registered; give "
+                "--eureka-ca-file instead."
             )
         for name, url in (
             ("--eureka-url", self.eureka_url),
@@ -194,58 +194,56 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
 
 
 def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
-    ca_file, certificate, key = (
-        access.eureka_ca_file,
-        access.eureka_client_cert,
-        access.eureka_client_key,
-    )
-    skip = access.eureka_insecure_skip_tls_verify
+    certificate, key = access.eureka_client_cert, access.eureka_client_key
     files = {
-        "--eureka-ca-file": ca_file,
+        "--eureka-ca-file": access.eureka_ca_file,
         "--eureka-client-cert": certificate,
         "--eureka-client-key": key,
     }
-    named = [
-        name
-        for name, given in {**files, "--eureka-insecure-skip-tls-verify": skip}.items()
-        if given
-    ]
-    if ca_file and skip:
-        raise ConfigurationError(
-            "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them."
-        )
+    given = [name for name, path in files.items() if path]
+    if access.eureka_insecure_skip_tls_verify:
+        if access.eureka_ca_file:
+            raise ConfigurationError(
+                "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of "
+                "them."
+            )
+        given.append("--eureka-insecure-skip-tls-verify")
     if key and not certificate:
         raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
-    if named and not any(address.url.startswith("https:") for address in addresses):
+    if given and not any(address.url.startswith("https:") for address in addresses):
         raise ConfigurationError(
-            f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted."
+            f"{given[0]} is for https, and --eureka-url is http, where nothing is encrypted."
         )
-    for name, path in ((name, path) for name, path in files.items() if path):
-        try:
-            with open_regular(path, follow=True) as file:
-                if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
-                    raise ConfigurationError(
-                        f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB."
-                    )
-        except OSError as error:
-            raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+    for name, path in files.items():
+        if path:
+            _check_readable(name, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if ca_file:
+    if access.eureka_ca_file:
         try:
-            context.load_verify_locations(ca_file)
+            context.load_verify_locations(access.eureka_ca_file)
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form."
+                f"--eureka-ca-file: {access.eureka_ca_file} holds no certificate in PEM form."
             ) from None
     if certificate:
         try:
             context.load_cert_chain(certificate, key, password=lambda: "")
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot "
-                "be used: both have to "
-                "be in PEM form and belong together, and the key must not be encrypted."
+                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be "
+                "used: both have to be in PEM form and belong together, and the key must not be "
+                "encrypted."
             ) from None
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with open_regular(path, follow=True) as file:
+            size = len(file.read(_MOST_BYTES + 1))
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+    if size > _MOST_BYTES:
+        raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
 
 
 def _proxies(url: str | None) -> dict[str, str]:
