@@ -20,10 +20,8 @@ from eurekube_sync.cli.options.declare import (
     variable_of,
 )
 
-CONTEXT = {
-    "help_option_names": ["-h", "--help"],
-    "max_content_width": 200,
-}  # as wide as the terminal
+# As wide as the terminal
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
@@ -36,9 +34,8 @@ class _Formatter(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        super().write_dl(
-            [(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing
-        )
+        shown = [(name, text.replace("-", _HYPHEN)) for name, text in rows]
+        super().write_dl(shown, col_max, col_spacing)
 
     def getvalue(self) -> str:
         return super().getvalue().replace(_HYPHEN, "-")
@@ -57,10 +54,8 @@ class WithExamples(click.Command):
         super().format_help_text(ctx, formatter)
         _, _, name = ctx.command_path.partition(" ")
         with formatter.section("Examples"):
-            for command, what, line in EXAMPLES:
-                if command == name:
-                    formatter.write_text(f"# {what}")
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+            for line in EXAMPLES.get(name, "").strip().splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 class Command(WithExamples):
@@ -72,14 +67,15 @@ class Command(WithExamples):
             left = super().parse_args(ctx, args)
         except click.MissingParameter as error:
             values, _, _ = self.make_parser(ctx).parse_args(given)
-            needed = [one for one in self.params if isinstance(one, Option) and one.required]
-            missing = [
-                one for one in needed if one.value_is_missing(one.consume_value(ctx, values)[0])
-            ]
+            missing: list[str] = []
+            for option in self.params:
+                if isinstance(option, Option) and option.required:
+                    value, _ = option.consume_value(ctx, values)
+                    if option.value_is_missing(value):
+                        missing.append(f"'{option.opts[0]}'")
             if len(missing) < 2:
                 raise
-            names = " and ".join(f"'{one.opts[0]}'" for one in missing)
-            raise click.UsageError(f"Missing options {names}.", ctx) from error
+            raise click.UsageError(f"Missing options {' and '.join(missing)}.", ctx) from error
         if not ctx.resilient_parsing:  # completion, which needs no values
             with augment_usage_errors(ctx):
                 one_value_a_group(self, ctx.params)
@@ -103,7 +99,7 @@ class Command(WithExamples):
             formatter.write_text(
                 'Use "eurekube-sync help options" for the options of login, TLS and calls.'
             )
-        names = [max(option.opts, key=len) for option in options if option.envvar]
+        names = [option.long_name for option in options if option.envvar]
         if names:
             example = "--eureka-url" if "--eureka-url" in names else names[0]
             without = ", ".join(option.opts[0] for option in options if not option.envvar)
@@ -155,101 +151,119 @@ class Group(WithExamples, click.Group):
         return super().resolve_command(ctx, args)
 
 
-EXAMPLES = (
-    ("", "Try it without a cluster or a Eureka:", "eurekube-sync demo"),
-    ("", "See what a pass would do:", "eurekube-sync run --dry-run"),
-    ("", "Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
-    (
-        "run",
-        "See what a pass would do:",
-        "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run",
-    ),
-    ("run", "Run until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
-    (
-        "run",
-        "Release held removals by their plan id:",
-        "eurekube-sync run --approve a73bb933c352",
-    ),
-    ("keepalive", "Renew all instances of the owner once:", "eurekube-sync keepalive"),
-    ("keepalive", "Renew until run is back:", "eurekube-sync keepalive --daemon"),
-    ("keepalive", "Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
-    ("status", "What is not in sync, and why:", "eurekube-sync status"),
-    ("status", "Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
-    (
-        "status",
-        "Watch what the brake holds:",
-        "eurekube-sync status --condition RemovalHeld --watch",
-    ),
-    (
-        "explain",
-        "Find out why a Service is not in Eureka:",
-        "eurekube-sync explain svc/shop/orders",
-    ),
-    (
-        "explain",
-        "Find out why a pod is not registered:",
-        "eurekube-sync explain pod/shop/orders-7d9f-x2x4k",
-    ),
-    (
-        "explain",
-        "Find out why an address was removed:",
-        "eurekube-sync explain 10.0.0.7 --from records --at 03:12",
-    ),
-    ("check", "Check an installation:", "eurekube-sync check"),
-    (
-        "check",
-        "Check before the installation, with your own account:",
-        "eurekube-sync check --pre",
-    ),
-    (
-        "check",
-        "In a pipeline, as data; exit 7 if something fails:",
-        "eurekube-sync check -o json",
-    ),
-    ("orphans", "List instances whose syncer is gone:", "eurekube-sync orphans"),
-    (
-        "orphans",
-        "In a script: exit 5 if there is any:",
-        "eurekube-sync orphans --detailed-exitcode",
-    ),
-    ("orphans", "As data:", "eurekube-sync orphans -o json"),
-    ("purge", "See what an uninstallation would cancel:", "eurekube-sync purge --dry-run"),
-    ("purge", "Only one namespace:", "eurekube-sync purge -n shop"),
-    (
-        "purge",
-        "The instances of a lost cluster, without a question:",
-        "eurekube-sync purge --cluster UID --yes",
-    ),
-    ("validate", "All manifests of a folder:", "eurekube-sync validate manifests/"),
-    ("validate", "What a chart makes:", "helm template my-app | eurekube-sync validate -"),
-    ("validate", "For a program:", "eurekube-sync validate -o json syncer.yaml"),
-    (
-        "crd",
-        "Install it, or bring it to this version:",
-        "eurekube-sync crd | kubectl apply --server-side -f -",
-    ),
-    ("crd", "See what would change in the cluster:", "eurekube-sync crd | kubectl diff -f -"),
-    ("crd", "Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
-    ("demo", "See the story:", "eurekube-sync demo"),
-    ("demo", "Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
-    ("demo", "Print only the report of the demo, without pauses:", "eurekube-sync demo | cat"),
-    ("version", "All versions, and whether Eureka answers:", "eurekube-sync version"),
-    ("version", "Only the program and its Python:", "eurekube-sync version --client"),
-    ("version", "For a program:", "eurekube-sync version -o json"),
-    ("help", "What a command does, with its options:", "eurekube-sync help run"),
-    ("help", "What an exit code means:", "eurekube-sync help exit-codes"),
-    ("help", "The options of login, TLS and calls:", "eurekube-sync help options"),
-    (
-        "completion",
-        "In bash, for this shell; in ~/.bashrc for every shell:",
-        "source <(eurekube-sync completion bash)",
-    ),
-    ("completion", "In zsh, after compinit:", "source <(eurekube-sync completion zsh)"),
-    (
-        "completion",
-        "In fish:",
-        "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish",
-    ),
-)
-"""Each is a command's name, a description, and the line to copy. The owner and Eureka's URL are in
+EXAMPLES = {
+    "": """
+# Try it without a cluster or a Eureka:
+eurekube-sync demo
+# See what a pass would do:
+eurekube-sync run --dry-run
+# Find out why a Service is not in Eureka:
+eurekube-sync explain svc/shop/orders
+""",
+    "run": """
+# See what a pass would do:
+eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run
+# Run until a signal, with metrics:
+eurekube-sync run --daemon --listen :8080
+# Release held removals by their plan id:
+eurekube-sync run --approve a73bb933c352
+""",
+    "keepalive": """
+# Renew all instances of the owner once:
+eurekube-sync keepalive
+# Renew until run is back:
+eurekube-sync keepalive --daemon
+# Only those of one namespace:
+eurekube-sync keepalive -n shop --daemon
+""",
+    "status": """
+# What is not in sync, and why:
+eurekube-sync status
+# Every syncer of one namespace:
+eurekube-sync status -n shop --all
+# Watch what the brake holds:
+eurekube-sync status --condition RemovalHeld --watch
+""",
+    "explain": """
+# Find out why a Service is not in Eureka:
+eurekube-sync explain svc/shop/orders
+# Find out why a pod is not registered:
+eurekube-sync explain pod/shop/orders-7d9f-x2x4k
+# Find out why an address was removed:
+eurekube-sync explain 10.0.0.7 --from records --at 03:12
+""",
+    "check": """
+# Check an installation:
+eurekube-sync check
+# Check before the installation, with your own account:
+eurekube-sync check --pre
+# In a pipeline, as data; exit 7 if something fails:
+eurekube-sync check -o json
+""",
+    "orphans": """
+# List instances whose syncer is gone:
+eurekube-sync orphans
+# In a script: exit 5 if there is any:
+eurekube-sync orphans --detailed-exitcode
+# As data:
+eurekube-sync orphans -o json
+""",
+    "purge": """
+# See what an uninstallation would cancel:
+eurekube-sync purge --dry-run
+# Only one namespace:
+eurekube-sync purge -n shop
+# The instances of a lost cluster, without a question:
+eurekube-sync purge --cluster UID --yes
+""",
+    "validate": """
+# All manifests of a folder:
+eurekube-sync validate manifests/
+# What a chart makes:
+helm template my-app | eurekube-sync validate -
+# For a program:
+eurekube-sync validate -o json syncer.yaml
+""",
+    "crd": """
+# Install it, or bring it to this version:
+eurekube-sync crd | kubectl apply --server-side -f -
+# See what would change in the cluster:
+eurekube-sync crd | kubectl diff -f -
+# Keep it in a file:
+eurekube-sync crd > eurekasyncer-crd.yaml
+""",
+    "demo": """
+# See the story:
+eurekube-sync demo
+# Leave both servers running, to try commands on them:
+eurekube-sync demo --serve
+# Print only the report of the demo, without pauses:
+eurekube-sync demo | cat
+""",
+    "version": """
+# All versions, and whether Eureka answers:
+eurekube-sync version
+# Only the program and its Python:
+eurekube-sync version --client
+# For a program:
+eurekube-sync version -o json
+""",
+    "help": """
+# What a command does, with its options:
+eurekube-sync help run
+# What an exit code means:
+eurekube-sync help exit-codes
+# The options of login, TLS and calls:
+eurekube-sync help options
+""",
+    "completion": """
+# In bash, for this shell; in ~/.bashrc for every shell:
+source <(eurekube-sync completion bash)
+# In zsh, after compinit:
+source <(eurekube-sync completion zsh)
+# In fish:
+eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish
+""",
+}
+"""By command: lines to copy, each below its description. The owner and Eureka's URL are in
 variables."""

@@ -55,6 +55,16 @@ class Option(click.Option):
         super().__init__(*args, **settings)
         self.section = section
 
+    @property
+    def long_name(self) -> str:
+        """The name without alternatives, such as `--namespace` for `-n`."""
+        return max(self.opts, key=len)
+
+    @property
+    def variable(self) -> str:
+        """The variable that this option has, or would have."""
+        return variable_of(self.opts)
+
 
 def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
     """Declare an option. Its variable is `EUREKUBE_SYNC_` and its long name.
@@ -69,10 +79,9 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
 
 
 def variable_of(names: Sequence[str]) -> str:
-    long_name = (
-        next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
-    )
-    return ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_")
+    long_name = next(name for name in names if name.startswith("--"))
+    first, _, _ = long_name.removeprefix("--").partition("/")
+    return ENVIRONMENT_PREFIX + first.upper().replace("-", "_")
 
 
 def on_command_line(parameter: str) -> bool:
@@ -127,17 +136,24 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
-    known = _NO_OPTIONS | {
-        variable_of(one.opts) for one in options_of(context.command) if one.envvar
-    }
-    ours = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
-    strange = {name for name in ours.keys() - known if not _of_a_service(name, ours[name])}
+    known = set(_NO_OPTIONS)
+    for option in options_of(context.command):
+        if option.envvar:
+            known.add(option.variable)
+    strange: list[str] = []
+    for name, value in environ.items():
+        ours = name.startswith(ENVIRONMENT_PREFIX)
+        if ours and name not in known and not _of_a_service(name, value):
+            strange.append(name)
     if not strange:
         return
-    options = options_of(context.find_root().command, context)
-    known |= {variable_of(one.opts) for one in options if one.envvar}
-    without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
-    for name in sorted(strange - known):
+    without: dict[str, str] = {}
+    for option in options_of(context.find_root().command, context):
+        if option.envvar:
+            known.add(option.variable)
+        else:
+            without[option.variable] = option.long_name
+    for name in sorted(set(strange) - known):
         if name in without:
             _log.warning(
                 "the variable %s has no effect: use %s on the command line", name, without[name]
@@ -149,17 +165,22 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
 
 
 def _of_a_service(name: str, value: str) -> bool:
-    found = _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX))
-    return found is not None or (name.endswith("PORT") and "://" in value)
+    if _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
+        return True
+    return name.endswith("PORT") and "://" in value
 
 
 def options_of(command: click.Command, context: click.Context | None = None) -> list[Option]:
     """Return our own options of a command. Of a group with a context, return those of all its
     commands."""
     if context is None or not isinstance(command, click.Group):
-        return [one for one in command.params if isinstance(one, Option)]
-    inner = [command.get_command(context, name) for name in command.list_commands(context)]
-    return [option for one in inner if one is not None for option in options_of(one, context)]
+        return [option for option in command.params if isinstance(option, Option)]
+    options: list[Option] = []
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        if inner is not None:
+            options += options_of(inner, context)
+    return options
 
 
 HELP: Mapping[str, str] = {
