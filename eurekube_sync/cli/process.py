@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from math import inf
 from types import FrameType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -35,9 +36,8 @@ _PASSES = 100  # between two full collections
 _PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[
-    [PassReport, ExitCode, float], None
-]  # called after each pass with its seconds
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
+"""Is called after each pass with its seconds."""
 
 
 @contextmanager
@@ -113,13 +113,14 @@ def watched(
     from eurekube_sync.cli.monitoring import exposition
 
     exports: list[Callable[[], None]] = []
-    if file := asked.metrics_file:
-        if at := exposition.good_in_file(file):
+    if asked.metrics_file is not None:
+        at = exposition.good_in_file(asked.metrics_file)
+        if at:
             monitor.was_good(at)
-        exports.append(lambda: exposition.write_file(monitor, file))
-    if url := asked.push_metrics:
+        exports.append(partial(exposition.write_file, monitor, asked.metrics_file))
+    if asked.push_metrics is not None:
         group = {"owner": owner, "scope": scope_text(scope)}
-        exports.append(lambda: exposition.push(monitor, url, group))
+        exports.append(partial(exposition.push, monitor, asked.push_metrics, group))
 
     def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
         monitor.passed(report, code, summary(report), seconds)
@@ -225,9 +226,11 @@ class Waits:
         self._open: list[str] = []  # shared by threads: `append` and `remove` are atomic
 
     def __str__(self) -> str:
-        found = Counter(self._open.copy()).most_common(1)
-        words, calls = found[0] if found else ("an answer", 1)
-        return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
+        calls = Counter(self._open.copy())
+        if not calls:
+            return "waiting for an answer"
+        [(words, number)] = calls.most_common(1)
+        return f"waiting for {words} ({number} calls)" if number > 1 else f"waiting for {words}"
 
     def seen(self) -> AbstractContextManager[None]:
         """Show the calls on the progress line, at a terminal."""
@@ -244,14 +247,14 @@ class _Noted:
         self._port, self._server, self._waits = port, server, waits
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
+        member = getattr(self._port, name)
         words = f"{self._server}: {name.replace('_', ' ')}"
 
         def noted(*args: Any, **named: Any) -> Any:
             self._waits.append(words)
             try:
-                return found(*args, **named)
+                return member(*args, **named)
             finally:
                 self._waits.remove(words)
 
-        return noted if callable(found) else found
+        return noted if callable(member) else member

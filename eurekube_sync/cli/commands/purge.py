@@ -51,10 +51,8 @@ def purge_command(
         raise click.UsageError(
             "there is no terminal to ask at: give --yes, or --dry-run to see what would be removed"
         )
-    clock, ours = (
-        SystemClock(),
-        replace(installation, sweep_interval=1.0),
-    )  # each list is of all peers
+    clock = SystemClock()
+    ours = replace(installation, sweep_interval=1.0)  # each list is of all peers
     connecting: AbstractContextManager[World | EurekaWorld]
     connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
     with stopped_by_signals(clock), progress_line() as tell, connecting as servers:

@@ -88,18 +88,12 @@ def run_command(
 
     The report goes to stdout, logs go to stderr.
     """
-    held = not passes.many if fail_on_held is None else fail_on_held
-    fails = {
-        "fail_on_held": held,
-        "detailed_exitcode": detailed_exitcode,
-    }
-    schedule = _schedule(installation, passes, form, **fails)
-    if installation.owner in installation.former.owners:
-        raise click.UsageError(
-            f"--former-owner {installation.owner} is the current --owner: give the earlier name"
-        )
-    if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
-        raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
+    if fail_on_held is None:
+        fail_on_held = not passes.many
+    schedule = _schedule(
+        installation, passes, form, fail_on_held=fail_on_held, detailed_exitcode=detailed_exitcode
+    )
+    _check_former(installation)
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode requires --dry-run")
     if saved.paths and not passes.dry_run:
@@ -138,6 +132,15 @@ def run_command(
     return code
 
 
+def _check_former(installation: Installation) -> None:
+    if installation.owner in installation.former.owners:
+        raise click.UsageError(
+            f"--former-owner {installation.owner} is the current --owner: give the earlier name"
+        )
+    if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
+        raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
+
+
 def _schedule(
     installation: Installation, passes: Passes, form: ReportForm, **more: bool
 ) -> Schedule:
@@ -148,8 +151,7 @@ def _schedule(
     if passes.many and passes.interval > lease / 2:
         raise click.UsageError(
             f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-            f"{duration(lease)}: give at "
-            f"most {duration(lease / 2)}"
+            f"{duration(lease)}: give at most {duration(lease / 2)}"
         )
     if form.output == "markdown" and not passes.dry_run:
         raise click.UsageError("--output markdown requires --dry-run")
@@ -186,10 +188,8 @@ def _run(
         # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
-            under, begun = (
-                UnderLock(lock, world.time_limit.only_while) if lock else None,
-                clock.monotonic(),
-            )
+            under = UnderLock(lock, world.time_limit.only_while) if lock else None
+            begun = clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
                 monitor.turned()
@@ -208,16 +208,14 @@ def _run(
 
             def tell_all(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
-                    at, scope, result = clock.now(), scope_text(given.scope), summary(report)
-                    lock.passed(
-                        GoodPass(
-                            at=at,
-                            holder=lock.identity,
-                            owner=given.owner,
-                            scope=scope,
-                            result=result,
-                        )
+                    good = GoodPass(
+                        at=clock.now(),
+                        holder=lock.identity,
+                        owner=given.owner,
+                        scope=scope_text(given.scope),
+                        result=summary(report),
                     )
+                    lock.passed(good)
                 passed(report, code, clock.monotonic() - begun)
                 for report_pass in reporters:
                     report_pass(report, code)
@@ -227,11 +225,9 @@ def _run(
                 one_pass, clock, schedule, tell_all, process.collecting_garbage(between)
             )
 
-    return (
-        work()
-        if lock is None
-        else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
-    )
+    if lock is None:
+        return work()
+    return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
 
 @click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")
