@@ -217,13 +217,18 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
     for name, path in files.items():
         if path:
             _check_readable(name, path)
+    _check_usable(access.eureka_ca_file, certificate, key)
+
+
+def _check_usable(ca_file: str | None, certificate: str | None, key: str | None) -> None:
+    """Let TLS load the files, as each connection does later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if access.eureka_ca_file:
+    if ca_file:
         try:
-            context.load_verify_locations(access.eureka_ca_file)
+            context.load_verify_locations(ca_file)
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-ca-file: {access.eureka_ca_file} holds no certificate in PEM form."
+                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form."
             ) from None
     if certificate:
         try:
