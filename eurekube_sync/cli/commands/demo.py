@@ -45,10 +45,10 @@ SYNCER: dict[str, Any] = {
 }
 
 
-@click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
+@click.command(cls=Command, short_help="Try it without a cluster or a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to use them.")
 def demo_command(serve: bool) -> None:
-    """See it work: the real program between two embedded servers on loopback."""
+    """Try it: the real program between two embedded servers on loopback."""
     clock = SystemClock()
     with stopped_by_signals(clock), ExitStack() as stack:
         try:

@@ -81,9 +81,9 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
     "everything",
     is_flag=True,
     variable=False,
-    help="Show syncers that are in sync as well.",
+    help="Also show syncers that are in sync.",
 )
-@option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
+@option("--watch", "-w", is_flag=True, variable=False, help="Refresh every 5 s until Ctrl-C.")
 @saved_options
 @connect.look_options
 @report_options
@@ -100,8 +100,8 @@ def status_command(
     shows all syncers. A syncer is broken if none of its instances is known to be UP. It is partly
     in sync if some are UP and something differs.
 
-    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster
-    says. Give it the same options or variables as run.
+    Nothing is changed. Without --eureka-url it shows only what the cluster says. Use the same
+    options or variables as for run.
     """
     if watch and saved.paths:
         raise click.UsageError("--watch and --from are mutually exclusive")
@@ -139,7 +139,7 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
     return overview(with_details(seen, found, needed))
 
 
-@click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
+@click.command(cls=Command, short_help="Explain why something is or is not registered in Eureka.")
 @click.argument("what", type=WHAT, shell_complete=complete_syncers)
 @saved_options
 @connect.look_options
@@ -147,14 +147,14 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
 def explain_command(
     what: What, saved: SavedInput, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Say why something is registered in Eureka, or is not. It checks the requirements in order:
+    """Explain why something is or is not registered in Eureka. It checks the requirements in order:
     the first that fails is the answer.
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or
     an instance id.
 
-    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which
-    requirement could not be checked, and goes on. Give it the same options or variables as run.
+    Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
+    be checked, and continues. Use the same options or variables as for run.
     """
     installation = connect.with_saved_input(installation, saved)
     with _looking(installation) as seen:
@@ -186,7 +186,9 @@ def _explained(
     return found, tuple(explain(subject, found) for subject in about)
 
 
-@click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
+@click.command(
+    cls=Command, short_help="Check whether an installation can work, and what would fail."
+)
 @option(
     "--pre",
     is_flag=True,
@@ -204,12 +206,12 @@ def _explained(
 def check_command(
     pre: bool, interval: float, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Say whether an installation can work, and what would fail. For each fault it says what to do,
-    and where to read more.
+    """Check whether an installation can work, and what would fail. For each fault it says what to
+    do, and where to read more.
 
-    It changes nothing. It checks the rights of the account that it is called with. Use the account
-    of the installation; with --pre, use the account of the person who installs. Give it the same
-    options or variables as run.
+    Nothing is changed. It checks the rights of the account that it is called with: use the account
+    of the installation, or with --pre that of the person who installs. Use the same options or
+    variables as for run.
     """
     with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
@@ -240,11 +242,11 @@ def check_command(
 def orphans_command(
     installation: Installation, detailed_exitcode: bool, form: ReportForm
 ) -> ExitCode:
-    """List our instances whose syncer does not exist. Each line says what the next `run` does with
+    """List our instances whose syncer does not exist. Each line says what the next run does with
     the instance, and why.
 
-    It writes nothing. If part of the cluster cannot be read, it says which: there may be more
-    orphans in it.
+    Nothing is changed. If part of the cluster cannot be read, it says which: there may be more
+    orphans.
     """
     # Each list is of all peers, and has what only one of them holds
     with _looking(replace(installation, sweep_interval=1.0)) as seen:
@@ -261,7 +263,7 @@ def orphans_command(
     "--client",
     is_flag=True,
     variable=False,
-    help="Only the program and its Python. Nothing is called.",
+    help="Show the version of the program only (no server required).",
 )
 @installation_options(*connect.optional_servers)
 @report_options

@@ -37,20 +37,20 @@ _OTHER_VARIABLES = (
 )
 
 
-@click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
+@click.command(cls=Command, short_help="Validate EurekaSyncers in files, offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option(
     "--output",
     "-o",
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
-    help="Format of the report.",
+    help="Output format.",
 )
 @option(
     "--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer."
 )
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
-    """Check EurekaSyncers in FILES offline, as the API server and run would.
+    """Validate EurekaSyncers in FILES offline, as the API server and run would.
 
     FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or -
     for standard input. Objects of other kinds are skipped. It is an error if there is no
@@ -96,13 +96,13 @@ def _write(report: Report, output: str) -> None:
             click.echo(summary)
 
 
-@click.command(cls=Command, short_help="Print the CRD of EurekaSyncers.")
+@click.command(cls=Command, short_help="Print the EurekaSyncer CRD.")
 def crd_command() -> None:
     """Print the CustomResourceDefinition of EurekaSyncers."""
     click.echo(crd_text(), nl=False)
 
 
-@click.command(cls=Command, short_help="Print a script for bash, zsh or fish.")
+@click.command(cls=Command, short_help="Print the completion script for bash, zsh or fish.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
