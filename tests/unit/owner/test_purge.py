@@ -352,7 +352,11 @@ def test_a_server_without_times_is_named_and_keeps_the_finalizers(
 
     def without_time(asked: InstanceKey) -> ObservedInstance | None:
         reading = read(asked)
-        return None if reading is None else replace(reading, **{missing: 0})
+        if reading is None:
+            return None
+        if missing == "read_at":
+            return replace(reading, read_at=0)
+        return replace(reading, last_renewal=0)
 
     monkeypatch.setattr(world.registry, "_read", without_time)
     sentences = purged(world).sentences
