@@ -485,12 +485,11 @@ def test_each_server_that_does_not_answer_is_reported(settled: Program) -> None:
 
 
 def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
-    """One sentence says why, and all instances stay as they were. The exit code of `purge` is
-    21."""
+    """One sentence says why, and all instances stay as they were. The exit code is 21."""
     ended_long_ago(ours)
     ours.playground.eureka.refuse_writes = True
     ended = ours.run("--owner", "next", "--former-owner", "demo")
-    assert ended.code == ExitCode.INCOMPLETE, ended.out + ended.err
+    assert ended.code == ExitCode.EUREKA_DENIED, ended.out + ended.err
     assert "the server's CSRF protection refuses writes" in ended.out
     ended = give(ours, "purge", "--yes")
     assert ended.code == ExitCode.EUREKA_DENIED
