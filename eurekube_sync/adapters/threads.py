@@ -43,7 +43,7 @@ def repeating(call: Callable[[], None], seconds: float) -> Iterator[None]:
             try:
                 call()
             except Exception:
-                log.exception("a bug ended this call; it is made again in %g s", seconds)
+                log.exception("unexpected error; retrying in %g s", seconds)
 
     running = in_side_thread(repeat)
     try:

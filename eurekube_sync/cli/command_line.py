@@ -51,9 +51,9 @@ class _LazyCommands(Group):
 @click.group(cls=_LazyCommands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="eurekube-sync")
 def cli() -> None:
-    """Makes services of a Kubernetes cluster appear in Netflix Eureka.
+    """Register services of a Kubernetes cluster in Netflix Eureka.
 
-    Most options are also environment variables: eurekube-sync help environment lists them.
+    Most options can be set by environment variables: see eurekube-sync help environment.
     """
 
 

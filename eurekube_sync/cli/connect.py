@@ -78,34 +78,31 @@ class Installation(EurekaAccess):
     renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
     only_looks: bool = False  # batches are not probed, because the probe is a POST
-    count: Callable[[Server, str], None] = lambda _server, _code: (
-        None
-    )  # called with the status of each call
+    count: Callable[[Server, str], None] = lambda _server, _code: None
+    """Is called with the status of each call."""
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
     recorded: RecordedPass | None = None  # used instead of both servers
     recording: Recording | None = None  # keeps what each pass reads
-    sweep_interval: float | None = (
-        None  # between two lists of every Eureka peer; None: computed from the leases
-    )
+    sweep_interval: float | None = None
+    """Between two lists of every Eureka peer; None: computed from the leases."""
 
     def settings(self, **more: Any) -> PassSettings:
         """Return the settings of a pass, with `more` fields of them; or those of the recorded pass,
         as a dry run."""
         if self.recorded is not None:
             return replace(self.recorded.record.settings, dry_run=True)
-        given = {
-            "owner": self.owner,
-            "former": self.former,
-            "scope": self.scope,
-            "brake": self.brake,
-            "pod_drains": self.pod_drains,
-            **more,
-        }
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
+        named = ("--owner", self.owner) if on_command_line("owner") else ()
         return PassSettings(
-            **given, named=("--owner", self.owner) if on_command_line("owner") else ()
+            owner=self.owner,
+            former=self.former,
+            scope=self.scope,
+            brake=self.brake,
+            pod_drains=self.pod_drains,
+            named=named,
+            **more,
         )
 
 
@@ -135,18 +132,17 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             yield ours.recorded.world(workers)
         return
     to_cluster = ours.to_cluster or _to_cluster(ours)
-    if ours.recording is not None:
-        to_cluster = ours.recording.connection(to_cluster)
     with connect_registry(ours, clock) as seen:
+        registry = seen.registry
+        if ours.recording is not None:
+            to_cluster = ours.recording.connection(to_cluster)
+            registry = ours.recording.registry(registry)
         cluster: Cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
             count=partial(ours.count, Server.KUBERNETES),
-        )
-        registry = (
-            seen.registry if ours.recording is None else ours.recording.registry(seen.registry)
         )
         yield World(
             registry=registry,
@@ -166,7 +162,9 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
     ConfigurationError."""
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
-    offline = ours.recorded.connection if ours.recorded is not None else ours.to_cluster
+    offline = ours.to_cluster
+    if ours.recorded is not None:
+        offline = ours.recorded.connection
     to_cluster = offline or _to_cluster(ours)
     with connect(replace(ours, to_cluster=to_cluster), clock) as world:
         details = KubernetesDetails(
@@ -178,12 +176,14 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             the output."""
             if offline is not None:
                 return []
-            own, scopes = lock_namespace(ours), (replace(scope, namespaces=None), scope)
-            names = dict.fromkeys(
-                scope_choices.lock_name(ours.lock, owner, one, own) for one in scopes
-            )
+            own = lock_namespace(ours)
             store = partial(LeaseObject, to_cluster, clock=clock, random=random.Random())
-            return [(name, store(name)) for name in names if name is not None]
+            locks: dict[LockName, LockStore] = {}
+            for searched in (replace(scope, namespaces=None), scope):
+                name = scope_choices.lock_name(ours.lock, owner, searched, own)
+                if name is not None and name not in locks:
+                    locks[name] = store(name)
+            return list(locks.items())
 
         yield LookWorld(world=world, details=details, locks=locks)
 
@@ -194,15 +194,11 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     ConfigurationError."""
     folder = next((path for path in saved.paths if os.path.isdir(path)), None)
     if saved.at is not None and folder is None:
-        raise click.UsageError(
-            "--at chooses a recorded pass: give the folder of run --record as --from DIR"
-        )
+        raise click.UsageError("--at requires --from DIR, a folder of run --record")
     if not saved.paths:
         return ours
     if on_command_line("kubeconfig") or on_command_line("context"):
-        raise click.UsageError(
-            "--from is read instead of a cluster: leave out --kubeconfig and --context"
-        )
+        raise click.UsageError("--from cannot be used with --kubeconfig or --context")
     if folder is not None:
         from eurekube_sync.cli.records import record_at, recorded_pass
 
@@ -210,7 +206,8 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
             raise click.UsageError(
                 f"--from {folder} is a folder of records: give nothing else with it"
             )
-        if option := _of_the_installation():
+        option = _of_the_installation()
+        if option is not None:
             raise click.UsageError(
                 f"--from {folder} has the options of the recorded pass: leave out {option}"
             )
@@ -218,7 +215,8 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
     from eurekube_sync.manifests.dumps import read_dumps
 
-    objects, scope = read_dumps(saved.paths, stdin=sys.stdin.buffer), ours.scope
+    objects = read_dumps(saved.paths, stdin=sys.stdin.buffer)
+    scope = ours.scope
     if scope.namespaces is None:
         scope = replace(scope, namespaces=namespaces_of(objects))
     how = ": add what kubectl get {plural} -A -o json writes"
@@ -228,11 +226,10 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
 def _of_the_installation() -> str | None:
     """Return an option of the command line that a recorded pass has itself."""
     context = click.get_current_context()
-    for given in options_of(context.command):
-        if given.section not in (None, Section.COMMAND, Section.REPORT) and on_command_line(
-            given.name or ""
-        ):
-            return max(given.opts, key=len)
+    for option in options_of(context.command):
+        of_this_run = option.section in (None, Section.COMMAND, Section.REPORT)
+        if not of_this_run and on_command_line(option.name or ""):
+            return option.long_name
     return None
 
 
@@ -243,19 +240,17 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
-    to_cluster, count = _to_cluster(ours), partial(ours.count, Server.KUBERNETES)
-    store = LeaseObject(to_cluster, name, clock=clock, random=random.Random(), count=count)
+    count = partial(ours.count, Server.KUBERNETES)
+    store = LeaseObject(_to_cluster(ours), name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
 def lock_namespace(ours: Installation) -> str:
     """Return the namespace of the lock: as `--lock` names it, else the pod's own, else that of the
     manifests."""
-    return (
-        ours.lock.namespace
-        if isinstance(ours.lock, LockName)
-        else installed_in(ours) or INSTALLED_IN
-    )
+    if isinstance(ours.lock, LockName):
+        return ours.lock.namespace
+    return installed_in(ours) or INSTALLED_IN
 
 
 def installed_in(ours: Installation) -> str | None:
@@ -321,21 +316,26 @@ def _registry(
     first = server_options.with_access(options, ours, addresses, clock)
     for warning in ours.warnings:
         _log.warning("%s", warning)
-    sweep = (
-        sweep_seconds(ours.lease_duration) if ours.sweep_interval is None else ours.sweep_interval
-    )
+    sweep = ours.sweep_interval
+    if sweep is None:
+        sweep = sweep_seconds(ours.lease_duration)
     rests = None if len(addresses) == 1 else Rests(clock)
     doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
-        chance, count = random.Random(), partial(ours.count, Server.EUREKA)
-        client = partial(
-            EurekaClient, clock=clock, random=chance, limit=limit, count=count, decoded=Decoded()
+        make = partial(
+            EurekaClient,
+            clock=clock,
+            random=random.Random(),
+            limit=limit,
+            count=partial(ours.count, Server.EUREKA),
+            decoded=Decoded(),
         )
-        return {
-            address.url: opened.enter_context(client(replace(first, address=address, **given)))
-            for address in addresses
-        }
+        by_url: dict[str, EurekaClient] = {}
+        for address in addresses:
+            client = make(replace(first, address=address, **given))
+            by_url[address.url] = opened.enter_context(client)
+        return by_url
 
     servers = clients()
     registry: Registry = next(iter(servers.values()))

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from math import inf
 from types import FrameType
 from typing import Any, TypeAlias, TypeVar, cast
@@ -19,7 +20,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.threads import repeating
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options.passes import Monitoring, Passes
-from eurekube_sync.cli.output.words import summary
+from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import EVERY, PATIENCE, Held, HeldBy, Lock, wait_for
 from eurekube_sync.controller.loop import Between
@@ -35,9 +36,8 @@ _PASSES = 100  # between two full collections
 _PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[
-    [PassReport, ExitCode, float], None
-]  # called after each pass with its seconds
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
+"""Is called after each pass with its seconds."""
 
 
 @contextmanager
@@ -113,13 +113,14 @@ def watched(
     from eurekube_sync.cli.monitoring import exposition
 
     exports: list[Callable[[], None]] = []
-    if file := asked.metrics_file:
-        if at := exposition.good_in_file(file):
+    if asked.metrics_file is not None:
+        at = exposition.good_in_file(asked.metrics_file)
+        if at:
             monitor.was_good(at)
-        exports.append(lambda: exposition.write_file(monitor, file))
-    if url := asked.push_metrics:
+        exports.append(partial(exposition.write_file, monitor, asked.metrics_file))
+    if asked.push_metrics is not None:
         group = {"owner": owner, "scope": scope_text(scope)}
-        exports.append(lambda: exposition.push(monitor, url, group))
+        exports.append(partial(exposition.push, monitor, asked.push_metrics, group))
 
     def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
         monitor.passed(report, code, summary(report), seconds)
@@ -136,7 +137,7 @@ def under_lock(
     """Wait for the lock, renew it while `work` runs, and release it at the end.
 
     A daemon that lost the lock calls `work` again, which must remember nothing, because another
-    copy may have changed Eureka. Without `daemon`, LockLost is raised if this process had the lock
+    replica may have changed Eureka. Without `daemon`, LockLost is raised if this process had the lock
     before.
     """
     monitor.has_lock(str(lock.name), lambda: lock.held)
@@ -150,7 +151,7 @@ def under_lock(
         read_last_good()
 
     def renew() -> None:
-        if monitor.live:  # else another copy shall take over
+        if monitor.live:  # else another replica shall take over
             lock.attempt()
 
     while True:
@@ -160,9 +161,7 @@ def under_lock(
         if standing is None:
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE
         if isinstance(standing, HeldBy):
-            _log.info(
-                "nothing was done: %s holds the lock %s and is at work", standing.holder, lock.name
-            )
+            _log.info("skipped: lock %s is held by %s", lock.name, standing.holder)
             return ExitCode.OK
         try:
             with repeating(renew, EVERY):
@@ -227,9 +226,11 @@ class Waits:
         self._open: list[str] = []  # shared by threads: `append` and `remove` are atomic
 
     def __str__(self) -> str:
-        found = Counter(self._open.copy()).most_common(1)
-        words, calls = found[0] if found else ("an answer", 1)
-        return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
+        calls = Counter(self._open.copy())
+        if not calls:
+            return "waiting for an answer"
+        [(words, number)] = calls.most_common(1)
+        return f"waiting for {words} ({number} calls)" if number > 1 else f"waiting for {words}"
 
     def seen(self) -> AbstractContextManager[None]:
         """Show the calls on the progress line, at a terminal."""
@@ -246,14 +247,14 @@ class _Noted:
         self._port, self._server, self._waits = port, server, waits
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
+        member = getattr(self._port, name)
         words = f"{self._server}: {name.replace('_', ' ')}"
 
         def noted(*args: Any, **named: Any) -> Any:
             self._waits.append(words)
             try:
-                return found(*args, **named)
+                return member(*args, **named)
             finally:
                 self._waits.remove(words)
 
-        return noted if callable(found) else found
+        return noted if callable(member) else member

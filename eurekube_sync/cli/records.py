@@ -55,9 +55,10 @@ FORMAT = "eurekube.io/record/v1"
 _NAME = re.compile(r"pass-\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.json\.(gz|part)")
 """A `.part` is a record that is being written, or whose writer was killed."""
 _TIME = "%Y%m%dT%H%M%S.%f"
-_MOST_BYTES = (
-    512 * 1024 * 1024
-)  # of one record, unpacked: more than a pass of 100,000 instances takes
+# Of one record, unpacked: more than a pass of 100,000 instances takes
+_MOST_BYTES = 512 * 1024 * 1024
+_DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError)
+"""What the code that reads a record's parts raises for values of another kind."""
 _log = logging.getLogger(__name__)
 
 
@@ -65,9 +66,8 @@ _log = logging.getLogger(__name__)
 class Remembered:
     """What the process remembered of earlier passes. Times in monotonic seconds."""
 
-    writes: tuple[
-        tuple[float, int, dict[str, Any]], ...
-    ] = ()  # `Write.at`, `Write.since` and the write as JSON
+    writes: tuple[tuple[float, int, dict[str, Any]], ...] = ()
+    """`Write.at`, `Write.since` and the write as JSON."""
     seen: tuple[tuple[SyncerRef, str, float | None], ...] | None = None
     """The removals that await confirmation, and when each was first seen; None: at any time."""
     looked: float = 0.0
@@ -102,7 +102,7 @@ def encoded(record: Record) -> bytes:
 
 
 def decoded(text: bytes) -> Record:
-    """Raises one of `UNREADABLE`."""
+    """Return the record in a text. Raises one of `UNREADABLE`."""
     return _RECORD.decode(text)
 
 
@@ -133,16 +133,12 @@ class Recording:
         self._registry.begin()
         self._answers.begin()
         memory = world.memory
-        seen = None
-        if memory.sightings.first is not None:
-            first = memory.sightings.first.items()
-            seen = tuple((syncer, mark, at if at > -inf else None) for (syncer, mark), at in first)
-        writes = memory.own_writes.writes.items()
+        writes: list[tuple[float, int, dict[str, Any]]] = []
+        for key, write in memory.own_writes.writes.items():
+            writes.append((write.at, write.since, reading_data(key, write.wrote)))
         self._remembered = Remembered(
-            writes=tuple(
-                (write.at, write.since, reading_data(key, write.wrote)) for key, write in writes
-            ),
-            seen=seen,
+            writes=tuple(writes),
+            seen=_seen(memory.sightings),
             looked=memory.sightings.looked,
             first_pass=memory.first_pass,
         )
@@ -179,6 +175,16 @@ class Recording:
         )
 
 
+def _seen(sightings: Sightings) -> tuple[tuple[SyncerRef, str, float | None], ...] | None:
+    """Return `Remembered.seen`. JSON has no infinite numbers."""
+    if sightings.first is None:
+        return None
+    seen: list[tuple[SyncerRef, str, float | None]] = []
+    for (syncer, mark), at in sightings.first.items():
+        seen.append((syncer, mark, at if at > -inf else None))
+    return tuple(seen)
+
+
 class Recorder:
     """Writes a file for each pass into a folder, whose size is limited. Raises ConfigurationError
     if it is a file."""
@@ -211,14 +217,14 @@ class Recorder:
         except OSError as error:
             if not self._failing:
                 _log.warning(
-                    "no record of the passes can be written into %s: %s",
+                    "cannot write records to %s: %s",
                     self._folder,
                     error.strerror,
                 )
             self._failing = True
         else:
             if self._failing:
-                _log.info("records can be written into %s again", self._folder)
+                _log.info("records are written to %s again", self._folder)
             self._failing = False
 
     def _prune(self, path: Path) -> None:
@@ -295,13 +301,13 @@ def _files(folder: Path) -> list[RecordFile]:
     out."""
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-    found: list[RecordFile] = []
-    for name in filter(_NAME.fullmatch, names):
-        with suppress(ValueError):  # the name is not a valid date
-            found.append(
-                RecordFile(folder / name, datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC))
-            )
-    return found
+    files: list[RecordFile] = []
+    for name in names:
+        if _NAME.fullmatch(name):
+            with suppress(ValueError):  # the name is not a valid date
+                at = datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)
+                files.append(RecordFile(folder / name, at))
+    return files
 
 
 # --- The same pass once more ----------------------------------------------------------------------
@@ -341,22 +347,14 @@ class RecordedPass:
 
 
 def recorded_pass(record: Record) -> RecordedPass:
-    """Raises ConfigurationError if a part of the record is damaged."""
+    """Return the world of a record. Raises ConfigurationError if a part of it is damaged."""
     clock = SavedClock(record.begun, record.monotonic)
     try:
         for moment in (record.begun, record.at):
             rfc_3339(moment)  # raises for a number that is no date
         registry = SavedRegistry(record.eureka, moved=clock.move)
         memory = _memory(record.remembered, record.settings.registry_cache)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        OSError,
-        RegistryError,
-    ) as error:
+    except (*_DAMAGED, RegistryError) as error:
         raise ConfigurationError(f"the record is damaged: {type(error).__name__}") from error
     connection = SavedConnection(
         record.kubernetes, server=record.kubernetes_server, moved=clock.move

@@ -52,9 +52,8 @@ class Value(_ParamType[T]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
-            return (
-                self._read(value) if isinstance(value, str) else cast(T, value)
-            )  # click may convert twice
+            # click may convert twice
+            return self._read(value) if isinstance(value, str) else cast(T, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -71,9 +70,9 @@ class Duration(Value[float]):
         if not _DURATION.fullmatch(text.strip()):
             raise ValueError(f"{text!r} is not a duration; write 30s, 2m or 1h30m")
         parts = re.findall(_PART, text)
-        seconds = (
-            sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
-        )
+        seconds = 0.0 if parts else float(text)
+        for number, unit in parts:
+            seconds += float(number) * _UNITS[unit]
         if seconds < self._least:
             raise ValueError(f"{text!r} is too short; at least {duration(self._least)}")
         if seconds > self._most:
@@ -91,15 +90,16 @@ def end_of_moment(text: str) -> datetime:
     Without a date it is the last such time before now. Raises ValueError with a message for the
     user.
     """
-    found, now = _MOMENT.fullmatch(text.strip()), datetime.fromtimestamp(SystemClock().now(), UTC)
+    match = _MOMENT.fullmatch(text.strip())
+    now = datetime.fromtimestamp(SystemClock().now(), UTC)
     try:
-        if not found:
+        if not match:
             raise ValueError
-        begin = datetime.fromisoformat(
-            f"{found[1] or now.date()}T{found[2]}{found[3] or ':00'}+00:00"
-        )
-        begin -= timedelta(days=not found[1] and begin > now)
-        return begin + timedelta(seconds=1 if found[3] else 60)  # OverflowError after the year 9999
+        day, minute, second = match.groups()
+        begin = datetime.fromisoformat(f"{day or now.date()}T{minute}{second or ':00'}+00:00")
+        if not day and begin > now:
+            begin -= timedelta(days=1)
+        return begin + timedelta(seconds=1 if second else 60)  # OverflowError after the year 9999
     except (ValueError, OverflowError):
         raise ValueError(
             f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC"
@@ -123,7 +123,8 @@ def _name(text: str) -> str:
 
 def _percent(text: str) -> float:
     with suppress(ValueError):
-        if 0 <= (number := float(text)) <= 100:  # `nan` is refused: it would switch the limit off
+        number = float(text)
+        if 0 <= number <= 100:  # `nan` is refused: it would switch the limit off
             return number
     raise ValueError(f"{text!r} is not a percentage from 0 to 100")
 
@@ -140,32 +141,37 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
 _namespace = _matching(_NAMESPACE, "the name of a namespace")
 
 
+def _namespaces(text: str) -> tuple[str, ...]:
+    return tuple(_namespace(name.strip()) for name in text.split(","))
+
+
 def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    pairs = [tuple(side.strip() for side in pair.split(":")) for pair in text.split(",")]
-    for pair in pairs:
-        if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
+    pairs: list[tuple[str, str]] = []
+    for pair in text.split(","):
+        sides = [side.strip() for side in pair.split(":")]
+        legal = all(side == ANY or _NAMESPACE.fullmatch(side) for side in sides)
+        if len(sides) != 2 or not legal:
             raise ValueError(
-                f"{':'.join(pair)!r} is not a pair of namespaces; write FROM:TO, with * for any"
+                f"{':'.join(sides)!r} is not a pair of namespaces; write FROM:TO, with * for any"
             )
-    return tuple((pair[0], pair[1]) for pair in pairs)
+        pairs.append((sides[0], sides[1]))
+    return tuple(pairs)
 
 
 def _listen(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text.strip())
-    if not found or int(found[3]) > 65535:
+    match = _ADDRESS.fullmatch(text.strip())
+    if not match or int(match[3]) > 65535:
         raise ValueError(
             f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080"
         )
-    return found[1] or found[2] or "", int(found[3])
+    return match[1] or match[2] or "", int(match[3])
 
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)  # not empty: a script may have put an empty variable there
 PERCENT = Value("percent", _percent)
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
-NAMESPACES = Value(
-    "namespace[,...]", lambda text: tuple(_namespace(name.strip()) for name in text.split(","))
-)
+NAMESPACES = Value("namespace[,...]", _namespaces)
 SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
@@ -186,17 +192,22 @@ def _completing(
     """
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-        before, comma, last = (
-            typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
-        )
+        before, last = "", typed
+        if "," in str(parameter.type.name):
+            before, comma, last = typed.rpartition(",")
+            before += comma
         logging.disable()
         try:
-            found = sorted(word for word in set(words(context.params)) if printable(word) == word)
+            offered = sorted(set(words(context.params)))
         except (EurekubeError, OSError):
             return []
         finally:
             logging.disable(logging.NOTSET)
-        return [f"{before}{comma}{word}" for word in found if word.startswith(last)]
+        return [
+            f"{before}{word}"
+            for word in offered
+            if word.startswith(last) and printable(word) == word
+        ]
 
     return complete
 
@@ -227,11 +238,10 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
         tries=1,
         answer_seconds=_SECONDS,
     )
-    return [one.ref for one in every(cluster.list_syncers(None))]
+    return [syncer.ref for syncer in every(cluster.list_syncers(None))]
 
 
 complete_contexts = _completing(_contexts)
-complete_namespaces = _completing(
-    lambda given: (ref.namespace for ref in _syncers(given))
-)  # those with a syncer
+# Those with a syncer
+complete_namespaces = _completing(lambda given: [ref.namespace for ref in _syncers(given)])
 complete_syncers = _completing(lambda given: map(str, _syncers(given)))

@@ -236,7 +236,7 @@ def _of_approval(report: PassReport) -> Iterator[Problem]:
         text = f"{report.approval_refused}. Nothing was released"
         yield Problem(reason=Reason.APPROVAL_REFUSED, subject=approve, text=text)
     elif report.approved is not None and not report.released:
-        text = "no such set of removals is planned now; it releases nothing"
+        text = "the plan has changed, so nothing was approved"
         yield Problem(reason=Reason.NOTHING_RELEASED, subject=approve, text=text)
 
 

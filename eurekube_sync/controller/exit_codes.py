@@ -7,7 +7,6 @@ from enum import IntEnum
 
 from eurekube_sync.controller.diagnosis import problems_of_the_pass
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
@@ -29,7 +28,7 @@ class ExitCode(IntEnum):
 
     OK = (
         0,
-        "done, even if a syncer is not served: see `--fail-on-broken`",
+        "done, even if a syncer is not served: see `status`",
         "If a caller misses an app all the same, `eurekube-sync status` shows each syncer that is "
         "not served.",
     )
@@ -110,8 +109,7 @@ class ExitCode(IntEnum):
         30,
         "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the "
         "next pass tries "
-        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not "
-        "served",
+        "again. `orphans`: not everything could be read",
         "Wait for the next pass. If the code stays, see what the report names. If the "
         'finalizer of a syncer "cannot be written until somebody mends its spec", correct the '
         "field that the message names, also if the syncer is being deleted: before 1.30, "
@@ -190,9 +188,7 @@ OF_A_PASS: Mapping[Reason, ExitCode] = {
 """By the reason of a problem that is of no server as a whole."""
 
 
-def of_report(
-    report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False
-) -> ExitCode:
+def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> ExitCode:
     """Return the exit code of a pass: that of the first problem which has one."""
     # A person released removals that were not made: the brake holds others.
     held = fail_on_held or report.approved is not None
@@ -202,17 +198,9 @@ def of_report(
         code = of_problem(problem)
         if code is not None:
             return code
-    if fail_on_broken and _any_broken(report):
-        return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
-
-
-def _any_broken(report: PassReport) -> bool:
-    """Say whether a syncer is not served, for another reason than a source that is unknown."""
-    claims = report.desired.claims.values() if report.desired else ()
-    return any(isinstance(claim, NotServed) and claim.source is None for claim in claims)
 
 
 def of_problem(problem: Problem) -> ExitCode | None:

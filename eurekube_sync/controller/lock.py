@@ -1,8 +1,8 @@
-"""The lock: who has it, and whether this copy may take it.
+"""The lock: who has it, and whether this replica may take it.
 
-A copy writes only while its own monotonic clock says that no other copy can have the lock yet, so
+A replica writes only while its own monotonic clock says that no other replica can have the lock yet, so
 no clocks of two machines are compared. The holder stops `RENEW_WITHIN` after it began its last
-renewal that worked. Another copy begins when it saw no renewal for `LOCK_SECONDS`, which is longer.
+renewal that worked. Another replica begins when it saw no renewal for `LOCK_SECONDS`, which is longer.
 The lock spares calls and keeps Eureka's self-preservation exact. What a pass may remove never
 depends on it.
 
@@ -29,20 +29,20 @@ log = logging.getLogger(__name__)
 _TRIES = 3  # how often to read and write the lock again when another writer was first
 RENEW_WITHIN = 10.0
 """Seconds that the holder works after it began its last renewal. Less than `LOCK_SECONDS`, so that
-it stops before another copy begins, even if one of the clocks runs too fast or too slowly."""
-EVERY = 2.0  # seconds between two renewals, or two reads of a waiting copy
+it stops before another replica begins, even if one of the clocks runs too fast or too slowly."""
+EVERY = 2.0  # seconds between two renewals, or two reads of a waiting replica
 PATIENCE = LOCK_SECONDS + 2 * EVERY
 """Seconds that a run without `--daemon` waits. The lock of a killed holder is free by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """This copy has the lock."""
+    """This replica has the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBy:
-    """Another copy has the lock."""
+    """Another replica has the lock."""
 
     holder: str
 
@@ -51,7 +51,7 @@ Standing: TypeAlias = Held | HeldBy | Unknown
 
 
 class Lock:
-    """The lock as this copy sees it. Any thread may call `attempt`, and only the thread of the
+    """The lock as this replica sees it. Any thread may call `attempt`, and only the thread of the
     passes the rest."""
 
     def __init__(self, store: LockStore, clock: Clock, name: LockName, identity: str) -> None:
@@ -67,24 +67,24 @@ class Lock:
         self._since = -inf  # when its last renewal was seen, in monotonic seconds
         self._held_until = -inf
         self.term = 0
-        """How often this copy tried to take the lock; a try without an answer may have taken it. If
-        the number is the same before and after a pass, no other copy had the lock meanwhile."""
+        """How often this replica tried to take the lock; a try without an answer may have taken it. If
+        the number is the same before and after a pass, no other replica had the lock meanwhile."""
         self._read_at = -inf
         self._why: Unknown | None = None
         self._good: GoodPass | None = None
 
     @property
     def held(self) -> bool:
-        """Whether this copy may write now."""
+        """Whether this replica may write now."""
         return self._clock.monotonic() < self._held_until
 
     @property
     def last_good(self) -> GoodPass | None:
-        """The last good pass of any copy, as last read from the object."""
+        """The last good pass of any replica, as last read from the object."""
         return self._record.good if self._record else None
 
     def renewed_since(self, moment: float) -> bool:
-        """Whether another copy was seen to renew or take the lock after that moment, in monotonic
+        """Whether another replica was seen to renew or take the lock after that moment, in monotonic
         seconds."""
         return self._since > moment
 
@@ -97,7 +97,7 @@ class Lock:
         if self._record and self._is_anothers(self._record) and (self._why is None or recent):
             return HeldBy(self._record.holder)
         return self._why or self._unknown(
-            Cause.UNAVAILABLE, "this copy did not renew the lock in time"
+            Cause.UNAVAILABLE, "this replica did not renew the lock in time"
         )
 
     def _is_anothers(self, record: LockRecord) -> bool:
@@ -125,7 +125,7 @@ class Lock:
         self._good = good
 
     def release(self) -> None:
-        """Give the lock up, if this copy has it, so that another copy may begin at once. A failure
+        """Give up the lock, if this replica has it, so that another may begin at once. A failure
         is logged."""
         with self._one_at_a_time:
             self._held_until = -inf
@@ -139,7 +139,7 @@ class Lock:
                 self._store.replace(free)
             except ClusterError as error:
                 log.warning(
-                    "the lock %s was not released, and ends in %g s: %s",
+                    "cannot release the lock %s, which expires in %g s: %s",
                     self.name,
                     LOCK_SECONDS,
                     error,
@@ -195,7 +195,7 @@ def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
 def wait_for(
     lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
 ) -> Standing | None:
-    """Wait until this copy has the lock, or nobody knows who has it. Call `waits` after each try.
+    """Wait until this replica has the lock, or nobody knows who has it. Call `waits` after each try.
     After `patience` seconds return HeldBy, if that holder renewed meanwhile. None: a signal
     came."""
     begun = clock.monotonic()
@@ -206,14 +206,14 @@ def wait_for(
         standing = lock.standing()
         if not isinstance(standing, HeldBy):
             if told and isinstance(standing, Held):
-                log.info("took the lock %s", lock.name)
+                log.info("acquired the lock %s", lock.name)
             return standing
         looked = min(looked, clock.monotonic())
         if clock.monotonic() - begun >= patience and lock.renewed_since(looked):
             return standing
         if standing.holder != told:
             told = standing.holder
-            log.info("waiting for the lock %s, which %s holds", lock.name, told)
+            log.info("waiting for the lock %s, held by %s", lock.name, told)
         waits()
         clock.sleep(EVERY)
     return None
@@ -242,7 +242,7 @@ class UnderLock:
 
     def before(self) -> Unknown | None:
         """Return why the pass may only renew, if nobody knows who has the lock; else None. Raises
-        LockLost if another copy has it."""
+        LockLost if another replica has it."""
         self._term = None
         standing = self._standing()
         if isinstance(standing, Unknown):
@@ -255,14 +255,13 @@ class UnderLock:
 
     def after(self) -> Unknown | None:
         """Return why the pass may have ended early, if nobody knows any more who has the lock.
-        Raises LockLost if another copy took it during the pass."""
+        Raises LockLost if another replica took it during the pass."""
         standing = self._standing()
         if self._term is None:
             return None
         if self._term != self._lock.term:
             raise LockLost(
-                f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to "
-                "go on"
+                f"lost the lock {self._lock.name} to another replica; aborting this pass"
             )
         return standing if isinstance(standing, Unknown) else None
 
@@ -273,8 +272,7 @@ class UnderLock:
         standing = lock.standing()
         if isinstance(standing, HeldBy):
             raise LockLost(
-                f"{standing.holder} holds the lock {lock.name} now: this process did not renew it "
-                "in time, "
-                "and has changed nothing since"
+                f"lost the lock {lock.name} to {standing.holder}: it was not renewed in time, and "
+                "nothing was changed since"
             )
         return standing

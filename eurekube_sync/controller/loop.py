@@ -115,7 +115,6 @@ class Schedule:
     passes: int | None = 1  # None: until a signal
     interval: float = 30  # seconds from the start of a pass to the start of the next
     fail_on_held: bool = True
-    fail_on_broken: bool = False
     detailed_exitcode: bool = False
     watched: bool = False
     """A person sees the report: after a single pass its outages are not logged as well."""
@@ -150,7 +149,6 @@ def run_passes(
             code = of_report(
                 report,
                 fail_on_held=schedule.fail_on_held,
-                fail_on_broken=schedule.fail_on_broken,
                 detailed=schedule.detailed_exitcode,
             )
             to_renew = report.to_renew
@@ -166,7 +164,7 @@ def run_passes(
         except Exception:
             if last:
                 raise
-            log.exception("a bug ended this pass; the next one starts anew")
+            log.exception("unexpected error, pass aborted; the next pass runs as scheduled")
         following = begun + schedule.interval
         renewed = _renew_between(between, to_renew, following)
         if not clock.stopping():
@@ -191,9 +189,7 @@ def _renew_between(
     try:
         return between(to_renew, following)
     except Exception:
-        log.exception(
-            "a bug ended the renewals between two passes; the next pass renews these leases"
-        )
+        log.exception("unexpected error, renewals between passes aborted; the next pass makes them")
         return 0
 
 

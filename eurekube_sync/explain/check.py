@@ -429,7 +429,7 @@ def of_a_pass(
     if nodes:
         needed.append(Needed("list", "nodes", "no instance of a node port is found", ""))
     if lock is not None:
-        leases, without = "leases.coordination.k8s.io", "no copy gets the lock"
+        leases, without = "leases.coordination.k8s.io", "no replica gets the lock"
         for verb in ("create", "get", "patch"):
             needed.append(Needed(verb, leases, without, lock, optional=True))
     return needed

@@ -132,7 +132,7 @@ class Stopped(EurekubeError):
 class LockLost(EurekubeError):
     cause = (
         Cause.LOCK_LOST
-    )  # another copy has the lock now; this copy had it, or worked while it could not be read
+    )  # another replica has the lock now; this replica had it, or worked while it could not be read
 
 
 class Refused(EurekubeError):

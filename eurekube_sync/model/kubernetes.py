@@ -272,7 +272,7 @@ class ClusterView:
 Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods, by namespace
 
 
-# `leaseDurationSeconds` of the lock: after that time without a renewal another copy may take it
+# `leaseDurationSeconds` of the lock: after that time without a renewal another replica may take it
 LOCK_SECONDS = 15.0
 
 

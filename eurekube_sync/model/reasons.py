@@ -290,7 +290,7 @@ class Reason(StrEnum):
         Topic.PODS,
         "Callers do not find the app: it has no UP instance in Eureka any more, although "
         "endpoints of it are ready. Nobody asked for that. The message has their number, and "
-        "then the reason and message that the syncer has beside this one. `run` exits with "
+        "then the reason and message that the syncer has besides this one. `run` exits with "
         "34.",
         "See to that reason.",
     )

@@ -33,7 +33,7 @@ class Cause(StrEnum):
     STOPPED = "Stopped"  # by a signal
     REFUSED = "Refused"  # this program refused, and changed nothing
     OWNER_CLASH = "OwnerClash"
-    LOCK_LOST = "LockLost"  # another copy has the lock now
+    LOCK_LOST = "LockLost"  # another replica has the lock now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def known(source: Source[T], server: Server) -> T:
-    """Gives the data of a source; raises SourceUnknown for an Unknown one."""
+    """Return the data of a source; raise SourceUnknown for an Unknown one."""
     if isinstance(source, Unknown):
         raise SourceUnknown(server, source)
     return source.data
@@ -27,13 +27,12 @@ def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
 
 
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
-    """Raises OwnerClash if another cluster uses the owner's name."""
+    """Raise OwnerClash if another cluster uses the owner's name."""
     others = [instance for instance in in_order(registry) if ownership.clashes(instance)]
     if others:
         other = others[0].metadata[CLUSTER]
         names = some_of([str(instance.key) for instance in others], 5)
         raise OwnerClash(
             f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If "
-            "this cluster "
-            f"replaces it: eurekube-sync run --former-cluster {quote(other)}"
+            f"this cluster replaces it: eurekube-sync run --former-cluster {quote(other)}"
         )

@@ -14,13 +14,13 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Update
 from eurekube_sync.model.errors import OwnerClash, Refused, Stopped
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.installations import nothing_of
-from eurekube_sync.owner.known import known, refuse_clash
+from eurekube_sync.owner.known import in_order, known, refuse_clash
 
 
 class Fate(StrEnum):
@@ -58,18 +58,17 @@ class Orphans:
     @property
     def summary(self) -> str:
         """The summary line. It never says "none" while something is unknown."""
-        counts = Counter(one.fate for one in self.found)
-        fates = ", ".join(
-            f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate]
-        )
-        number = counted(len(self.found), "orphan")
-        if not self.unknown:
-            return f"{number}: {fates}" if fates else "no orphans"
-        return f"{f'{number} ({fates})' if fates else 'no orphan'} in what could be read"
+        counts = Counter(orphan.fate for orphan in self.found)
+        parts = [f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate]]
+        number, fates = counted(len(self.found), "orphan"), ", ".join(parts)
+        if self.unknown:
+            known = f"{number} ({fates})" if fates else "no orphan"
+            return f"{known} in what could be read"
+        return f"{number}: {fates}" if fates else "no orphans"
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
-    """Makes a dry pass, and gives its orphans. Raises if Eureka or the cluster's UID cannot be
+    """Make a dry pass, and return its orphans. Raise if Eureka or the cluster's UID cannot be
     read, if `run` is refused, or if the owner has no instance at all, because its name may be
     wrong."""
     report = reconcile(world, replace(settings, dry_run=True))
@@ -93,26 +92,31 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
 
 def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[Orphan]:
     assert report.desired is not None  # both servers were read
-    held = (
-        {one.key: hold.text for hold in report.held.holds for one in hold.removals}
-        if report.held
-        else {}
-    )
+    held = _held(report)
     actions = {action.key: action for action in report.plan.actions}
-    for one in sorted(ours, key=lambda one: one.key):
-        syncer = syncer_of(one)
+    for instance in in_order(ours):
+        syncer = syncer_of(instance)
         assert syncer is not None  # `ours` holds none without
-        if syncer in report.desired.claims or isinstance(
-            report.desired.syncers.of(syncer.namespace), Unknown
-        ):
+        listed = report.desired.syncers.of(syncer.namespace)
+        if syncer in report.desired.claims or isinstance(listed, Unknown):
             continue
-        if report.held and one.key in held:
-            command = approve_command(report.held.plan_id, report.settings.options)
-            release = f"To release the held removals of all syncers: {command}"
-            fate, what = Fate.HOLD, f"held by the brake: {held[one.key]}. {release}"
+        if instance.key in held:
+            fate, what = Fate.HOLD, held[instance.key]
         else:
-            fate, what = _fate(actions[one.key])
-        yield Orphan(instance=one, fate=fate, why=f"there is no syncer {syncer}; {what}")
+            fate, what = _fate(actions[instance.key])
+        yield Orphan(instance=instance, fate=fate, why=f"there is no syncer {syncer}; {what}")
+
+
+def _held(report: PassReport) -> dict[InstanceKey, str]:
+    """Return why each held removal waits, and what releases it."""
+    held: dict[InstanceKey, str] = {}
+    if report.held is not None:
+        command = approve_command(report.held.plan_id, report.settings.options)
+        release = f"To release the held removals of all syncers: {command}"
+        for hold in report.held.holds:
+            for removal in hold.removals:
+                held[removal.key] = f"held by the brake: {hold.text}. {release}"
+    return held
 
 
 def _fate(action: Action) -> tuple[Fate, str]:
@@ -126,7 +130,7 @@ def _fate(action: Action) -> tuple[Fate, str]:
 
 
 def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:
-    """Gives what could not be read, a sentence each."""
+    """Yield what could not be read, a sentence each."""
     assert report.desired is not None  # both servers were read
     if away:
         yield (

@@ -34,19 +34,16 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, InstanceKey, ObservedInsta
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.model.sources import Cause, Server, Source, Unknown
+from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.values import dataclass
 from eurekube_sync.model.wording import and_more, counted, one_or_more
 from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.observe.former import LATELY
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.known import in_order, known
 
-_LATELY = (
-    90.0  # seconds: who renewed within them may go on, such as a CronJob that runs each minute
-)
 _AT_ONCE = 200  # instances that are cancelled between two reports of progress
-_SAMPLE = 20  # instances that are read to see whether somebody renews one of many
 _STOPPED = "stopped by a signal"
 
 
@@ -58,12 +55,11 @@ class PurgeWorld:
     clock: Clock
     workers: Workers
     cluster: Cluster | None = None  # None if --cluster names it
-    tell: Callable[[str], None] = lambda _what: (
-        None
-    )  # gets what is being done, and how much of it is done
+    tell: Callable[[str], None] = lambda _what: None
+    """Gets what is being done, and how much of it is done."""
 
     def identity(self) -> str:
-        """Gives the UID of the cluster; raises SourceUnknown if it cannot be read."""
+        """Return the UID of the cluster; raise SourceUnknown if it cannot be read."""
         if self.cluster is None:
             raise ConfigurationError(
                 "it is not known which cluster is meant: give --cluster, or a kubeconfig."
@@ -71,25 +67,25 @@ class PurgeWorld:
         return known(self.cluster.identity(), Server.KUBERNETES)
 
     def listed(self) -> Sequence[ObservedInstance]:
-        """Gives all instances in Eureka; raises SourceUnknown if it cannot be read."""
+        """Return all instances in Eureka; raise SourceUnknown if it cannot be read."""
         return known(self.registry.list_instances(), Server.EUREKA)
 
     def read(self, keys: Iterable[InstanceKey]) -> list[ObservedInstance]:
-        """Reads each key uncached, and gives the instances that are there; raises if one cannot be
+        """Read each key uncached, and return the instances that are there; raise if one cannot be
         read."""
         ledger = RenewalLedger(period=0, slack=0)
         applier = Applier(
             self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf)
         )
-        found: list[ObservedInstance] = []
+        instances: list[ObservedInstance] = []
         for key, reading in applier.read(keys).items():
-            if isinstance(reading, Unread) and self.clock.stopping():
-                raise Stopped(f"{_STOPPED}: nothing was changed")
             if isinstance(reading, Unread):
+                if self.clock.stopping():
+                    raise Stopped(f"{_STOPPED}: nothing was changed")
                 raise RegistryUnavailable(f"{key}: {reading.why}")
             if reading is not None:
-                found.append(reading)
-        return found
+                instances.append(reading)
+        return instances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,25 +96,26 @@ class Purge:
     scope: Scope
     instances: tuple[ObservedInstance, ...]
     listed: Sequence[ObservedInstance]
-    renewed_ago: (
-        float | None
-    )  # seconds since the last renewal of a sample; None if there is no instance
+    renewed_ago: float | None
+    """Seconds since the latest renewal, by Eureka's clock; None if no reading tells it."""
+    untimed: bool = False  # whether Eureka does not say of some syncer when it was renewed
 
     @property
     def whose(self) -> str:
         """The owner, the cluster and the namespaces, for a sentence."""
-        parts = [f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"]
-        for name in sorted(self.scope.namespaces or ()):
-            parts.append(f"namespace {name}")
-        return ", ".join(parts)
+        namespaces = [f"namespace {name}" for name in sorted(self.scope.namespaces or ())]
+        owner = f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"
+        return ", ".join([owner, *namespaces])
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warns of a `run` that still runs."""
-        if self.renewed_ago is None or self.renewed_ago >= _LATELY:
-            return ()
-        ago = f"they were renewed {self.renewed_ago:.0f} s ago"
-        return (f"{ago}: a `run` that still runs would register them again; stop it first",)
+        """Warnings of a `run` that still runs."""
+        again = "a `run` that still runs would register them again; stop it first"
+        if self.renewed_ago is not None and self.renewed_ago < LATELY:
+            return (f"they were renewed {self.renewed_ago:.0f} s ago: {again}",)
+        if self.untimed:
+            return (f"Eureka does not say when they were renewed: {again}",)
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +155,10 @@ class PurgeReport:
     purged: Sequence[Purged] = ()
     nothing: str = ""  # the summary if there is no instance
     after: Sequence[str] = ()  # further sentences for a person
-    errors: tuple[
-        ClusterError, ...
-    ] = ()  # writes to Kubernetes that failed; the sentences mention them
-    unreached: tuple[
-        str, ...
-    ] = ()  # Eureka servers that may hold an instance that was not seen or not cancelled
+    errors: tuple[ClusterError, ...] = ()
+    """Writes to Kubernetes that failed; the sentences mention them."""
+    unreached: tuple[str, ...] = ()
+    """Eureka servers that may hold an instance that was not seen or not cancelled."""
 
     @property
     def summary(self) -> str:
@@ -171,10 +166,9 @@ class PurgeReport:
             return f"nothing to purge: {self.nothing}"
         if self.dry_run:
             return f"dry run: {len(self.purged)} to cancel, of {self.of.whose}"
-        results = Counter(purged.result for purged in self.purged)
-        return ", ".join(
-            f"{results[result]} {word}" for result, word in _WORDS.items() if results[result]
-        )
+        counts = Counter(purged.result for purged in self.purged)
+        parts = [f"{counts[result]} {word}" for result, word in _WORDS.items() if counts[result]]
+        return ", ".join(parts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -208,25 +202,56 @@ class PurgeReport:
 
 
 def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
-    """Finds in Eureka what a purge would cancel. The scope has only names."""
+    """Find in Eureka what a purge would cancel. The scope has only names."""
     ownership = Ownership(owner=owner, cluster=cluster or world.identity())
     listed = world.listed()
     instances = tuple(_owned(listed, ownership, scope))
-    keys = [instance.key for instance in instances]
-    sample = world.read(keys[:: max(1, len(keys) // _SAMPLE)][:_SAMPLE])
-    # By the server's clock. Our registrations are followed by a renewal, whose time Eureka stores
-    # in the future.
-    newest = max((instance.renewed for instance in sample), default=None)
-    ago = None if newest is None else max(0.0, world.clock.now() - newest)
+    silences: list[float] = []
+    untimed = False
+    for reading in _one_of_each_syncer(world, instances, ownership):
+        # Both times are of Eureka's clock, because ours may be wrong by minutes.
+        if reading.read_at and reading.last_renewal:
+            silences.append(max(0.0, reading.read_at / 1000 - reading.renewed))
+        else:
+            untimed = True
     return Purge(
-        ownership=ownership, scope=scope, instances=instances, listed=listed, renewed_ago=ago
+        ownership=ownership,
+        scope=scope,
+        instances=instances,
+        listed=listed,
+        renewed_ago=min(silences, default=None),
+        untimed=untimed,
     )
+
+
+def _one_of_each_syncer(
+    world: PurgeWorld, instances: Sequence[ObservedInstance], ownership: Ownership
+) -> list[ObservedInstance]:
+    """Read one instance of each syncer, uncached; if it is not ours any more, the others, too.
+
+    An installation renews a syncer whole, and each installation may have its own syncers. The one
+    with the latest renewal in the list is the least likely to be gone.
+    """
+    by_syncer: dict[SyncerRef | None, list[ObservedInstance]] = {}
+    for instance in instances:
+        by_syncer.setdefault(syncer_of(instance), []).append(instance)
+    latest: dict[InstanceKey, SyncerRef | None] = {}
+    for syncer, alike in by_syncer.items():
+        newest = max(alike, key=lambda instance: (instance.renewed, instance.key))
+        latest[newest.key] = syncer
+    readings = [reading for reading in world.read(latest) if ownership.holds(reading)]
+    for reading in readings:
+        del by_syncer[latest[reading.key]]
+    others: list[InstanceKey] = []
+    for alike in by_syncer.values():
+        others += [instance.key for instance in alike if instance.key not in latest]
+    return readings + [reading for reading in world.read(others) if ownership.holds(reading)]
 
 
 def _owned(
     registry: Iterable[ObservedInstance], ownership: Ownership, scope: Scope
 ) -> list[ObservedInstance]:
-    """Gives the instances of this owner and cluster whose syncer's name is in the scope, by key. An
+    """Return the instances of this owner and cluster whose syncer's name is in the scope, by key. An
     instance without the mark of a syncer is only in the scope of the whole cluster."""
     owned: list[ObservedInstance] = []
     for instance in in_order(registry):
@@ -238,12 +263,10 @@ def _owned(
 
 
 def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
-    """Cancels the instances on every Eureka server, and removes the finalizers of syncers that are
+    """Cancel the instances on every Eureka server, and remove the finalizers of syncers that are
     being deleted."""
-    purged = [
-        Purged(instance=instance, why="a purge cancels all that is ours")
-        for instance in found.instances
-    ]
+    why = "a purge cancels all that is ours"
+    purged = [Purged(instance=instance, why=why) for instance in found.instances]
     if not dry_run:
         purged = _cancel(world, purged, found.ownership)
     after = [*found.cautions, *_came_meanwhile(found)]
@@ -252,21 +275,19 @@ def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
         finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
         after += finalizers
     where = "this cluster" if world.cluster is not None else f"cluster {found.ownership.cluster}"
-    nothing = (
-        nothing_of(found.ownership, found.listed, where=where)
-        or f"no instance belongs to {found.whose}"
-    )
+    nothing = nothing_of(found.ownership, found.listed, where=where)
+    if not nothing:
+        nothing = f"no instance belongs to {found.whose}"
     return PurgeReport(
         of=found, dry_run=dry_run, purged=purged, nothing=nothing, after=after, errors=errors
     )
 
 
 def _came_meanwhile(found: Purge) -> list[str]:
-    """Says how many instances appeared while a person was asked. They were not shown, so they
+    """Say how many instances appeared while a person was asked. They were not shown, so they
     stay."""
-    shown = {instance.key for instance in found.instances}
-    owned = _owned(found.listed, found.ownership, found.scope)
-    came = sum(instance.key not in shown for instance in owned)
+    owned = {instance.key for instance in _owned(found.listed, found.ownership, found.scope)}
+    came = len(owned - {instance.key for instance in found.instances})
     if not came:
         return []
     were = one_or_more(came, "was", "were")
@@ -276,7 +297,7 @@ def _came_meanwhile(found: Purge) -> list[str]:
 
 
 def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -> list[Purged]:
-    """Cancels each instance on every Eureka server, if it is still ours."""
+    """Cancel each instance on every Eureka server, if it is still ours."""
 
     def cancel(planned: Purged) -> Purged:
         if world.clock.stopping():
@@ -305,46 +326,54 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
 def _finish_deletions(
     world: PurgeWorld, cluster: Cluster, found: Purge, *, dry_run: bool
 ) -> tuple[list[str], tuple[ClusterError, ...]]:
-    """Removes our finalizers. Gives sentences about that, and the writes that failed."""
+    """Remove our finalizers. Return sentences about that, and the writes that failed."""
     ready, sentences = _deletions(cluster, found, world.clock.now())
-    if dry_run and ready:
-        sentences.append(
-            f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
-        )
     if dry_run:
+        if ready:
+            sentences.append(
+                f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
+            )
         return sentences, ()
-    done = world.workers.each(
-        lambda syncer: failure(partial(cluster.remove_finalizer, syncer)), ready
-    )
-    errors = tuple(error for error in done if error)
+
+    def remove(syncer: SyncerObject) -> ClusterError | None:
+        return failure(partial(cluster.remove_finalizer, syncer))
+
+    errors = tuple(error for error in world.workers.each(remove, ready) if error)
     if errors:
         sentences.append(
             f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}"
         )
-    if off := len(ready) - len(errors):
-        sentences.append(f"our finalizer was removed from {counted(off, 'syncer')} being deleted")
+    removed = len(ready) - len(errors)
+    if removed:
+        sentences.append(
+            f"our finalizer was removed from {counted(removed, 'syncer')} being deleted"
+        )
     return sentences, errors
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:
-    """Gives the deleted syncers that may lose the finalizer, once all of `found` is cancelled; and
+    """Return the deleted syncers that may lose the finalizer, once all of `found` is cancelled; and
     why others keep it, a sentence each."""
     syncers, unread = _with_our_finalizer(cluster, found)
     if unread is not None:
         return [], [f"finalizers are left: {unread.message}"]
+    kept = _still_named(found)
+    living = 0
+    deleting: list[SyncerObject] = []
+    for syncer in syncers:
+        if syncer.deleted is None:
+            living += 1
+        elif syncer.ref not in kept:
+            deleting.append(syncer)
     sentences: list[str] = []
-    living = [syncer for syncer in syncers if syncer.deleted is None]
     # Without an instance of ours, the finalizers of living syncers may be another owner's.
     if living and _has_instances(found):
-        what, it = ("has", "the syncer") if len(living) == 1 else ("have", "the syncers")
+        have = one_or_more(living, "has", "have")
+        them = one_or_more(living, "the syncer", "the syncers")
         sentences.append(
-            f"{counted(len(living), 'syncer')} still {what} our finalizer: delete {it}, and purge "
+            f"{counted(living, 'syncer')} still {have} our finalizer: delete {them}, and purge "
             "again"
         )
-    kept = _still_named(found)
-    deleting = [
-        syncer for syncer in syncers if syncer.deleted is not None and syncer.ref not in kept
-    ]
     if deleting and _list_may_hide(found, deleting, now):
         why = "Eureka's list may still hide an instance; purge again in a minute"
         sentences.append(
@@ -357,14 +386,10 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
 def _with_our_finalizer(
     cluster: Cluster, found: Purge
 ) -> tuple[list[SyncerObject], Unknown | None]:
-    """Gives the syncers of the scope that carry our finalizer; and why they could not all be
+    """Return the syncers of the scope that carry our finalizer; and why they could not all be
     listed."""
     listed = read_syncers(cluster, found.scope)
-    sources: list[Source[tuple[SyncerObject, ...]]] = [
-        listed.elsewhere,
-        *listed.by_namespace.values(),
-    ]
-    for source in sources:
+    for source in (listed.elsewhere, *listed.by_namespace.values()):
         if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
             return [], source
     carrying = []
@@ -379,28 +404,32 @@ def _has_instances(found: Purge) -> bool:
 
 
 def _still_named(found: Purge) -> set[SyncerRef | None]:
-    """Gives the syncers that an instance names which is not cancelled here. Another cluster's
+    """Return the syncers that an instance names which is not cancelled here. Another cluster's
     syncer may have the same name."""
     cancelled = {instance.key for instance in found.instances}
     named: set[SyncerRef | None] = set()
     for instance in found.listed:
-        here = instance.metadata.get(CLUSTER) in (None, found.ownership.cluster)
-        if here and OWNER in instance.metadata and instance.key not in cancelled:
+        of_this_cluster = instance.metadata.get(CLUSTER) in (None, found.ownership.cluster)
+        marked = OWNER in instance.metadata
+        if of_this_cluster and marked and instance.key not in cancelled:
             named.add(syncer_of(instance))
     return named
 
 
 def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -> bool:
-    """Whether Eureka's list may be too old to show an instance of these syncers."""
-    if found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS:
+    """Say whether Eureka's list may be too old to show an instance of these syncers."""
+    if found.untimed or (found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS):
         return True
-    others_here = any(
-        OWNER in instance.metadata and instance.metadata.get(CLUSTER) == found.ownership.cluster
-        for instance in found.listed
-    )
-    if _has_instances(found) or not others_here:
+    if _has_instances(found) or not _other_owners_here(found):
         return False
     # It is unknown when other owners' instances were cancelled.
-    return any(
-        syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting
-    )
+    latest = max(syncer.deleted or 0.0 for syncer in deleting)
+    return now - latest < CACHE_SECONDS
+
+
+def _other_owners_here(found: Purge) -> bool:
+    for instance in found.listed:
+        metadata = instance.metadata
+        if OWNER in metadata and metadata.get(CLUSTER) == found.ownership.cluster:
+            return True
+    return False

@@ -383,11 +383,11 @@ def _note(
     limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str
 ) -> str:
     if limit.measure is Measure.SHARE:
-        beside = "while no other instance is UP"
+        others_up = "while no other instance is UP"
         if others:
-            beside = f"beside {counted(others, 'other UP instance')}"
+            others_up = f"with {counted(others, 'other UP instance')}"
         allowed = "all" if places is None else places
-        return f"{limit} of VIP {vip} allows {allowed} {beside}: registers {admitted}"
+        return f"{limit} of VIP {vip} allows {allowed} {others_up}: registers {admitted}"
     allows = ""
     if limit.measure is Measure.PODS and places is not None:
         allows = f" allows {places}"

@@ -42,7 +42,7 @@ def test_another_owner_or_cluster_renews_nothing_and_says_so(settled: Program) -
 
 def test_a_dry_run_writes_nothing(settled: Program) -> None:
     """Each output form shows the plan."""
-    ended = keepalive(settled, "--dry-run", "-o", "json", "--list-renewals")
+    ended = keepalive(settled, "--dry-run", "-o", "json", "--verbose")
     assert ended.eureka == Counter(GET=1)
     report = json.loads(ended.out)
     assert [(action["action"], action["id"]) for action in report["actions"]] == [

@@ -179,10 +179,6 @@ def test_a_password_on_the_command_line_is_warned_of(settled: Program) -> None:
 
 
 CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
-    "two users": (
-        {"USERNAME": "a", "USERNAME_FILE": "f"},
-        "given twice, as --eureka-username and as --eureka-username-f",
-    ),
     "two passwords": (
         {"USERNAME": "a", "PASSWORD": "b", "PASSWORD_FILE": "f"},
         "The password of Eureka is given twice",
@@ -200,10 +196,6 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
         "absent cannot be read: No such file",
     ),
     "empty password": ({"USERNAME": "a", "PASSWORD_FILE": "empty"}, "empty is empty"),
-    "absent user": (
-        {"USERNAME_FILE": "absent", "PASSWORD": "c"},
-        "--eureka-username-file: absent cannot be read",
-    ),
     "CA without TLS": ({"CA_FILE": "ca.pem"}, "--eureka-ca-file is for https"),
     "skip without TLS": (
         {"INSECURE_SKIP_TLS_VERIFY": "1"},

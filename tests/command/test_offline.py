@@ -79,11 +79,11 @@ def test_files_without_any_syncer_are_no_empty_cluster(settled: Program, tmp_pat
 def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: Path) -> None:
     """Other uses are a wrong command line, or a file that is refused in one sentence."""
     given = save(settled, tmp_path, "syncers")
-    assert settled.run(*given).sentence == "Error: --from plans from files: give --dry-run with it"
+    assert settled.run(*given).sentence == "Error: --from requires --dry-run"
     ended = settled.run("--dry-run", "--context", "embedded", *given)
     assert (
         ended.code,
-        ended.sentence.startswith("Error: --from is read instead of a cluster"),
+        ended.sentence.startswith("Error: --from cannot be used with"),
     ) == (
         ExitCode.USAGE,
         True,

@@ -322,4 +322,4 @@ def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> N
     an approval when nothing is held any more."""
     wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
-    assert "--approve 0123456789ab: no such set of removals is planned now" in wrong.out
+    assert "--approve 0123456789ab: the plan has changed, so nothing was approved" in wrong.out

@@ -277,7 +277,7 @@ def test_the_present_owner_is_no_former_one(settled: Program) -> None:
     """It would change nothing."""
     ended = give(settled, "run", "--former-owner", "demo")
     assert (ended.code, ended.eureka) == (ExitCode.USAGE, Counter())
-    assert "--former-owner demo is the present --owner: give the earlier name" in ended.err
+    assert "--former-owner demo is the current --owner: give the earlier name" in ended.err
 
 
 # --- An owner that has nothing --------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_each_server_that_does_not_answer_is_reported(settled: Program) -> None:
 
 
 def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
-    """One sentence says why, and all instances stay as they were."""
+    """One sentence says why, and all instances stay as they were. The exit code is 21."""
     ended_long_ago(ours)
     ours.playground.eureka.refuse_writes = True
     ended = ours.run("--owner", "next", "--former-owner", "demo")

@@ -125,7 +125,7 @@ def test_real_reports_are_as_the_schema_in_the_docs_says(program: Program) -> No
     """They are from before the first registration, from each pass, and from an outage of Eureka."""
     program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
     first = program.run("--dry-run", "-o", "json")
-    passes = program.run("--passes", "2", "--interval", "1s", "-o", "json", "--list-renewals")
+    passes = program.run("--passes", "2", "--interval", "1s", "-o", "json", "--verbose")
     away = program.run("-o", "json", EUREKUBE_SYNC_EUREKA_URL="http://127.0.0.1:9/eureka")
     lines = [first.out, *passes.out.splitlines(), away.out]
     assert [faults(json.loads(line)) for line in lines] == [[]] * 4

@@ -157,7 +157,7 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
             check=False,
         )
     assert process.returncode == ExitCode.OK
-    assert b"the report cannot be written: No space left on device" in process.stderr
+    assert b"cannot write the report: No space left on device" in process.stderr
 
 
 @pytest.mark.parametrize(

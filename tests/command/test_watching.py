@@ -32,7 +32,7 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     """The log names the free port. Calls to both servers are counted."""
     process = program.start("run", "--daemon", "--interval=1s", "--listen=127.0.0.1:0")
     assert process.stderr is not None
-    found = re.search(r"listening on (http://\S+):", process.stderr.readline())
+    found = re.search(r"listening on (http://\S+) ", process.stderr.readline())
     assert found is not None
     url = found[1]
     wait_until(

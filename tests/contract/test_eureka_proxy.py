@@ -15,7 +15,7 @@ import requests
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.explain.check import servers
 from eurekube_sync.explain.links import Check, Grade
 from eurekube_sync.model.errors import RegistryDenied, RegistryUnusable

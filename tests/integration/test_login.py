@@ -240,7 +240,7 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
             eureka.restart(basic_auth=(USER, PASSWORD))
     said = logged_in.seen[-1]
     assert "refuses this user or password" in said
-    assert "has changed, and its new content is used" in said
+    assert "reloaded " in said
     assert PASSWORD not in said
     assert NEXT_PASSWORD not in said
 

@@ -131,15 +131,15 @@ def test_an_app_moves_in_shares(
         )
 
     assert caller.share("10.2.") == 0
-    assert f"share 10% of VIP {vip} allows 1 beside 9 other UP instances" in step({"share": "10%"})
+    assert f"share 10% of VIP {vip} allows 1 with 9 other UP instances" in step({"share": "10%"})
     sees(0.10)
-    assert f"share 50% of VIP {vip} allows 9 beside 9 other UP instances" in step({"share": "50%"})
+    assert f"share 50% of VIP {vip} allows 9 with 9 other UP instances" in step({"share": "50%"})
     sees(0.50)
 
     for id_ in centre[:4]:
         requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=30)
     before = {host for host in _hosts(registry, app, every) if host.startswith("10.2.")}
-    assert f"share 50% of VIP {vip} allows 5 beside 5 other UP instances: registers 9" in step(
+    assert f"share 50% of VIP {vip} allows 5 with 5 other UP instances: registers 9" in step(
         {"share": "50%"}
     )
     assert {host for host in caller.hosts() if host.startswith("10.2.")} == before

@@ -50,7 +50,7 @@ def test_a_daemon_beside_instances_of_others(
             stranger_lease=90,
             falling_silent=20,
         )
-        show(capsys, f"A daemon beside other clients, --eureka-batch {batch}", figures)
+        show(capsys, f"A daemon with other clients, --eureka-batch {batch}", figures)
 
 
 def test_a_daemon_with_a_login_over_tls(

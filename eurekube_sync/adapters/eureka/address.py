@@ -181,15 +181,13 @@ class SecretFile:
                 unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
                 if seen != self._judged and unchanged >= _SETTLE_SECONDS:
                     self._line, self._judged = self._read(), seen
-                    _log.info(
-                        "%s: %s has changed, and its new content is used", self._option, self._path
-                    )
+                    _log.info("%s: reloaded %s", self._option, self._path)
             except (OSError, ValueError) as error:
                 seen = seen if isinstance(error, ValueError) else ()
                 if self._judged != seen:
                     trouble = _trouble(error)
                     _log.warning(
-                        "%s: %s %s; its last content stays in use",
+                        "%s: %s %s; keeping its last content",
                         self._option,
                         self._path,
                         trouble,
@@ -211,13 +209,12 @@ class SecretFile:
         return line
 
 
-def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
-    """Return a login with a fixed or mounted user and password; raise ConfigurationError as
-    `_check` does."""
+def make_login(*, user: str, password: str | SecretFile) -> Login:
+    """Return a login with a fixed or mounted password; raise ConfigurationError as `_check` does."""
 
     def current() -> Credentials:
-        now = [one if isinstance(one, str) else one() for one in (user, password)]
-        return Credentials(user=now[0], password=now[1])
+        now = password if isinstance(password, str) else password()
+        return Credentials(user=user, password=now)
 
     _check(current())
     return current

@@ -376,7 +376,7 @@ class EverywhereBatches:
         elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has shortened it
             self._sizes[name] = number // 2
             _log.warning(
-                "the Eureka server %s gets only %d items at a time from now on, because %s",
+                "Eureka server %s: reduced the batch size to %d: %s",
                 name,
                 number // 2,
                 error,

@@ -51,7 +51,7 @@ class Rests:  # by printable address; safe in several threads
                 since=since, failed=now, length=length, refusing=refusing
             )
         if before is None or before.refusing is not refusing:
-            _log.warning("the Eureka peer %s is not used until it works: %s", name, why.message)
+            _log.warning("skipping Eureka peer %s until it works: %s", name, why.message)
 
     def worked(self, name: str, *, listed: bool = False) -> bool:
         """Note that a call worked; return whether that ended a rest. A list does not end a refusal:
@@ -62,7 +62,7 @@ class Rests:  # by printable address; safe in several threads
                 return False
             del self._troubles[name]
         lasted = duration(round(self._clock.monotonic() - trouble.since))
-        _log.info("the Eureka peer %s is used again, after %s", name, lasted)
+        _log.info("Eureka peer %s works again, after %s", name, lasted)
         return trouble.resting
 
     def came_back(self, name: str) -> None:

@@ -371,7 +371,7 @@ def refused_fields(answer: Answer) -> Mapping[str, str]:
 
 def _answered(call: Call, answer: Answer) -> str:
     if is_page(answer):
-        page = "with a web page: a login or a proxy answers in place of the Kubernetes API"
+        page = "with a web page: a login or a proxy answers instead of the Kubernetes API"
         return f"{call} was answered {answer.status} {page}"
     return f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}"
 

@@ -45,20 +45,18 @@ SYNCER: dict[str, Any] = {
 }
 
 
-@click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
+@click.command(cls=Command, short_help="Try it without a cluster or a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to use them.")
 def demo_command(serve: bool) -> None:
-    """See it work: the real program between two embedded servers on loopback."""
+    """Try it: the real program between two embedded servers on loopback."""
     clock = SystemClock()
     with stopped_by_signals(clock), ExitStack() as stack:
         try:
             playground = stack.enter_context(new_playground())
         except OSError as error:
-            needs = (
-                "it needs a loopback address, and a folder that it may write, which TMPDIR can name"
-            )
             raise ConfigurationError(
-                f"the demo could not start ({error.strerror}): {needs}"
+                f"the demo could not start ({error.strerror}): it needs a loopback address, and a "
+                "folder that it may write, which TMPDIR can name"
             ) from error
         (_serve if serve else _tell)(playground, clock)
 
@@ -101,12 +99,10 @@ class Story:
     def __init__(
         self, console: Console, playground: Playground, world: World, pause: Callable[[float], None]
     ) -> None:
-        self._console, self._playground, self._world, self._pause = (
-            console,
-            playground,
-            world,
-            pause,
-        )
+        self._console = console
+        self._playground = playground
+        self._world = world
+        self._pause = pause
         self._chapter = 0
 
     def tell(self) -> None:
@@ -207,12 +203,13 @@ class Story:
     ) -> PassReport:
         """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists
         them."""
-        self.command(
-            "eurekube-sync run"
-            + " --dry-run" * dry_run
-            + (f" --approve {approved}" if approved else "")
-        )
-        approval = PlanId(approved, given=self._world.clock.now()) if approved else None
+        command, approval = "eurekube-sync run", None
+        if dry_run:
+            command += " --dry-run"
+        if approved:
+            command += f" --approve {approved}"
+            approval = PlanId(approved, given=self._world.clock.now())
+        self.command(command)
         settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
         report = reconcile(self._world, settings)
         if self._world.clock.stopping():  # the pass was cut short
@@ -221,13 +218,14 @@ class Story:
         for line in self._console.render_lines(pass_table(report), narrower, pad=False):
             self._console.print(Segments([Segment("   "), *line, Segment.line()]))
         code = of_report(report, fail_on_held=False, detailed=False)
-        found = self._playground.instances("rating")
-        if code is not ExitCode.OK or sum(status == "UP" for _, status in found) != up:
+        instances = self._playground.instances("rating")
+        statuses = [status for _, status in instances]
+        if code is not ExitCode.OK or statuses.count("UP") != up:
             raise EurekubeError(
-                f"the demo did not go as planned: {code.meaning or code.name}; {found}"
+                f"the demo did not go as planned: {code.meaning or code.name}; {instances}"
             )
         if shows:
-            self.listing("Eureka now lists for rating:", found)
+            self.listing("Eureka now lists for rating:", instances)
             self._pause(3)
         return report
 
@@ -244,10 +242,9 @@ class Story:
     def listing(self, title: str, lines: Sequence[tuple[str, str]]) -> None:
         """Print instances, each with its status."""
         self.line(f"   {title}")
-        for name, state in lines:
-            self._console.print(
-                Text.assemble(f"     {name:<24}", (state, "green" if state == "UP" else "yellow"))
-            )
+        for name, status in lines:
+            style = "green" if status == "UP" else "yellow"
+            self._console.print(Text.assemble(f"     {name:<24}", (status, style)))
         if not lines:
             self._console.print(Text("     nothing", style="dim"))
 

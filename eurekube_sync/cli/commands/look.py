@@ -48,14 +48,14 @@ from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
-_MOST_NAMESPACES = (
-    20  # whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
-)
+# Whose Pods are read to say why they are not ready; more would read a whole cluster's Pods
+_MOST_NAMESPACES = 20
 _BETWEEN_LOOKS = 5.0  # seconds
 _OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
@@ -81,9 +81,9 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
     "everything",
     is_flag=True,
     variable=False,
-    help="Show syncers that are in sync as well.",
+    help="Also show syncers that are in sync.",
 )
-@option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
+@option("--watch", "-w", is_flag=True, variable=False, help="Refresh every 5 s until Ctrl-C.")
 @saved_options
 @connect.look_options
 @report_options
@@ -100,18 +100,16 @@ def status_command(
     shows all syncers. A syncer is broken if none of its instances is known to be UP. It is partly
     in sync if some are UP and something differs.
 
-    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster
-    says. Give it the same options or variables as run.
+    Nothing is changed. Without --eureka-url it shows only what the cluster says. Use the same
+    options or variables as for run.
     """
     if watch and saved.paths:
-        raise click.UsageError(
-            "--watch looks at the servers, and --from at files: leave out one of them"
-        )
+        raise click.UsageError("--watch and --from are mutually exclusive")
     installation = connect.with_saved_input(installation, saved)
-    clock, settings, recorded = SystemClock(), installation.settings(), installation.recorded
-    servers = (
-        recorded.record.eureka_servers if recorded is not None else installation.printable_urls
-    )
+    clock, settings = SystemClock(), installation.settings()
+    servers = installation.printable_urls
+    if installation.recorded is not None:
+        servers = installation.recorded.record.eureka_servers
     with stopped_by_signals(clock), connect.connect_to_look(installation, clock) as seen:
         while True:
             with installation.waits.seen():
@@ -136,10 +134,12 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
     found = look(seen, settings, named)
     found = with_readings(seen, found, renewals_to_read(found))
     needed = sorted({*named, *in_need(found)})
-    return overview(with_details(seen, found, needed if len(needed) <= _MOST_NAMESPACES else ()))
+    if len(needed) > _MOST_NAMESPACES:
+        needed = []
+    return overview(with_details(seen, found, needed))
 
 
-@click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
+@click.command(cls=Command, short_help="Explain why something is or is not registered in Eureka.")
 @click.argument("what", type=WHAT, shell_complete=complete_syncers)
 @saved_options
 @connect.look_options
@@ -147,44 +147,48 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
 def explain_command(
     what: What, saved: SavedInput, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Say why something is registered in Eureka, or is not. It checks the requirements in order:
+    """Explain why something is or is not registered in Eureka. It checks the requirements in order:
     the first that fails is the answer.
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or
     an instance id.
 
-    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which
-    requirement could not be checked, and goes on. Give it the same options or variables as run.
+    Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
+    be checked, and continues. Use the same options or variables as for run.
     """
     installation = connect.with_saved_input(installation, saved)
     with _looking(installation) as seen:
         found, explained = _explained(seen, installation.settings(), what)
-    table, data = (
+    return form.answer(
+        code_of(explained, found),
         partial(answers.explanations_table, explained),
         partial(answers.explanations_data, explained, found),
     )
-    return form.answer(code_of(explained, found), table, data)
 
 
 def _explained(
     seen: LookWorld, settings: PassSettings, what: What
 ) -> tuple[Look, tuple[Explanation, ...]]:
-    namespace = what.namespace
-    found = look(
-        seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ())
-    )
-    found = with_details(seen, found, [namespace] if namespace else [])
+    if what.namespace:
+        found = look(seen, settings, [what.namespace])
+        found = with_details(seen, found, [what.namespace])
+    else:
+        found = look(seen, settings, sorted(settings.scope.namespaces or ()))
+        found = with_details(seen, found, [])
     about = subjects(what, found)
     if not about:
         return found, (explain_missing(what, found),)
-    found = with_details(seen, found, [one.namespace for one in about])
-    found = with_readings(
-        seen, found, frozenset().union(*(keys_to_read(one, found) for one in about))
-    )
-    return found, tuple(explain(one, found) for one in about)
+    found = with_details(seen, found, [subject.namespace for subject in about])
+    keys: set[InstanceKey] = set()
+    for subject in about:
+        keys |= keys_to_read(subject, found)
+    found = with_readings(seen, found, frozenset(keys))
+    return found, tuple(explain(subject, found) for subject in about)
 
 
-@click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
+@click.command(
+    cls=Command, short_help="Check whether an installation can work, and what would fail."
+)
 @option(
     "--pre",
     is_flag=True,
@@ -202,12 +206,12 @@ def _explained(
 def check_command(
     pre: bool, interval: float, installation: Installation, form: ReportForm
 ) -> ExitCode:
-    """Say whether an installation can work, and what would fail. For each fault it says what to do,
-    and where to read more.
+    """Check whether an installation can work, and what would fail. For each fault it says what to
+    do, and where to read more.
 
-    It changes nothing. It checks the rights of the account that it is called with. Use the account
-    of the installation; with --pre, use the account of the person who installs. Give it the same
-    options or variables as run.
+    Nothing is changed. It checks the rights of the account that it is called with: use the account
+    of the installation, or with --pre that of the person who installs. Use the same options or
+    variables as for run.
     """
     with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
@@ -220,8 +224,11 @@ def check_command(
             before=pre,
         )
         found = tuple(findings)
-    table, data = partial(answers.findings_table, found), partial(answers.findings_data, found)
-    return form.answer(code_of_check(found), table, data)
+    return form.answer(
+        code_of_check(found),
+        partial(answers.findings_table, found),
+        partial(answers.findings_data, found),
+    )
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
@@ -235,19 +242,19 @@ def check_command(
 def orphans_command(
     installation: Installation, detailed_exitcode: bool, form: ReportForm
 ) -> ExitCode:
-    """List our instances whose syncer does not exist. Each line says what the next `run` does with
+    """List our instances whose syncer does not exist. Each line says what the next run does with
     the instance, and why.
 
-    It writes nothing. If part of the cluster cannot be read, it says which: there may be more
-    orphans in it.
+    Nothing is changed. If part of the cluster cannot be read, it says which: there may be more
+    orphans.
     """
-    with _looking(
-        replace(installation, sweep_interval=1.0)
-    ) as seen:  # also lists what only one peer holds
+    # Each list is of all peers, and has what only one of them holds
+    with _looking(replace(installation, sweep_interval=1.0)) as seen:
         orphans = look_for_orphans(seen.world, installation.settings(dry_run=True))
-    code = orphans.code(detailed=detailed_exitcode)
     return form.answer(
-        code, lambda: answers.orphans_table(orphans), lambda: answers.orphans_data(orphans)
+        orphans.code(detailed=detailed_exitcode),
+        partial(answers.orphans_table, orphans),
+        partial(answers.orphans_data, orphans),
     )
 
 
@@ -256,7 +263,7 @@ def orphans_command(
     "--client",
     is_flag=True,
     variable=False,
-    help="Only the program and its Python. Nothing is called.",
+    help="Show the version of the program only (no server required).",
 )
 @installation_options(*connect.optional_servers)
 @report_options
@@ -267,20 +274,18 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
         versions = {} if client else _versions(installation)
     except ConfigurationError as error:
         versions = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
-    unknown = [
-        (name, source.cause) for name, source in versions.items() if isinstance(source, Unknown)
-    ]
     code = ExitCode.OK
-    if unknown:
-        name, cause = unknown[0]
-        server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
-        code = ExitCode.CONFIGURATION if cause is Cause.CONFIGURATION else of_cause(server, cause)
     data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
     for name, source in versions.items():
-        data[name.lower()] = {
-            "found": getattr(source, "data", None),
-            "unknown": getattr(source, "message", None),
-        }
+        if isinstance(source, Complete):
+            data[name.lower()] = {"found": source.data, "unknown": None}
+            continue
+        data[name.lower()] = {"found": None, "unknown": source.message}
+        if code is ExitCode.OK:
+            server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
+            code = ExitCode.CONFIGURATION
+            if source.cause is not Cause.CONFIGURATION:
+                code = of_cause(server, source.cause)
     return form.answer(code, partial(_version_lines, versions), lambda: data)
 
 
@@ -293,13 +298,13 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
             if isinstance(crd, Complete):
                 crd = Complete(data="as in this version" if crd.data == object_schema() else _OTHER)
             versions["CRD"] = crd
-        if urls := " or ".join(installation.printable_urls):
-            found: Source[Any] = seen.world.registry.list_instances()
-            if isinstance(found, Complete):
-                found = Complete(
-                    data=f"{urls} answers, with {counted(len(found.data), 'instance')}"
-                )
-            versions["Eureka"] = found
+        if installation.printable_urls:
+            listed: Source[Any] = seen.world.registry.list_instances()
+            if isinstance(listed, Complete):
+                urls = " or ".join(installation.printable_urls)
+                number = counted(len(listed.data), "instance")
+                listed = Complete(data=f"{urls} answers, with {number}")
+            versions["Eureka"] = listed
     return versions
 
 

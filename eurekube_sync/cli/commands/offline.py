@@ -11,8 +11,13 @@ import click
 import yaml
 from click.shell_completion import ShellComplete, get_completion_class
 
-from eurekube_sync.cli.options.command import Command, suggestion
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option, options_of, variable_of
+from eurekube_sync.cli.options.command import Command, suggestion, write_options
+from eurekube_sync.cli.options.declare import (
+    COMMON,
+    ENVIRONMENT_PREFIX,
+    option,
+    options_of,
+)
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.crd import crd_text
@@ -21,7 +26,7 @@ from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 
-_TOPICS = ("exit-codes", "environment")
+_TOPICS = ("exit-codes", "environment", "options")
 _OTHER_VARIABLES = (
     (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
     (f"{ENVIRONMENT_PREFIX}DEBUG", "With 1, an internal error shows its traceback."),
@@ -32,34 +37,28 @@ _OTHER_VARIABLES = (
 )
 
 
-@click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
+@click.command(cls=Command, short_help="Validate EurekaSyncers in files, offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option(
     "--output",
     "-o",
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
-    help="Format of the report.",
+    help="Output format.",
 )
 @option(
     "--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer."
 )
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
-    """Check EurekaSyncers in FILES offline, as the API server and run would.
+    """Validate EurekaSyncers in FILES offline, as the API server and run would.
 
     FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or -
     for standard input. Objects of other kinds are skipped. It is an error if there is no
     EurekaSyncer.
     """
-    for name in (one for one in files if one != "-"):
-        try:
-            os.stat(name)
-        except (FileNotFoundError, NotADirectoryError):
-            raise click.BadParameter(
-                f"there is no file or folder {name}", param_hint="FILES"
-            ) from None
-        except OSError:
-            pass  # `validate_paths` reports a file that cannot be read
+    for name in files:
+        if name != "-":
+            _check_present(name)
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
     try:
         _write(report, output)
@@ -67,6 +66,15 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
     except BrokenPipeError:
         discard_output()
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
+
+
+def _check_present(name: str) -> None:
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise click.BadParameter(f"there is no file or folder {name}", param_hint="FILES") from None
+    except OSError:
+        pass  # `validate_paths` reports a file that cannot be read
 
 
 def _write(report: Report, output: str) -> None:
@@ -79,20 +87,22 @@ def _write(report: Report, output: str) -> None:
         case _:
             for finding in report.findings:
                 click.echo(printable(str(finding)))
-            verdict = "valid" if report.ok else counted(report.errors, "error")
-            warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
-            others = f", {counted(report.others, 'other object')} skipped" if report.others else ""
-            where = f"{counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}"
-            click.echo(f"{verdict}{warnings}: {where}{others}")
+            summary = "valid" if report.ok else counted(report.errors, "error")
+            if report.warnings:
+                summary += f", {counted(report.warnings, 'warning')}"
+            summary += f": {counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}"
+            if report.others:
+                summary += f", {counted(report.others, 'other object')} skipped"
+            click.echo(summary)
 
 
-@click.command(cls=Command, short_help="Print the CRD of EurekaSyncers.")
+@click.command(cls=Command, short_help="Print the EurekaSyncer CRD.")
 def crd_command() -> None:
     """Print the CustomResourceDefinition of EurekaSyncers."""
     click.echo(crd_text(), nl=False)
 
 
-@click.command(cls=Command, short_help="Print a script for bash, zsh or fish.")
+@click.command(cls=Command, short_help="Print the completion script for bash, zsh or fish.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
@@ -102,11 +112,13 @@ def completion_command(context: click.Context, shell: str) -> None:
     Namespaces and syncers come from the cluster. If it cannot be asked within two seconds, none is
     offered.
     """
-    found = get_completion_class(shell)
-    assert found is not None
+    completion = get_completion_class(shell)
+    assert completion is not None
     # Not the source of bash's own class, which runs bash to learn its version: this machine may
     # have no bash.
-    program = found(context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE")
+    program = completion(
+        context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE"
+    )
     click.echo(ShellComplete.source(program))
 
 
@@ -117,6 +129,7 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     """Show help for a command or a topic.
 
     The topic exit-codes lists what each exit code means. The topic environment lists the variables.
+    The topic options lists the options of login, TLS and calls, which most commands have.
     """
     formatter = context.make_formatter()
     match topic:
@@ -126,14 +139,16 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
                 "act on first."
             )
             formatter.write_paragraph()
-            formatter.write_dl(
-                [
-                    (f"{code.value:3} {code.name}", code.meaning.replace("`", ""))
-                    for code in ExitCode
-                ]
-            )
+            codes: list[tuple[str, str]] = []
+            for code in ExitCode:
+                codes.append((f"{code.value:3} {code.name}", code.meaning.replace("`", "")))
+            formatter.write_dl(codes)
         case ("environment",):
             _write_variables(formatter, context)
+        case ("options",):
+            options = options_of(context.find_root().command, context)
+            common = {option.name: option for option in options if option.section in COMMON}
+            write_options(common.values(), context, formatter)
         case (name, *_) if name in _TOPICS:
             raise click.UsageError(f"{name!r} is a topic, and takes no other word")
         case _:
@@ -143,15 +158,14 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
 
 def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
     for name in names:
-        group = context.command
-        found = group.get_command(context, name) if isinstance(group, click.Group) else None
-        if found is None:
-            known = group.list_commands(context) if isinstance(group, click.Group) else []
-            topics = _TOPICS if context.parent is None else ()
-            raise click.UsageError(
-                f"No such command or topic {name!r}.{suggestion(name, [*known, *topics])}"
-            )
-        context = found.context_class(found, info_name=name, parent=context)
+        known: list[str] = []
+        command = None
+        if isinstance(context.command, click.Group):
+            known = [*context.command.list_commands(context), *_TOPICS]
+            command = context.command.get_command(context, name)
+        if command is None:
+            raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, known)}")
+        context = command.context_class(command, info_name=name, parent=context)
     return f"{context.get_help()}\n"
 
 
@@ -159,22 +173,21 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
     """Write each option once, with the first sentence of its help in the first command that has
     it."""
     options = options_of(context.find_root().command, context)
-    variables = {
-        variable_of(one.opts): (one.help or "").split(". ")[0]
-        for one in reversed(options)
-        if one.envvar
-    }
+    variables: dict[str, str] = {}
+    without: set[str] = set()
+    for declared in options:
+        if declared.envvar:
+            sentence, _, _ = (declared.help or "").partition(". ")
+            variables.setdefault(declared.variable, f"{sentence.rstrip('.')}.")
+        else:
+            without.add(declared.long_name)
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides "
         "its variable."
     )
     with formatter.section("Options"):
-        formatter.write_dl(
-            [(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48
-        )
+        formatter.write_dl(sorted(variables.items()), col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHER_VARIABLES, col_max=48)
     with formatter.section("Options that have no variable in some or all of their commands"):
-        formatter.write_text(
-            ", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar}))
-        )
+        formatter.write_text(", ".join(sorted(without)))

@@ -29,32 +29,30 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.purge import Purge, PurgeReport, PurgeWorld, look_before_purge, purge
 
 _NAMED = 10  # the most instances that the question names
-_CLUSTER_HELP = "UID of the cluster. With it, the command makes no call to Kubernetes."
+_CLUSTER_HELP = "UID of the cluster. Kubernetes is then not called."
 
 
-@click.command(cls=Command, short_help="Cancel all of our instances: uninstall.")
+@click.command(cls=Command, short_help="Cancel all instances of the owner (uninstall).")
 @installation_options(owner_option, name_scope_options, *both_servers)
 @option("--cluster", variable=False, type=NAME, metavar="UID", help=_CLUSTER_HELP)
-@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
-@option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask for confirmation.")
+@option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @report_options
 def purge_command(
     installation: Installation, cluster: str | None, yes: bool, dry_run: bool, form: ReportForm
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace, it
-    cancels only the instances of the syncers in that scope.
+    """Cancel all instances of the owner in one cluster, on every peer. With --namespace, cancel
+    only the instances of the syncers in that namespace.
 
-    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that
-    are being deleted. You may kill it at any point and repeat it.
+    Without --cluster, the cluster is that of the kubeconfig, and the finalizers of syncers that are
+    being deleted are removed. It can be interrupted at any point and repeated.
     """
     if not (yes or dry_run or sys.stdin.isatty()):
         raise click.UsageError(
             "there is no terminal to ask at: give --yes, or --dry-run to see what would be removed"
         )
-    clock, ours = (
-        SystemClock(),
-        replace(installation, sweep_interval=1.0),
-    )  # each list is of all peers
+    clock = SystemClock()
+    ours = replace(installation, sweep_interval=1.0)  # each list is of all peers
     connecting: AbstractContextManager[World | EurekaWorld]
     connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
     with stopped_by_signals(clock), progress_line() as tell, connecting as servers:

@@ -41,8 +41,8 @@ from eurekube_sync.cli.options.servers import (
     saved_options,
 )
 from eurekube_sync.cli.output.passes import Reporter, reporter
+from eurekube_sync.cli.output.report import summary
 from eurekube_sync.cli.output.table import console_for
-from eurekube_sync.cli.output.words import summary
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
@@ -57,7 +57,7 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, duration
 
 
-@click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
+@click.command(cls=Command, short_help="Make Eureka match the cluster.")
 @choices.pass_options
 @saved_options
 @installation_options(
@@ -71,7 +71,6 @@ from eurekube_sync.model.wording import counted, duration
 )
 @option("--detailed-exitcode", is_flag=True)
 @option("--fail-on-held/--no-fail-on-held", default=None)
-@option("--fail-on-broken", is_flag=True)
 @choices.approve_option
 @choices.monitoring_options
 @pass_report_options
@@ -81,35 +80,24 @@ def run_command(
     saved: SavedInput,
     detailed_exitcode: bool,
     fail_on_held: bool | None,
-    fail_on_broken: bool,
     approve: str | None,
     monitoring: Monitoring,
     form: ReportForm,
 ) -> ExitCode:
-    """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
+    """Make Eureka match the cluster: one pass, --passes N, or --daemon.
 
-    The report goes to standard output, the logs go to standard error. A password for Eureka is read
-    from a file, or from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
+    The report goes to stdout, logs go to stderr.
     """
-    held = not passes.many if fail_on_held is None else fail_on_held
-    fails = {
-        "fail_on_held": held,
-        "fail_on_broken": fail_on_broken,
-        "detailed_exitcode": detailed_exitcode,
-    }
-    schedule = _schedule(installation, passes, form, **fails)
-    if installation.owner in installation.former.owners:
-        raise click.UsageError(
-            f"--former-owner {installation.owner} is the present --owner: give the earlier name"
-        )
-    if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
-        raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
+    if fail_on_held is None:
+        fail_on_held = not passes.many
+    schedule = _schedule(
+        installation, passes, form, fail_on_held=fail_on_held, detailed_exitcode=detailed_exitcode
+    )
+    _check_former(installation)
     if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError(
-            "--detailed-exitcode says what a dry run found: give --dry-run with it"
-        )
+        raise click.UsageError("--detailed-exitcode requires --dry-run")
     if saved.paths and not passes.dry_run:
-        raise click.UsageError("--from plans from files: give --dry-run with it")
+        raise click.UsageError("--from requires --dry-run")
     installation = with_saved_input(installation, saved)
     process.avoid_garbage_collection()
     clock = SystemClock()
@@ -144,6 +132,15 @@ def run_command(
     return code
 
 
+def _check_former(installation: Installation) -> None:
+    if installation.owner in installation.former.owners:
+        raise click.UsageError(
+            f"--former-owner {installation.owner} is the current --owner: give the earlier name"
+        )
+    if installation.former != NO_FORMER and installation.scope.policy is Policy.UPSERT_ONLY:
+        raise click.UsageError("--policy upsert-only cancels no former id: move with --policy sync")
+
+
 def _schedule(
     installation: Installation, passes: Passes, form: ReportForm, **more: bool
 ) -> Schedule:
@@ -154,13 +151,10 @@ def _schedule(
     if passes.many and passes.interval > lease / 2:
         raise click.UsageError(
             f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-            f"{duration(lease)}: give at "
-            f"most {duration(lease / 2)}"
+            f"{duration(lease)}: give at most {duration(lease / 2)}"
         )
     if form.output == "markdown" and not passes.dry_run:
-        raise click.UsageError(
-            "--output markdown shows what a dry run found: give --dry-run with it"
-        )
+        raise click.UsageError("--output markdown requires --dry-run")
     return Schedule(
         passes=None if passes.daemon else passes.passes,
         interval=passes.interval,
@@ -194,10 +188,8 @@ def _run(
         # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
-            under, begun = (
-                UnderLock(lock, world.time_limit.only_while) if lock else None,
-                clock.monotonic(),
-            )
+            under = UnderLock(lock, world.time_limit.only_while) if lock else None
+            begun = clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
                 monitor.turned()
@@ -216,16 +208,14 @@ def _run(
 
             def tell_all(report: PassReport, code: ExitCode) -> None:
                 if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
-                    at, scope, result = clock.now(), scope_text(given.scope), summary(report)
-                    lock.passed(
-                        GoodPass(
-                            at=at,
-                            holder=lock.identity,
-                            owner=given.owner,
-                            scope=scope,
-                            result=result,
-                        )
+                    good = GoodPass(
+                        at=clock.now(),
+                        holder=lock.identity,
+                        owner=given.owner,
+                        scope=scope_text(given.scope),
+                        result=summary(report),
                     )
+                    lock.passed(good)
                 passed(report, code, clock.monotonic() - begun)
                 for report_pass in reporters:
                     report_pass(report, code)
@@ -235,14 +225,12 @@ def _run(
                 one_pass, clock, schedule, tell_all, process.collecting_garbage(between)
             )
 
-    return (
-        work()
-        if lock is None
-        else process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
-    )
+    if lock is None:
+        return work()
+    return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
 
 
-@click.command(cls=Command, short_help="Renew the owner's instances, without asking a cluster.")
+@click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")
 @option("--cluster", type=NAME, metavar="UID")
 @installation_options(
     owner_option,
@@ -257,10 +245,9 @@ def _run(
 def keepalive_command(
     cluster: str | None, installation: Installation, passes: Passes, form: ReportForm
 ) -> ExitCode:
-    """Renew all instances of the owner: one pass, --passes N, or --daemon. It asks Eureka only, and
-    no cluster.
+    """Renew all instances of the owner: one pass, --passes N, or --daemon. Kubernetes is not called.
 
-    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two
+    Nothing is added or removed. Use it while `run` cannot run, and stop it when `run` is back: two
     programs that renew the same leases disturb Eureka's self-preservation.
     """
     schedule = _schedule(installation, passes, form)

@@ -61,6 +61,7 @@ _MOST_CLIENTS = 100  # at once; each takes a file descriptor, and renewals need 
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _Answer: TypeAlias = tuple[int, str, bytes]  # status, content type, body
+_NOT_FOUND: _Answer = (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
 _Routes: TypeAlias = Mapping[str, Callable[[], _Answer]]
 _log = logging.getLogger(__name__)
 _EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
@@ -73,19 +74,19 @@ class _Collector(Collector):
     def collect(self) -> Iterator[Family]:
         values = self.monitor.values()
         for metric in METRICS:
-            found = dict(values.get(metric, {}))
-            if not found:
+            series = dict(values.get(metric, {}))
+            if not series:
                 continue
             if metric is DURATION:
-                total = found.pop(SUM)
-                buckets = [(bound, count) for (bound,), count in found.items()]
+                total = series.pop(SUM)
+                buckets = [(bound, count) for (bound,), count in series.items()]
                 yield HistogramMetricFamily(
                     metric.name, metric.help, buckets=buckets, sum_value=total
                 )
                 continue
             kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.labels)
-            for labels, value in sorted(found.items()):
+            for labels, value in sorted(series.items()):
                 family.add_metric(labels, value)
             yield family
 
@@ -107,11 +108,10 @@ def write_file(monitor: Monitor, path: Path) -> None:
     """Write the metrics for the textfile collector of node_exporter. An error is only logged."""
     try:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        write_new(
-            path, part, generate_latest(_registry(monitor)), mode=0o644
-        )  # node_exporter is another user
+        content = generate_latest(_registry(monitor))
+        write_new(path, part, content, mode=0o644)  # node_exporter is another user
     except OSError as error:
-        _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
+        _log.warning("cannot write --metrics-file %s: %s", path, error.strerror or error)
 
 
 def good_in_file(path: Path) -> float | None:
@@ -119,8 +119,8 @@ def good_in_file(path: Path) -> float | None:
     has none."""
     try:
         with open_regular(path) as file:
-            found = _EARLIER.search(file.read(_MOST_BYTES).decode())
-        return float(found[1]) if found else None
+            match = _EARLIER.search(file.read(_MOST_BYTES).decode())
+        return float(match[1]) if match else None
     except (OSError, ValueError):
         return None
 
@@ -138,11 +138,8 @@ def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
         # The timeout of `send` limits neither name resolution nor the answer as a whole.
         in_side_thread(send).result(PUSH_SECONDS)
     except Exception as error:  # noqa: BLE001 - urllib raises many types, and metrics must not end a pass
-        _log.warning(
-            "the metrics were not pushed to --push-metrics %s: %s",
-            url,
-            str(error) or "no answer in time",
-        )
+        why = str(error) or "no answer in time"
+        _log.warning("cannot push metrics to --push-metrics %s: %s", url, why)
 
 
 @contextmanager
@@ -162,7 +159,7 @@ def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
         raise ConfigurationError(f"--listen cannot open {host or '*'}:{port}: {why}") from error
     shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
     url = f"http://{shown}:{server.server_address[1]}"
-    _log.info("listening on %s: /metrics, /livez, /readyz and a page", url)
+    _log.info("listening on %s (/metrics, /livez, /readyz and a status page)", url)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
     try:
         yield url
@@ -203,9 +200,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         route = self.server.routes.get(self.path.partition("?")[0])
-        status, kind, body = (
-            route() if route else (404, _TEXT, b"there is /, /metrics, /livez and /readyz\n")
-        )
+        status, kind, body = route() if route else _NOT_FOUND
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -249,20 +244,17 @@ def html_of(monitor: Monitor) -> Iterator[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1">'
     yield '<meta http-equiv="refresh" content="10">'
-    yield (
-        "<title>eurekube-sync "
-        f"{_escaped(monitor.owner)}</title><style>{_STYLE}</style></head><body>"
-    )
+    yield f"<title>eurekube-sync {_escaped(monitor.owner)}</title>"
+    yield f"<style>{_STYLE}</style></head><body>"
     yield f"<h1>eurekube-sync: {_escaped(monitor.owner)}</h1>"
     made = _time(monitor.clock.now())
     yield f'<p class="quiet">Scope: {_escaped(monitor.scope)}. {_escaped(monitor.lock)} Made {made}.</p>'
     if monitor.passes:
         last = monitor.passes[0]
-        how = "was good" if last.code in GOOD else f"ended with {last.code.name} ({last.code:d})"
-        yield (
-            f"<p{'' if last.code in GOOD else _BAD}>The last pass {how}: "
-            f"{_escaped(last.summary)}</p>"
-        )
+        mark, how = _BAD, f"ended with {last.code.name} ({last.code:d})"
+        if last.code in GOOD:
+            mark, how = "", "was good"
+        yield f"<p{mark}>The last pass {how}: {_escaped(last.summary)}</p>"
     else:
         yield "<p>No pass has ended yet in this process.</p>"
     yield from _counts(monitor)
@@ -274,7 +266,8 @@ def html_of(monitor: Monitor) -> Iterator[str]:
         )
     else:
         yield "<p>None is known.</p>"
-    if (left := len(monitor.syncers) - KEPT_SYNCERS) > 0:
+    left = len(monitor.syncers) - KEPT_SYNCERS
+    if left > 0:
         yield f"<p>{counted(left, 'syncer')} more; those that are not ready come first.</p>"
     yield "<h2>Last passes</h2>"
     yield from _table(("Ended", "Took", "Result", "Summary"), map(_pass, monitor.passes))
@@ -282,52 +275,58 @@ def html_of(monitor: Monitor) -> Iterator[str]:
 
 
 def _counts(monitor: Monitor) -> Iterator[str]:
-    states: Counter[str] = Counter()
     values = monitor.values()
-    for (_, state), number in values.get(INSTANCES, {}).items():
-        states[state] += int(number)
-    found = [
-        (f"instances {state}", number, state != "UP")
-        for state, number in sorted(states.items(), reverse=True)
-    ]
-    for metric, what in (
-        (HELD, "removals held: {}"),
-        (AT_RISK, "leases at risk"),
-        (UNKNOWN, "sources of {} not read"),
-    ):
-        some = sorted(values.get(metric, {}).items())
-        found += [(what.format(*labels), int(number), True) for labels, number in some if number]
+    statuses: Counter[str] = Counter()
+    for (_, status), number in values.get(INSTANCES, {}).items():
+        statuses[status] += int(number)
     yield "<dl>"
-    for name, number, bad in found:
-        yield f"<div><dt>{_escaped(name)}</dt><dd{' class=bad' if bad else ''}>{number}</dd></div>"
+    for status, total in sorted(statuses.items(), reverse=True):
+        yield _count(f"instances {status}", total, "" if status == "UP" else _BAD)
+    for metric, name in _TROUBLES.items():
+        for labels, number in sorted(values.get(metric, {}).items()):
+            if number:
+                yield _count(name.format(*labels), int(number), _BAD)
     yield "</dl>"
 
 
-def _syncer(one: tuple[SyncerRef, SyncerStatus]) -> tuple[tuple[str, ...], bool]:
-    ref, status = one
+_TROUBLES = {
+    HELD: "removals held: {}",
+    AT_RISK: "leases at risk",
+    UNKNOWN: "sources of {} not read",
+}
+"""Metrics that are bad unless they are 0, with a name that has their label."""
+
+
+def _count(name: str, number: int, mark: str) -> str:
+    return f"<div><dt>{_escaped(name)}</dt><dd{mark}>{number}</dd></div>"
+
+
+_Row: TypeAlias = tuple[tuple[str, ...], bool]  # the cells, and whether it is bad
+
+
+def _syncer(item: tuple[SyncerRef, SyncerStatus]) -> _Row:
+    ref, status = item
     ready = status.condition("Ready")
-    why = (ready.reason, ready.message) if ready else ("", "")
-    return (str(ref), status.app_name or ", ".join(status.apps), status.ready, *why), not is_ready(
-        status
-    )
+    reason, message = (ready.reason, ready.message) if ready else ("", "")
+    app = status.app_name or ", ".join(status.apps)
+    return (str(ref), app, status.ready, reason, message), not is_ready(status)
 
 
-def _pass(one: Passed) -> tuple[tuple[str, ...], bool]:
-    return (_time(one.at), f"{one.seconds:.1f} s", one.code.name, one.summary), one.code not in GOOD
+def _pass(last: Passed) -> _Row:
+    cells = (_time(last.at), f"{last.seconds:.1f} s", last.code.name, last.summary)
+    return cells, last.code not in GOOD
 
 
-def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> Iterator[str]:
-    yield (
-        "<table><thead><tr>"
-        + "".join(f'<th scope="col">{name}</th>' for name in names)
-        + "</tr></thead><tbody>"
-    )
+def _table(names: tuple[str, ...], rows: Iterable[_Row]) -> Iterator[str]:
+    yield "<table><thead><tr>"
+    for name in names:
+        yield f'<th scope="col">{name}</th>'
+    yield "</tr></thead><tbody>"
     for texts, bad in rows:
-        cells = (
-            f'<td data-name="{name}">{_escaped(text)}</td>'
-            for name, text in zip(names, texts, strict=True)
-        )
-        yield f"<tr{_BAD if bad else ''}>{''.join(cells)}</tr>"
+        yield f"<tr{_BAD if bad else ''}>"
+        for name, text in zip(names, texts, strict=True):
+            yield f'<td data-name="{name}">{_escaped(text)}</td>'
+        yield "</tr>"
     yield "</tbody></table>"
 
 

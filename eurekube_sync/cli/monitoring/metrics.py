@@ -22,6 +22,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerSta
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.values import dataclass
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import unread
 
 _Kind: TypeAlias = Literal["gauge", "counter", "histogram"]
@@ -96,41 +97,31 @@ DURATION = _metric(
     "pass_duration_seconds", "How long a pass took, from list to report.", kind="histogram"
 )
 METRICS = (
-    *(
-        BUILD,
-        INSTANCES,
-        SYNCERS,
-        HELD,
-        LOST,
-        UNKNOWN,
-        AT_RISK,
-        LAST_PASS,
-        LAST_GOOD,
-        EXIT_CODE,
-        LOCK,
-    ),
-    *(PASSES, ACTIONS, CALLS, DURATION),
+    BUILD,
+    INSTANCES,
+    SYNCERS,
+    HELD,
+    LOST,
+    UNKNOWN,
+    AT_RISK,
+    LAST_PASS,
+    LAST_GOOD,
+    EXIT_CODE,
+    LOCK,
+    PASSES,
+    ACTIONS,
+    CALLS,
+    DURATION,
 )
 
 Values: TypeAlias = Mapping[Metric, Mapping[tuple[str, ...], float]]
 """The values of metrics, by the values of their labels. A metric that is missing is unknown, not
 zero."""
-_BUCKETS = (
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    120.0,
-)  # upper bounds of `DURATION`, in seconds
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+"""The upper bounds of `DURATION`, in seconds."""
 SUM = ("sum",)  # the key of the sum among the buckets of `DURATION`
-GOOD = frozenset(
-    {ExitCode.OK, ExitCode.REMOVAL_HELD, ExitCode.APP_LOST}
-)  # of a pass that did all it had to do
+GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD, ExitCode.APP_LOST})
+"""The exit codes of a pass that did all it had to do."""
 
 
 def scope_text(scope: Scope) -> str:
@@ -149,37 +140,53 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         },
     }
     if not report.settings.dry_run:
-        gauges[AT_RISK] = {
-            (): float(sum(isinstance(o.action, Renew) for o in report.outcomes.failures))
-        }
+        failures = report.outcomes.failures
+        at_risk = sum(isinstance(outcome.action, Renew) for outcome in failures)
+        gauges[AT_RISK] = {(): float(at_risk)}
         if code in GOOD:
             gauges[LAST_GOOD] = {(scope_text(report.settings.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
-        states = {key: one.status for key, one in report.registry.data.ours.items()}
-        for key, outcome in report.outcomes.by_key.items():
-            if outcome.status is not None:
-                states[key] = outcome.status
-            elif not outcome.failed:
-                states.pop(key, None)
-        conditions = (one for status in report.all_statuses.values() for one in status.conditions)
-        # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
-        held: Counter[tuple[str, ...]] = Counter({(reason.value,): 0 for reason in HOLD_REASONS})
-        for hold in report.held.holds if report.held else ():
-            held[hold.reason.value,] += len(hold.removals)
-        gauges |= {
-            INSTANCES: Counter[tuple[str, ...]](
-                (key.app, status.value) for key, status in states.items()
-            ),
-            SYNCERS: Counter[tuple[str, ...]]((one.type, one.status.value) for one in conditions),
-            HELD: held,
-            LOST: {(): float(len({lost.app for lost in report.lost.values()}))},
-        }
-    outcomes = report.outcomes.by_key.values()
-    actions: Counter[tuple[str, ...]] = Counter(
-        (type(o.action).__name__, o.result.value) for o in outcomes
-    )
+        lost = {lost.app for lost in report.lost.values()}
+        gauges[INSTANCES] = _instances(report, report.registry.data)
+        gauges[SYNCERS] = _conditions(report)
+        gauges[HELD] = _held(report)
+        gauges[LOST] = {(): float(len(lost))}
+    actions = _Counts()
+    for outcome in report.outcomes.by_key.values():
+        actions[type(outcome.action).__name__, outcome.result.value] += 1
     actions["Renew", "Done"] += report.renewed_between
     return gauges, {PASSES: {(code.name,): 1.0}, ACTIONS: +actions}
+
+
+_Counts: TypeAlias = Counter[tuple[str, ...]]
+
+
+def _instances(report: PassReport, observed: Observed) -> _Counts:
+    """Count our instances by app and status, as the pass left them."""
+    statuses = {key: instance.status for key, instance in observed.ours.items()}
+    for key, outcome in report.outcomes.by_key.items():
+        if outcome.status is not None:
+            statuses[key] = outcome.status
+        elif not outcome.failed:
+            statuses.pop(key, None)
+    return _Counts((key.app, status.value) for key, status in statuses.items())
+
+
+def _conditions(report: PassReport) -> _Counts:
+    counts = _Counts()
+    for status in report.all_statuses.values():
+        for condition in status.conditions:
+            counts[condition.type, condition.status.value] += 1
+    return counts
+
+
+def _held(report: PassReport) -> _Counts:
+    # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
+    counts = _Counts({(reason.value,): 0 for reason in HOLD_REASONS})
+    if report.held is not None:
+        for hold in report.held.holds:
+            counts[hold.reason.value,] += len(hold.removals)
+    return counts
 
 
 KEPT_PASSES = 20
@@ -199,11 +206,11 @@ class Monitor:
     """The metrics of this process, and whether its loop still runs."""
 
     def __init__(self, clock: Clock, owner: str, scope: str, *, allowed: float) -> None:
-        """`allowed` is the longest time in seconds between two calls of `turned`."""
+        """Take the longest time `allowed` between two calls of `turned`, in seconds."""
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
-        self.ready = False  # whether a pass ended, or another copy is at work
+        self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
@@ -223,13 +230,14 @@ class Monitor:
         self._turned = self.clock.monotonic()
 
     def waits(self) -> None:
-        """Forget all instances, because another copy has the lock. This copy is ready to replace
+        """Forget all instances, because another replica has the lock. This replica is ready to replace
         it."""
         self.ready = True
         with self._guard:
-            self._gauges = {
-                one: values for one, values in self._gauges.items() if one in (BUILD, LAST_GOOD)
-            }
+            kept = {BUILD: self._gauges[BUILD]}
+            if LAST_GOOD in self._gauges:
+                kept[LAST_GOOD] = self._gauges[LAST_GOOD]
+            self._gauges = kept
             self.syncers = ()
         self.turned()
 
@@ -249,9 +257,9 @@ class Monitor:
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if report.all_statuses or code in GOOD:
-                self.syncers = tuple(
-                    sorted(report.all_statuses.items(), key=lambda one: (is_ready(one[1]), one[0]))
-                )
+                statuses = report.all_statuses
+                order = sorted(statuses, key=lambda ref: (is_ready(statuses[ref]), ref))
+                self.syncers = tuple((ref, statuses[ref]) for ref in order)
         self.ready = True
 
     def _add(self, values: Values) -> None:
@@ -265,27 +273,30 @@ class Monitor:
 
     @property
     def lock(self) -> str:
-        return (
-            f"Lock {self._lock[0]}: {'held' if self._lock[1]() else 'not held'}."
-            if self._lock
-            else ""
-        )
+        """The lock and whether it is held, in a sentence; empty if no lock is used."""
+        if self._lock is None:
+            return ""
+        name, held = self._lock
+        return f"Lock {name}: held." if held() else f"Lock {name}: not held."
 
     def values(self) -> Values:
         with self._guard:
-            found = {
-                **self._gauges,
-                **{metric: dict(counts) for metric, counts in self._counters.items()},
-            }
-        return {**found, LOCK: {(self.scope,): float(self._lock[1]())}} if self._lock else found
+            values: dict[Metric, Mapping[tuple[str, ...], float]] = dict(self._gauges)
+            for metric, counts in self._counters.items():
+                values[metric] = dict(counts)
+        if self._lock is not None:
+            _, held = self._lock
+            values[LOCK] = {(self.scope,): float(held())}
+        return values
 
 
 def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
     """Return what passes of these seconds add to `DURATION`. No pass adds zeros, with which a rate
     has to begin."""
-    buckets: dict[tuple[str, ...], float] = {
-        (f"{bound:g}",): float(sum(one <= bound for one in seconds)) for bound in _BUCKETS
-    }
+    buckets: dict[tuple[str, ...], float] = {}
+    for bound in _BUCKETS:
+        within = [duration for duration in seconds if duration <= bound]
+        buckets[f"{bound:g}",] = float(len(within))
     return {**buckets, ("+Inf",): float(len(seconds)), SUM: sum(seconds)}
 
 

@@ -12,12 +12,16 @@ from difflib import get_close_matches
 import click
 from click.core import augment_usage_errors
 
-from eurekube_sync.cli.options.declare import Option, Section, one_value_a_group, variable_of
+from eurekube_sync.cli.options.declare import (
+    COMMON,
+    Option,
+    Section,
+    one_value_a_group,
+    variable_of,
+)
 
-CONTEXT = {
-    "help_option_names": ["-h", "--help"],
-    "max_content_width": 200,
-}  # as wide as the terminal
+# As wide as the terminal
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
@@ -30,9 +34,8 @@ class _Formatter(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        super().write_dl(
-            [(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing
-        )
+        shown = [(name, text.replace("-", _HYPHEN)) for name, text in rows]
+        super().write_dl(shown, col_max, col_spacing)
 
     def getvalue(self) -> str:
         return super().getvalue().replace(_HYPHEN, "-")
@@ -51,10 +54,8 @@ class WithExamples(click.Command):
         super().format_help_text(ctx, formatter)
         _, _, name = ctx.command_path.partition(" ")
         with formatter.section("Examples"):
-            for command, what, line in EXAMPLES:
-                if command == name:
-                    formatter.write_text(f"# {what}")
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+            for line in EXAMPLES.get(name, "").strip().splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 class Command(WithExamples):
@@ -66,46 +67,70 @@ class Command(WithExamples):
             left = super().parse_args(ctx, args)
         except click.MissingParameter as error:
             values, _, _ = self.make_parser(ctx).parse_args(given)
-            needed = [one for one in self.params if isinstance(one, Option) and one.required]
-            missing = [
-                one for one in needed if one.value_is_missing(one.consume_value(ctx, values)[0])
-            ]
+            missing: list[str] = []
+            for option in self.params:
+                if isinstance(option, Option) and option.required:
+                    value, _ = option.consume_value(ctx, values)
+                    if option.value_is_missing(value):
+                        missing.append(f"'{option.opts[0]}'")
             if len(missing) < 2:
                 raise
-            names = " and ".join(f"'{one.opts[0]}'" for one in missing)
-            raise click.UsageError(f"Missing options {names}.", ctx) from error
+            raise click.UsageError(f"Missing options {' and '.join(missing)}.", ctx) from error
         if not ctx.resilient_parsing:  # completion, which needs no values
             with augment_usage_errors(ctx):
                 one_value_a_group(self, ctx.params)
         return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
-        shown: dict[str, list[tuple[str, str]]] = {}
-        for one in self.get_params(ctx):
-            heading = (one.section or Section.COMMAND) if isinstance(one, Option) else "Help"
-            if (record := one.get_help_record(ctx)) and record[1]:  # an argument is explained above
-                shown.setdefault(heading, []).append(record)
-        for heading in (*Section, "Help"):
-            if records := shown.get(heading):
-                with formatter.section(heading):
-                    formatter.write_dl(records)
+        """Write the options under their headings, without those that most commands have."""
+        parameters = [
+            parameter
+            for parameter in self.get_params(ctx)
+            if not isinstance(parameter, Option) or parameter.section not in COMMON
+        ]
+        write_options(parameters, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Explain the variables in one sentence: to name each one would be a third of the text."""
+        """Explain the variables in one sentence: to name each would be a third of the text."""
         super().format_epilog(ctx, formatter)
-        ours = [one for one in self.params if isinstance(one, click.Option)]
-        if given := {max(one.opts, key=len): variable_of(one.opts) for one in ours if one.envvar}:
-            name = "--eureka-url" if "--eureka-url" in given else next(iter(given))
-            without = ", ".join(one.opts[0] for one in ours if not one.envvar)
-            but = f", except {without}" if without else ""
+        options = [parameter for parameter in self.params if isinstance(parameter, Option)]
+        if any(option.section in COMMON for option in options):
             formatter.write_paragraph()
             formatter.write_text(
-                f"Each option is also a variable, such as {given[name]} for {name}{but}."
+                'Use "eurekube-sync help options" for the options of login, TLS and calls.'
+            )
+        names = [option.long_name for option in options if option.envvar]
+        if names:
+            example = "--eureka-url" if "--eureka-url" in names else names[0]
+            without = ", ".join(option.opts[0] for option in options if not option.envvar)
+            exceptions = f", except {without}" if without else ""
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"Each option can be set by a variable, such as {variable_of([example])} for "
+                f"{example}{exceptions}."
             )
         formatter.write(
             "\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n"
         )
+
+
+def write_options(
+    parameters: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write the help of these options under their headings."""
+    shown: dict[str, list[tuple[str, str]]] = {}
+    for parameter in parameters:
+        record = parameter.get_help_record(ctx)
+        if record is None or not record[1]:  # an argument is explained in the text of the command
+            continue
+        heading: str = "Help"
+        if isinstance(parameter, Option):
+            heading = parameter.section or Section.COMMAND
+        shown.setdefault(heading, []).append(record)
+    for heading in (*Section, "Help"):
+        if heading in shown:
+            with formatter.section(heading):
+                formatter.write_dl(shown[heading])
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
@@ -126,97 +151,119 @@ class Group(WithExamples, click.Group):
         return super().resolve_command(ctx, args)
 
 
-EXAMPLES = (
-    ("", "See it work, with neither a cluster nor a Eureka:", "eurekube-sync demo"),
-    ("", "See what a pass would do:", "eurekube-sync run --dry-run"),
-    ("", "Find out why a Service is not in Eureka:", "eurekube-sync explain svc/shop/orders"),
-    (
-        "run",
-        "See what a pass would do:",
-        "eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run",
-    ),
-    ("run", "Go on until a signal, with metrics:", "eurekube-sync run --daemon --listen :8080"),
-    (
-        "run",
-        "Release held removals by the plan id that a report names:",
-        "eurekube-sync run --approve a73bb933c352",
-    ),
-    ("keepalive", "Renew all instances of the owner once:", "eurekube-sync keepalive"),
-    ("keepalive", "Renew until run is back:", "eurekube-sync keepalive --daemon"),
-    ("keepalive", "Only those of one namespace:", "eurekube-sync keepalive -n shop --daemon"),
-    ("status", "All that is not in sync, and why:", "eurekube-sync status"),
-    ("status", "Every syncer of one namespace:", "eurekube-sync status -n shop --all"),
-    (
-        "status",
-        "Watch what the brake holds:",
-        "eurekube-sync status --condition RemovalHeld --watch",
-    ),
-    ("explain", "Why is this Service not in Eureka?", "eurekube-sync explain svc/shop/orders"),
-    (
-        "explain",
-        "Why is this pod not registered?",
-        "eurekube-sync explain pod/shop/orders-7d9f-x2x4k",
-    ),
-    (
-        "explain",
-        "Why was this address removed?",
-        "eurekube-sync explain 10.0.0.7 --from records --at 03:12",
-    ),
-    ("check", "Can this installation work?", "eurekube-sync check"),
-    (
-        "check",
-        "Before the installation, with the account of the person who installs:",
-        "eurekube-sync check --pre",
-    ),
-    (
-        "check",
-        "In a pipeline, as data; the exit code is 7 if something fails:",
-        "eurekube-sync check -o json",
-    ),
-    ("orphans", "Which of our instances have no syncer any more?", "eurekube-sync orphans"),
-    (
-        "orphans",
-        "In a script: exit 5 if there is any:",
-        "eurekube-sync orphans --detailed-exitcode",
-    ),
-    ("orphans", "As data:", "eurekube-sync orphans -o json"),
-    ("purge", "See what an uninstallation would cancel:", "eurekube-sync purge --dry-run"),
-    ("purge", "Only one namespace:", "eurekube-sync purge -n shop"),
-    (
-        "purge",
-        "The instances of a lost cluster, without a question:",
-        "eurekube-sync purge --cluster UID --yes",
-    ),
-    ("validate", "All manifests of a folder:", "eurekube-sync validate manifests/"),
-    ("validate", "What a chart makes:", "helm template my-app | eurekube-sync validate -"),
-    ("validate", "For a program:", "eurekube-sync validate -o json syncer.yaml"),
-    (
-        "crd",
-        "Install it, or bring it to this version:",
-        "eurekube-sync crd | kubectl apply --server-side -f -",
-    ),
-    ("crd", "See what would change in the cluster:", "eurekube-sync crd | kubectl diff -f -"),
-    ("crd", "Keep it in a file:", "eurekube-sync crd > eurekasyncer-crd.yaml"),
-    ("demo", "See the story:", "eurekube-sync demo"),
-    ("demo", "Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
-    ("demo", "Print only the report of the demo, without pauses:", "eurekube-sync demo | cat"),
-    ("version", "All versions, and whether Eureka answers:", "eurekube-sync version"),
-    ("version", "Only the program and its Python:", "eurekube-sync version --client"),
-    ("version", "For a program:", "eurekube-sync version -o json"),
-    ("help", "What a command does, with its options:", "eurekube-sync help run"),
-    ("help", "What an exit code means:", "eurekube-sync help exit-codes"),
-    ("help", "Which variables there are:", "eurekube-sync help environment"),
-    (
-        "completion",
-        "In bash, for this shell; in ~/.bashrc for every shell:",
-        "source <(eurekube-sync completion bash)",
-    ),
-    ("completion", "In zsh, after compinit:", "source <(eurekube-sync completion zsh)"),
-    (
-        "completion",
-        "In fish:",
-        "eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish",
-    ),
-)
-"""Each is a command's name, a description, and the line to copy. The owner and Eureka's URL are in
+EXAMPLES = {
+    "": """
+# Try it without a cluster or a Eureka:
+eurekube-sync demo
+# See what a pass would do:
+eurekube-sync run --dry-run
+# Find out why a Service is not in Eureka:
+eurekube-sync explain svc/shop/orders
+""",
+    "run": """
+# See what a pass would do:
+eurekube-sync run --owner prod --eureka-url http://eureka/eureka --dry-run
+# Run until a signal, with metrics:
+eurekube-sync run --daemon --listen :8080
+# Release held removals by their plan id:
+eurekube-sync run --approve a73bb933c352
+""",
+    "keepalive": """
+# Renew all instances of the owner once:
+eurekube-sync keepalive
+# Renew until run is back:
+eurekube-sync keepalive --daemon
+# Only those of one namespace:
+eurekube-sync keepalive -n shop --daemon
+""",
+    "status": """
+# What is not in sync, and why:
+eurekube-sync status
+# Every syncer of one namespace:
+eurekube-sync status -n shop --all
+# Watch what the brake holds:
+eurekube-sync status --condition RemovalHeld --watch
+""",
+    "explain": """
+# Find out why a Service is not in Eureka:
+eurekube-sync explain svc/shop/orders
+# Find out why a pod is not registered:
+eurekube-sync explain pod/shop/orders-7d9f-x2x4k
+# Find out why an address was removed:
+eurekube-sync explain 10.0.0.7 --from records --at 03:12
+""",
+    "check": """
+# Check an installation:
+eurekube-sync check
+# Check before the installation, with your own account:
+eurekube-sync check --pre
+# In a pipeline, as data; exit 7 if something fails:
+eurekube-sync check -o json
+""",
+    "orphans": """
+# List instances whose syncer is gone:
+eurekube-sync orphans
+# In a script: exit 5 if there is any:
+eurekube-sync orphans --detailed-exitcode
+# As data:
+eurekube-sync orphans -o json
+""",
+    "purge": """
+# See what an uninstallation would cancel:
+eurekube-sync purge --dry-run
+# Only one namespace:
+eurekube-sync purge -n shop
+# The instances of a lost cluster, without a question:
+eurekube-sync purge --cluster UID --yes
+""",
+    "validate": """
+# All manifests of a folder:
+eurekube-sync validate manifests/
+# What a chart makes:
+helm template my-app | eurekube-sync validate -
+# For a program:
+eurekube-sync validate -o json syncer.yaml
+""",
+    "crd": """
+# Install it, or bring it to this version:
+eurekube-sync crd | kubectl apply --server-side -f -
+# See what would change in the cluster:
+eurekube-sync crd | kubectl diff -f -
+# Keep it in a file:
+eurekube-sync crd > eurekasyncer-crd.yaml
+""",
+    "demo": """
+# See the story:
+eurekube-sync demo
+# Leave both servers running, to try commands on them:
+eurekube-sync demo --serve
+# Print only the report of the demo, without pauses:
+eurekube-sync demo | cat
+""",
+    "version": """
+# All versions, and whether Eureka answers:
+eurekube-sync version
+# Only the program and its Python:
+eurekube-sync version --client
+# For a program:
+eurekube-sync version -o json
+""",
+    "help": """
+# What a command does, with its options:
+eurekube-sync help run
+# What an exit code means:
+eurekube-sync help exit-codes
+# The options of login, TLS and calls:
+eurekube-sync help options
+""",
+    "completion": """
+# In bash, for this shell; in ~/.bashrc for every shell:
+source <(eurekube-sync completion bash)
+# In zsh, after compinit:
+source <(eurekube-sync completion zsh)
+# In fish:
+eurekube-sync completion fish > ~/.config/fish/completions/eurekube-sync.fish
+""",
+}
+"""By command: lines to copy, each below its description. The owner and Eureka's URL are in
 variables."""

@@ -32,16 +32,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Section(StrEnum):
     """The headings of `--help`, in their order."""
 
-    WHERE = "Who and where"
-    SCOPE = "Which syncers"
-    COMMAND = "What to do"
+    WHERE = "Owner and servers"
+    SCOPE = "Scope"
+    COMMAND = "Options"
     PASSES = "Passes"
-    BRAKE = "The brake"
-    LOGIN = "Login to Eureka, and TLS"
-    LEASES = "Leases"
+    BRAKE = "Brake"
+    LOGIN = "Login and TLS"
+    EUREKA = "Leases and batches"
     CALLS = "Calls"
-    WATCHING = "Watching it"
-    REPORT = "Report and logs"
+    WATCHING = "Monitoring"
+    REPORT = "Output and logs"
+
+
+COMMON = (Section.LOGIN, Section.CALLS)
+"""The headings of options that most commands have. `help options` shows these once for all."""
 
 
 class Option(click.Option):
@@ -50,6 +54,16 @@ class Option(click.Option):
     def __init__(self, *args: Any, section: Section | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.section = section
+
+    @property
+    def long_name(self) -> str:
+        """The name without alternatives, such as `--namespace` for `-n`."""
+        return max(self.opts, key=len)
+
+    @property
+    def variable(self) -> str:
+        """The variable that this option has, or would have."""
+        return variable_of(self.opts)
 
 
 def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
@@ -65,10 +79,9 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
 
 
 def variable_of(names: Sequence[str]) -> str:
-    long_name = (
-        next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
-    )
-    return ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_")
+    long_name = next(name for name in names if name.startswith("--"))
+    first, _, _ = long_name.removeprefix("--").partition("/")
+    return ENVIRONMENT_PREFIX + first.upper().replace("-", "_")
 
 
 def on_command_line(parameter: str) -> bool:
@@ -123,148 +136,127 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
-    known = _NO_OPTIONS | {
-        variable_of(one.opts) for one in options_of(context.command) if one.envvar
-    }
-    ours = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
-    strange = {name for name in ours.keys() - known if not _of_a_service(name, ours[name])}
+    known = set(_NO_OPTIONS)
+    for option in options_of(context.command):
+        if option.envvar:
+            known.add(option.variable)
+    strange: list[str] = []
+    for name, value in environ.items():
+        ours = name.startswith(ENVIRONMENT_PREFIX)
+        if ours and name not in known and not _of_a_service(name, value):
+            strange.append(name)
     if not strange:
         return
-    options = options_of(context.find_root().command, context)
-    known |= {variable_of(one.opts) for one in options if one.envvar}
-    without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
-    for name in sorted(strange - known):
+    without: dict[str, str] = {}
+    for option in options_of(context.find_root().command, context):
+        if option.envvar:
+            known.add(option.variable)
+        else:
+            without[option.variable] = option.long_name
+    for name in sorted(set(strange) - known):
         if name in without:
             _log.warning(
-                "the variable %s does nothing: give %s on the command line", name, without[name]
+                "the variable %s has no effect: use %s on the command line", name, without[name]
             )
         else:
             near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
             hint = f"; did you mean {near[0]}?" if near else ""
-            _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
+            _log.warning("the variable %s is unknown and ignored%s", printable(name), hint)
 
 
 def _of_a_service(name: str, value: str) -> bool:
-    found = _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX))
-    return found is not None or (name.endswith("PORT") and "://" in value)
+    if _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
+        return True
+    return name.endswith("PORT") and "://" in value
 
 
 def options_of(command: click.Command, context: click.Context | None = None) -> list[Option]:
     """Return our own options of a command. Of a group with a context, return those of all its
     commands."""
     if context is None or not isinstance(command, click.Group):
-        return [one for one in command.params if isinstance(one, Option)]
-    inner = [command.get_command(context, name) for name in command.list_commands(context)]
-    return [option for one in inner if one is not None for option in options_of(one, context)]
+        return [option for option in command.params if isinstance(option, Option)]
+    options: list[Option] = []
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        if inner is not None:
+            options += options_of(inner, context)
+    return options
 
 
 HELP: Mapping[str, str] = {
-    "--eureka-batch": "Send up to 250 changes or renewals in one call to each Eureka server. "
-    "auto: only if "
-    "--eureka-url names every peer of these servers. on: without this check.",
-    "--from": "Read a folder of run --record instead of both servers, or output of kubectl get -o "
-    "json or -o yaml "
-    "instead of the cluster. For standard input give `-`. Only namespaces in such files are "
-    "planned. May be repeated.",
-    "--concurrency": "How many calls to Eureka or Kubernetes may run at the same time.",
-    "--call-timeout": "The longest time to wait for one answer.",
-    "--kubeconfig": "Path of the kubeconfig. Default: the variable KUBECONFIG, else the pod's "
-    "service account, else "
-    "~/.kube/config.",
-    "--context": "Context of the kubeconfig. Default: its current one.",
-    "--eureka-url": "Address of Eureka with its path, such as "
-    "http://eureka.example.com:8761/eureka. For several peers "
-    "repeat the option, or put commas between the addresses. The preferred one comes first.",
-    "--eureka-username": "User name for Eureka. The password is in a file or in "
-    "EUREKUBE_SYNC_EUREKA_PASSWORD.",
-    "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are "
-    "not used.",
-    "--eureka-username-file": "File that holds the user name; read again when it changes.",
-    "--eureka-password-file": "File that holds the password; read again when it changes.",
-    "--eureka-ca-file": "PEM file of the authorities to trust for Eureka. Default: the public "
-    "ones.",
-    "--eureka-client-cert": "PEM file of the client certificate for Eureka.",
-    "--eureka-client-key": "PEM file of the certificate's key.  [default: the file of the "
-    "certificate]",
-    "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. Anybody can then "
-    "pretend to be Eureka.",
-    "--owner": "Name that marks all instances of this installation, as a part of their ids. Use a "
-    "different one in "
-    "each cluster.",
-    "--lock": "Lease object by which only one of several copies of `run` works at a time. A dry "
-    "run takes "
-    "none, nor does --approve without --daemon. The Lease also shows when the last good pass was. "
-    "auto: the Lease in "
-    "the pod's own namespace; outside of a cluster, run takes no lock, and other commands read "
-    "the Lease in the "
-    "namespace eurekube-sync.",
-    "--namespace": "Only the syncers of this namespace. May be repeated. Default: all.",
-    "--drain-annotations": "Read the annotation eurekube.io/drain of Pods, and not only of "
+    "--allow-namespace": "Allow syncers in namespace FROM to select Services in namespace TO. "
+    "* is any namespace. May be repeated.",
+    "--approve": "Release the held removals with this plan id. If the plan has changed, nothing is "
+    "released.",
+    "--at": "With --from DIR: use the last pass that began at or before this time in UTC, such as "
+    "03:12 or 2026-11-23T03:12:05Z. Default: the newest pass.",
+    "--brake-apps-percent": "Hold removals if two or more apps, and more than this percentage of "
+    "all apps, would lose their last UP instance.",
+    "--brake-count": "Never hold this many removals or fewer because of --brake-percent (in total, "
+    "or for one app).",
+    "--brake-percent": "Hold removals of more than this percentage of all UP instances, or of the "
+    "UP instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with "
+    "evidence, such as a terminating pod, do not count.",
+    "--call-timeout": "Timeout of one call to Eureka or Kubernetes.",
+    "--cluster": "UID of a cluster: renew only its instances. Default: all instances of the owner.",
+    "--concurrency": "Maximum number of concurrent calls to Eureka or Kubernetes.",
+    "--condition": "Show only syncers with this condition (RemovalHeld, Ready=False), reason "
+    "(NoneUp) or STATE (NotReady).",
+    "--context": "Name of the kubeconfig context. Default: the current context.",
+    "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes.",
+    "--drain-annotations": "Read the annotation eurekube.io/drain of Pods, in addition to that of "
     "Services.",
-    "--former-owner": "An earlier name of this installation. Its instances count as ours: each is "
-    "registered under "
-    "its new id, then cancelled under the old one. Refused while somebody renews them. May be "
+    "--eureka-batch": "Send up to 250 renewals or changes in one call. auto: only if --eureka-url "
+    "names every peer of the servers. on: without that check.",
+    "--eureka-ca-file": "PEM file with the certificate authorities for Eureka. Default: the public "
+    "ones.",
+    "--eureka-client-cert": "PEM file with the client certificate for Eureka.",
+    "--eureka-client-key": "PEM file with the key of the client certificate.  [default: the file "
+    "of the certificate]",
+    "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. This makes the "
+    "connection insecure.",
+    "--eureka-password-file": "File with the password for Eureka. Reloaded when it changes.",
+    "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and netrc are ignored.",
+    "--eureka-url": "URL of Eureka, such as http://eureka.example.com:8761/eureka. For several "
+    "peers repeat the option or separate them by commas, the preferred one first.",
+    "--eureka-username": "User name for Eureka. The password is in --eureka-password-file or in "
+    "EUREKUBE_SYNC_EUREKA_PASSWORD.",
+    "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if removals are held.  "
+    "[default: only for a single pass]",
+    "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner count "
+    "as ours. Refused while they are still renewed. May be repeated.",
+    "--former-owner": "Earlier name of this installation. Its instances are registered under their "
+    "new ids, then cancelled under the old ones. Refused while they are still renewed. May be "
     "repeated.",
-    "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner "
-    "count as ours. Refused "
-    "while somebody renews them. May be repeated.",
-    "--syncer-class": "Only the syncers with this spec.syncerClass. Default: those without one.",
-    "--allow-namespace": "Let syncers of namespace FROM select Services of namespace TO. * is "
-    "any. May be repeated.",
-    "--require-app-grant": "Serve a syncer only if its Namespace grants the syncer's names and "
-    "hosts. Grants are the "
-    "annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
-    "--policy": "What run may do. sync: register, update and cancel instances. upsert-only: "
-    "register and update; what nothing wants any more is renewed and stays.",
-    "--approve": "Release exactly the removals that are held under this plan id, or none.",
-    "--detailed-exitcode": f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes "
-    "to make.",
-    "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if the brake holds "
-    "removals.  [default: only "
-    "for a single pass]",
-    "--fail-on-broken": f"Exit {ExitCode.INCOMPLETE} if a syncer is not served, such as one with "
-    "an invalid "
-    "spec. A syncer that is served does not count, even if it has no UP instance and status calls "
-    "it broken.",
-    "--passes": "How many passes to run. The exit code is that of the last one.",
-    "--interval": "Time from the start of a pass to the start of the next.",
-    "--lease-duration": "How long Eureka lists a new instance that nobody renews. After a renewal "
+    "--from": "Read output of kubectl get (-o json or yaml) instead of the cluster, or a folder of "
+    "run --record instead of both servers. For standard input give `-`. Namespaces without an object in "
+    "the files are out of scope. May be repeated.",
+    "--interval": "Time between the starts of two passes.",
+    "--kubeconfig": "Path to the kubeconfig file. Default: the variable KUBECONFIG, else the pod's "
+    "service account, else ~/.kube/config.",
+    "--lease-duration": "How long Eureka keeps a new instance that is not renewed. After a renewal "
     "it is twice as long.",
-    "--registry-cache": "How old a list of Eureka can be, because Eureka caches its lists. The "
-    "finalizer of a deleted "
-    "syncer stays at least that long.",
-    "--brake-percent": "Hold removals if they are more than this percentage of all our UP "
-    "instances, or of the UP "
-    "instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with "
-    "evidence, such as a "
-    "terminating pod, do not count.",
-    "--brake-count": "--brake-percent holds nothing of all our instances if at most this number "
-    "would be removed, and "
-    "nothing of one app if at most this number of its instances would be removed.",
-    "--brake-apps-percent": "Hold removals if two or more apps would have no UP instance left, "
-    "and these are more "
-    "than this percentage of our apps.",
-    "--listen": "Serve /metrics, /livez, /readyz and a page for people at this address, such as "
-    ":8080. Anybody who can "
-    "reach the address can read them.",
-    "--metrics-file": "Write the metrics into this file after each pass, for the textfile "
-    "collector of node_exporter.",
-    "--record": "Keep in this folder what each pass read and decided, for --from. Secrets are "
-    "left out.",
-    "--record-limit": "The greatest size of the folder of --record. The oldest records are "
-    "deleted first.",
-    "--list-renewals": "With -o json or yaml: list each renewed instance, and not only their "
-    "number.",
-    "--cluster": "Renew only instances of the cluster with this UID. Default: all instances of "
-    "the owner.",
-    "--condition": "Show only syncers that match: a condition, such as RemovalHeld or "
-    "Ready=False; its reason, such as "
-    "NoneUp; or a STATE, such as NotReady.",
-    "--observe": "How long to watch whether somebody still renews the instances.  [default: twice "
-    "the renewal period "
-    "of the instances, plus 5s]",
-    "--at": "With --from DIR: the last pass that began at or before this time, such as 03:12 or "
-    "2026-11-23T03:12:05Z. Times are UTC. Default: the newest pass.",
+    "--listen": "Address for metrics, health probes and a status page. There is no authentication.",
+    "--lock": "Lease object by which only one of several replicas makes changes. auto: a Lease in "
+    "the pod's own namespace. Outside a cluster, run uses no lock, and other commands read the "
+    "Lease in the namespace eurekube-sync. A dry run, or a single pass with --approve, needs no "
+    "lock.",
+    "--metrics-file": "Write metrics to this file after each pass, for the textfile collector of "
+    "node_exporter.",
+    "--namespace": "Only syncers in this namespace. May be repeated. Default: all namespaces.",
+    "--owner": "Name of this installation, which marks its instances and is part of their ids. Use "
+    "a different one in each cluster.",
+    "--passes": "Number of passes. The exit code is that of the last one.",
+    "--policy": "What run may change. sync: register, update and cancel instances. upsert-only: "
+    "register and update instances, and cancel none.",
+    "--record": "Folder for records of what each pass reads and decides, to use with --from. They "
+    "have no secrets.",
+    "--record-limit": "Maximum size of the folder of --record. The oldest records are deleted.",
+    "--registry-cache": "Maximum age of Eureka's cached lists. The finalizer of a deleted syncer "
+    "stays at least that long.",
+    "--require-app-grant": "Serve a syncer only if its Namespace allows its app and host names, "
+    "with the annotations eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
+    "--syncer-class": "Only syncers with this spec.syncerClass. Default: those without a class.",
 }
 """The help of each option. Where commands need another text, it is given where the option is
 declared."""

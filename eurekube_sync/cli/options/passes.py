@@ -34,7 +34,7 @@ class Passes:
 
     def __post_init__(self) -> None:
         if self.daemon and self.passes > 1:
-            raise click.UsageError("--daemon and --passes exclude each other: give one of them")
+            raise click.UsageError("--daemon and --passes are mutually exclusive")
 
     @property
     def many(self) -> bool:
@@ -51,19 +51,19 @@ pass_options = group(
     "passes",
     Passes,
     option("--passes", type=click.IntRange(1), default=1),
-    option("--daemon", is_flag=True, help="Run pass after pass, until SIGTERM."),
+    option("--daemon", is_flag=True, help="Run passes until SIGTERM."),
     option("--interval", type=Duration(least=1), default="30s"),
     option(
         "--pass-timeout",
         type=Duration(least=1),
         default="120s",
-        help="After this time a pass starts nothing new.",
+        help="Timeout of a pass. After it, the pass starts no more calls.",
     ),
     option(
         "--dry-run",
         is_flag=True,
         section=Section.COMMAND,
-        help="Show what a pass would do, and write nothing.",
+        help="Print the plan, and change nothing.",
     ),
     section=Section.PASSES,
 )
@@ -71,19 +71,18 @@ _length = Duration(least=_SHORTEST, most=_LONGEST)
 _lease_duration = partial(
     option,
     "--lease-duration",
-    section=Section.LEASES,
+    section=Section.EUREKA,
     type=_length,
     default=f"{OUR_LEASE.duration}s",
 )
 lease_options = (
     _lease_duration(),
     option(
-        "--registry-cache", section=Section.LEASES, type=Duration(), default=f"{CACHE_SECONDS:g}s"
+        "--registry-cache", section=Section.EUREKA, type=Duration(), default=f"{CACHE_SECONDS:g}s"
     ),
 )
 kept_lease_option = _lease_duration(
-    help="The same value as for run. With several passes, --interval must not be more than half "
-    "of it."
+    help="The --lease-duration of run. --interval may be at most half of it."
 )
 
 
@@ -143,7 +142,7 @@ monitoring_options = group(
     option(
         "--push-metrics",
         type=Value("url", _url),
-        help="Push the metrics to this Pushgateway after each pass.",
+        help="Push metrics to this Pushgateway after each pass.",
     ),
     option("--record", metavar="DIR", type=File(file_okay=False, path_type=Path)),
     option("--record-limit", metavar="MIB", type=click.IntRange(1, 1024 * 1024), default=256),

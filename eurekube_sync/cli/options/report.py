@@ -28,7 +28,7 @@ class ReportForm:
     """The format of the report, which goes to stdout."""
 
     output: str  # `table`, `json` or `yaml`; of a dry run also `markdown`
-    list_renewals: bool = False  # JSON and YAML of a pass list each renewal
+    verbose: bool = False  # JSON and YAML of a pass list each renewal
 
     @property
     def at_terminal(self) -> bool:
@@ -64,7 +64,7 @@ class ReportForm:
             discard_output()
         except OSError as error:
             discard_output()
-            log.warning("the report cannot be written: %s", error.strerror)
+            log.warning("cannot write the report: %s", error.strerror)
 
     def answer(
         self,
@@ -83,21 +83,18 @@ class ReportForm:
         return code
 
 
-def _form(output: str, log_format: str, verbose: bool, list_renewals: bool = False) -> ReportForm:
+def _form(output: str, log_format: str, verbose: bool) -> ReportForm:
     set_up_logs(as_json=log_format == "json", verbose=verbose)
     warn_of_unknown(os.environ)
-    return ReportForm(output=output, list_renewals=list_renewals)
+    return ReportForm(output=output, verbose=verbose)
 
 
-_LOGS = (
-    option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        help="Format of the logs on stderr.",
-    ),
-    option("--verbose", "-v", is_flag=True, help="Log each call."),
-)
+def _logs(verbose_help: str) -> tuple[Callable[[Any], Any], ...]:
+    form = click.Choice(["text", "json"])
+    return (
+        option("--log-format", type=form, default="text", help="Format of the logs on stderr."),
+        option("--verbose", "-v", is_flag=True, help=verbose_help),
+    )
 
 
 def _output(help_: str, *more: str) -> Callable[[Any], Any]:
@@ -106,18 +103,17 @@ def _output(help_: str, *more: str) -> Callable[[Any], Any]:
 
 
 report_options = group(
-    "form", _form, _output("Format of the report."), *_LOGS, section=Section.REPORT
+    "form", _form, _output("Output format."), *_logs("Log each call."), section=Section.REPORT
 )
 
 pass_report_options = group(
     "form",
     _form,
     _output(
-        "Format of the report. markdown is for a dry run in a comment on a pull request.",
+        "Output format. markdown is for comments on pull requests, with --dry-run.",
         "markdown",
     ),
-    option("--list-renewals", is_flag=True),
-    *_LOGS,
+    *_logs("Log each call. With -o json or yaml, list each renewal."),
     section=Section.REPORT,
 )
 """Like `report_options`, for passes. Both set up the logs before the command begins."""

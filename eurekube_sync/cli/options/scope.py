@@ -22,7 +22,7 @@ optional_owner_option = option(
     section=Section.WHERE,
     type=values.OWNER,
     callback=lambda _context, _parameter, given: given or "",
-    help="Name of this installation. Default: the owner of this cluster's instances in Eureka, if "
+    help="Name of the installation. Default: the owner of this cluster's instances in Eureka, if "
     "there is only one.",
 )
 
@@ -30,7 +30,7 @@ optional_owner_option = option(
 def _joined(
     _context: click.Context, _parameter: click.Parameter, given: Iterable[Iterable[Any]]
 ) -> frozenset[Any]:
-    return frozenset(one for several in given for one in several)
+    return frozenset().union(*given)
 
 
 def _all_of(
@@ -61,7 +61,7 @@ scope_options = group(
         "-l",
         type=values.SELECTOR,
         default=(),
-        help="Only the syncers with these labels.",
+        help="Label selector: only syncers that match it.",
     ),
     option("--syncer-class", type=values.SYNCER_CLASS),
     option(
@@ -106,10 +106,10 @@ _LOCK = re.compile(rf"(?=[^/]{{1,63}}/.{{1,200}}$)({_LABEL})/({_LABEL}(?:\.{_LAB
 def _lock(text: str) -> LockChoice:
     if text in ("auto", "off"):
         return cast(LockChoice, text)
-    found = _LOCK.fullmatch(text)
-    if not found:
+    match = _LOCK.fullmatch(text)
+    if not match:
         raise ValueError(f"{text!r} is not a lock; write auto, off or NAMESPACE/NAME")
-    return LockName(namespace=found[1], name=found[2])
+    return LockName(namespace=match[1], name=match[2])
 
 
 lock_option = option(
@@ -124,7 +124,7 @@ lock_option = option(
 def lock_name(
     choice: LockChoice, owner: str, scope: Scope, namespace: str | None
 ) -> LockName | None:
-    """Return the name of the lock for a scope; None if none is used. Copies with another scope do
+    """Return the name of the lock for a scope; None if none is used. Replicas with another scope do
     other work.
 
     The parts are joined by a dot, which is not allowed in an owner name. `namespace` is that of our
@@ -134,8 +134,11 @@ def lock_name(
         return None
     if isinstance(choice, LockName):
         return choice
-    rest = Scope(
+    name = f"eurekube-sync-{owner}"
+    work = Scope(
         namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class
-    ).options
-    digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
-    return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}")
+    )
+    if work.options:
+        digest = hashlib.sha256(" ".join(work.options).encode()).hexdigest()
+        name = f"{name}.{digest[:8]}"
+    return LockName(namespace=namespace or "", name=name)

@@ -32,9 +32,8 @@ from eurekube_sync.model.ports import Clock
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
 
-PASSWORD_VARIABLE = (
-    f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"  # not an option: a process list shows those
-)
+# Not an option: a process list shows those
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 _MOST_BYTES = 16 * 1024 * 1024  # of a file with certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
@@ -44,7 +43,7 @@ call_options = (
 )
 batch_option = option(
     "--eureka-batch",
-    section=Section.CALLS,
+    section=Section.EUREKA,
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
 )
@@ -66,7 +65,7 @@ class SavedInput:
 def _without_servers(
     context: click.Context, _parameter: click.Parameter, paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """A recorded pass names its owner and its servers. So they need not be given."""
+    """Require no owner and no Eureka with a folder of records: a recorded pass names them."""
     if any(os.path.isdir(path) for path in paths):
         context.default_map = {
             "owner": "recorded",
@@ -102,11 +101,9 @@ saved_options = group(
 class EurekaAccess:
     """How to reach Eureka."""
 
-    eureka_url: str = (
-        ""  # one address, or several peers' with commas between; may be empty for some commands
-    )
+    eureka_url: str = ""
+    """One address, or several peers' with commas between; may be empty for some commands."""
     eureka_username: str | None = None
-    eureka_username_file: str | None = None
     eureka_password_file: str | None = None
     eureka_ca_file: str | None = None
     eureka_client_cert: str | None = None
@@ -119,16 +116,18 @@ class EurekaAccess:
         """Each server's address without its login."""
         from eurekube_sync.adapters.eureka.address import parse_addresses
 
-        return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
+        if not self.eureka_url:
+            return ()
+        return tuple(address.url for address in parse_addresses(self.eureka_url))
 
     @property
     def warnings(self) -> Iterator[str]:
         """Sentences to log once, at the start."""
         if self.eureka_insecure_skip_tls_verify:
             yield (
-                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): "
-                "anybody in between can read "
-                "the login and change what is registered; give --eureka-ca-file instead."
+                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody "
+                "in between can read the login and change what is registered; give "
+                "--eureka-ca-file instead."
             )
         for name, url in (
             ("--eureka-url", self.eureka_url),
@@ -168,76 +167,61 @@ def with_access(
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
     from eurekube_sync.adapters.eureka.address import SecretFile, make_login
 
-    password, user_file = os.environ.get(PASSWORD_VARIABLE), access.eureka_username_file
-    password_file = access.eureka_password_file
-    users = {"--eureka-username": access.eureka_username, "--eureka-username-file": user_file}
-    passwords = {"--eureka-password-file": password_file, PASSWORD_VARIABLE: password}
-    user_by, password_by = (
-        _one_of(users, "The user name of Eureka"),
-        _one_of(passwords, "The password of Eureka"),
-    )
-    if user_by and any(address.login for address in addresses):
+    user, file = access.eureka_username, access.eureka_password_file
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if file and password:
         raise ConfigurationError(
-            f"The login of Eureka is given twice, in --eureka-url and as {user_by}."
+            "The password of Eureka is given twice, as --eureka-password-file and as "
+            f"{PASSWORD_VARIABLE}."
         )
-    if not user_by and not password_by:
+    if not user:
+        if file or password:
+            given = "--eureka-password-file" if file else PASSWORD_VARIABLE
+            raise ConfigurationError(f"{given} needs --eureka-username.")
         return None
-    if not user_by or not password_by:
-        missing = " or ".join(passwords if user_by else users)
-        raise ConfigurationError(f"{user_by or password_by} needs {missing} beside it.")
-    secret = partial(SecretFile, clock=clock)
-    return make_login(
-        user=secret(Path(user_file), option=user_by) if user_file else access.eureka_username or "",
-        password=secret(Path(password_file), option=password_by)
-        if password_file
-        else password or "",
+    if any(address.login for address in addresses):
+        raise ConfigurationError(
+            "The login of Eureka is given twice, in --eureka-url and as --eureka-username."
+        )
+    if file:
+        secret = SecretFile(Path(file), option="--eureka-password-file", clock=clock)
+        return make_login(user=user, password=secret)
+    if password:
+        return make_login(user=user, password=password)
+    raise ConfigurationError(
+        f"--eureka-username needs --eureka-password-file or {PASSWORD_VARIABLE}."
     )
-
-
-def _one_of(given: dict[str, str | None], what: str) -> str | None:
-    """Return the one option that has a value; None if none has."""
-    named = [name for name, value in given.items() if value]
-    if len(named) > 1:
-        raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
-    return named[0] if named else None
 
 
 def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
-    ca_file, certificate, key = (
-        access.eureka_ca_file,
-        access.eureka_client_cert,
-        access.eureka_client_key,
-    )
-    skip = access.eureka_insecure_skip_tls_verify
+    certificate, key = access.eureka_client_cert, access.eureka_client_key
     files = {
-        "--eureka-ca-file": ca_file,
+        "--eureka-ca-file": access.eureka_ca_file,
         "--eureka-client-cert": certificate,
         "--eureka-client-key": key,
     }
-    named = [
-        name
-        for name, given in {**files, "--eureka-insecure-skip-tls-verify": skip}.items()
-        if given
-    ]
-    if ca_file and skip:
-        raise ConfigurationError(
-            "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them."
-        )
+    given = [name for name, path in files.items() if path]
+    if access.eureka_insecure_skip_tls_verify:
+        if access.eureka_ca_file:
+            raise ConfigurationError(
+                "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of "
+                "them."
+            )
+        given.append("--eureka-insecure-skip-tls-verify")
     if key and not certificate:
         raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
-    if named and not any(address.url.startswith("https:") for address in addresses):
+    if given and not any(address.url.startswith("https:") for address in addresses):
         raise ConfigurationError(
-            f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted."
+            f"{given[0]} is for https, and --eureka-url is http, where nothing is encrypted."
         )
-    for name, path in ((name, path) for name, path in files.items() if path):
-        try:
-            with open_regular(path, follow=True) as file:
-                if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
-                    raise ConfigurationError(
-                        f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB."
-                    )
-        except OSError as error:
-            raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+    for name, path in files.items():
+        if path:
+            _check_readable(name, path)
+    _check_usable(access.eureka_ca_file, certificate, key)
+
+
+def _check_usable(ca_file: str | None, certificate: str | None, key: str | None) -> None:
+    """Let TLS load the files, as each connection does later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:
@@ -251,10 +235,20 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
             context.load_cert_chain(certificate, key, password=lambda: "")
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot "
-                "be used: both have to "
-                "be in PEM form and belong together, and the key must not be encrypted."
+                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be "
+                "used: both have to be in PEM form and belong together, and the key must not be "
+                "encrypted."
             ) from None
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with open_regular(path, follow=True) as file:
+            size = len(file.read(_MOST_BYTES + 1))
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+    if size > _MOST_BYTES:
+        raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
 
 
 def _proxies(url: str | None) -> dict[str, str]:
@@ -291,7 +285,6 @@ _login_option = partial(option, section=Section.LOGIN)
 _file = partial(_login_option, metavar="FILE", type=click.Path())
 _login_options = (
     _login_option("--eureka-username", metavar="NAME"),
-    _file("--eureka-username-file"),
     _file("--eureka-password-file"),
     _file("--eureka-ca-file"),
     _file("--eureka-client-cert"),

@@ -14,6 +14,14 @@ from rich.text import Text
 from eurekube_sync import __version__
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
+from eurekube_sync.cli.output.report import (
+    gathered,
+    problems,
+    renewed,
+    sentences,
+    summary,
+    syncers_data,
+)
 from eurekube_sync.cli.output.table import (
     Danger,
     Diff,
@@ -24,14 +32,6 @@ from eurekube_sync.cli.output.table import (
     rows_of,
     signs_in,
 )
-from eurekube_sync.cli.output.words import (
-    gathered,
-    problems,
-    renewed,
-    sentences,
-    summary,
-    syncers_data,
-)
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -41,7 +41,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.observe.kubernetes import unread
-from eurekube_sync.plan.value import removal_id
+from eurekube_sync.plan.value import Blocked, removal_id
 
 Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
 log = logging.getLogger(__name__)
@@ -63,10 +63,9 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
     self-preservation.
     """
     # A daemon also renews between its passes. A single pass does not know when the next one runs.
-    alone = not passes.many or (passes.daemon and passes.interval > RENEWAL_INTERVAL)
-    renewed_every = (
-        RENEWAL_INTERVAL if alone else interval_of(passes.interval, slack=passes.renewal_slack)
-    )
+    renewed_every: float = RENEWAL_INTERVAL
+    if passes.many and not (passes.daemon and passes.interval > RENEWAL_INTERVAL):
+        renewed_every = interval_of(passes.interval, slack=passes.renewal_slack)
     warned = False
 
     def report_pass(report: PassReport, code: ExitCode) -> None:
@@ -79,7 +78,7 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
                 log.warning("%s", room.warning)
         form.write(
             lambda: pass_table(report, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, room, with_renewals=form.list_renewals),
+            lambda: as_data(report, code, room, with_renewals=form.verbose),
             lambda: pass_markdown(report),
             one_of_many=passes.many,
         )
@@ -93,21 +92,22 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
     At a terminal, similar rows and sentences are joined and a long list of registrations is cut.
     Elsewhere each instance and each syncer has a line.
     """
-    rows, shown = rows_of(report), problems(report, with_rows=True)
+    rows = rows_of(report)
+    shown = problems(report, with_rows=True)
     more = 0
     if at_terminal:
-        rows, shown = list(folded(rows)), list(gathered(shown))
-        more = max(0, sum(row.danger is Danger.REGISTER for row in rows) - _MOST_REGISTRATIONS)
-    parts: list[RenderableType] = [Diff(rows[: len(rows) - more])] if rows else []
-    parts += (
-        [Text(f"... and {more} more to register; -o json has them all", style="dim")]
-        if more
-        else []
-    )
+        rows = list(folded(rows))
+        shown = list(gathered(shown))
+        registrations = sum(row.danger is Danger.REGISTER for row in rows)
+        more = max(0, registrations - _MOST_REGISTRATIONS)
+    parts: list[RenderableType] = []
+    if rows:
+        parts.append(Diff(rows[: len(rows) - more]))
+    if more:
+        parts.append(Text(f"... and {more} more to register; -o json has them all", style="dim"))
     if rows and at_terminal:
-        parts.append(
-            Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim")
-        )
+        signs = [f"{sign} {meaning}" for sign, meaning in signs_in(rows)]
+        parts.append(Text("   ".join(signs), style="dim"))
     for problem in shown:
         if problem.note:
             parts.append(Line(problem.sentence, mark=Text("i", style="cyan")))
@@ -126,21 +126,22 @@ def pass_markdown(report: PassReport) -> str:
     dangerous = [row for row in rows if row.danger is not Danger.REGISTER]
     registrations = [row for row in rows if row.danger is Danger.REGISTER]
     lines = [f"### eurekube-sync: {_text(summary(report))}", ""]
-    lines += [*_markdown_table(dangerous), ""] if dangerous else []
+    if dangerous:
+        lines += [*_markdown_table(dangerous), ""]
     if registrations:
         left = _MOST_CHARACTERS - sum(map(len, lines))
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
         lines += [*_markdown_table(registrations, left), "", "</details>", ""]
-    shown = gathered(problems(report, with_rows=True))
-    bullets = [f"- {_text(problem.sentence)}" for problem in shown]
-    lines += [*bullets, ""] if bullets else []
-    legend = ", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows))
-    lines += [legend, ""] if legend else []
-    cluster = f", cluster {_text(report.cluster)}" if report.cluster else ""
-    lines += [
-        f"owner `{report.settings.owner}`{cluster}, {rfc_3339(report.at)}, eurekube-sync "
-        f"{__version__}"
-    ]
+    shown = problems(report, with_rows=True)
+    if shown:
+        lines += [f"- {_text(problem.sentence)}" for problem in gathered(shown)]
+        lines.append("")
+    if rows:
+        lines += [", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows)), ""]
+    owner = f"owner `{report.settings.owner}`"
+    if report.cluster:
+        owner += f", cluster {_text(report.cluster)}"
+    lines.append(f"{owner}, {rfc_3339(report.at)}, eurekube-sync {__version__}")
     return "\n".join(lines) + "\n"
 
 
@@ -170,18 +171,22 @@ def as_data(
 ) -> dict[str, Any]:
     """Return the report by docs/report.schema.json. Successful renewals are only counted, unless
     `with_renewals`."""
-    plan, held, batching = report.plan, report.held, report.batching
-    actions = (
-        plan.actions
-        if with_renewals
-        else [one for one in plan.actions if not _merely_renewed(one, report)]
-    )
+    plan, batching = report.plan, report.batching
+    actions: list[dict[str, Any]] = []
+    for action in plan.actions:
+        if with_renewals or not _merely_renewed(action, report):
+            actions.append(_action(action, report))
+    holds: list[dict[str, Any]] = []
+    held: list[dict[str, Any]] = []
     plan_id = None  # what --approve takes
-    if held or plan.removals:
-        plan_id = held.plan_id if held else removal_id(plan.actions)
-    failed = [(kubernetes.name, kubernetes.source) for kubernetes in unread(report.view)]
-    if isinstance(report.registry, Unknown):
-        failed.insert(0, ("Eureka", report.registry))
+    if report.held is not None:
+        plan_id = report.held.plan_id
+        held = [_action(action, report) for action in report.held.removals]
+        for hold in report.held.holds:
+            count = len(hold.removals)
+            holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
+    elif plan.removals:
+        plan_id = removal_id(plan.actions)
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
@@ -192,43 +197,46 @@ def as_data(
         "exitCode": int(code),
         "summary": summary(report),
         "planId": plan_id,
-        "actions": [_action(action, report) for action in actions],
+        "actions": actions,
         "renewals": {"planned": len(plan.renewals), "done": renewed(report)},
-        "blocked": [
-            {
-                "app": b.key.app,
-                "id": b.key.id,
-                "syncer": str(b.syncer),
-                "why": b.why,
-                "conflict": b.conflict,
-            }
-            for b in plan.blocked
-        ],
-        "holds": [
-            {"reason": hold.reason.value, "why": hold.text, "count": len(hold.removals)}
-            for hold in (held.holds if held else ())
-        ],
-        "held": [_action(action, report) for action in (held.removals if held else ())],
+        "blocked": [_blocked(blocked) for blocked in plan.blocked],
+        "holds": holds,
+        "held": held,
         "syncers": list(syncers_data(report)),
-        "unknown": [
-            {"source": name, "cause": source.cause.value, "message": source.message}
-            for name, source in failed
-        ],
+        "unknown": list(_unknown(report)),
         "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
         "selfPreservation": _headroom(room) if room else None,
         "messages": sentences(report),
     }
 
 
-def _headroom(found: Headroom) -> dict[str, Any]:
+def _blocked(blocked: Blocked) -> dict[str, Any]:
     return {
-        "ours": found.ours,
-        "others": found.others,
-        "renewalIntervalSeconds": found.interval,
-        "renewalsPerMinute": found.renewals,
-        "expectedPerMinute": found.expected,
-        "threshold": found.threshold,
-        "blocksEviction": found.blocks_eviction,
+        "app": blocked.key.app,
+        "id": blocked.key.id,
+        "syncer": str(blocked.syncer),
+        "why": blocked.why,
+        "conflict": blocked.conflict,
+    }
+
+
+def _unknown(report: PassReport) -> Iterator[dict[str, Any]]:
+    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread(report.view)]
+    if isinstance(report.registry, Unknown):
+        sources.insert(0, ("Eureka", report.registry))
+    for name, source in sources:
+        yield {"source": name, "cause": source.cause.value, "message": source.message}
+
+
+def _headroom(room: Headroom) -> dict[str, Any]:
+    return {
+        "ours": room.ours,
+        "others": room.others,
+        "renewalIntervalSeconds": room.interval,
+        "renewalsPerMinute": room.renewals,
+        "expectedPerMinute": room.expected,
+        "threshold": room.threshold,
+        "blocksEviction": room.blocks_eviction,
     }
 
 
@@ -253,7 +261,8 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
         case Update():
             data["status"] = action.instance.status.value
             data["changes"] = [
-                {"field": c.field, "was": c.was, "becomes": c.becomes} for c in action.changes
+                {"field": change.field, "was": change.was, "becomes": change.becomes}
+                for change in action.changes
             ]
         case Cancel():
             data["was"] = action.was.value if action.was else None

@@ -45,29 +45,32 @@ class _Lines(logging.Formatter):
         self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        time = (
-            datetime.fromtimestamp(record.created, UTC)
-            .isoformat(timespec="milliseconds")
-            .replace("+00:00", "Z")
-        )
+        moment = datetime.fromtimestamp(record.created, UTC)
+        time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if not self._as_json:
-            line = f"{time} {record.levelname} {printable(record.getMessage())}"
-            return "\n".join((line, *map(printable, trace.split("\n") if trace else ())))
+            lines = [f"{time} {record.levelname} {printable(record.getMessage())}"]
+            if trace:
+                lines += map(printable, trace.split("\n"))
+            return "\n".join(lines)
         entry = {
             "time": time,
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **({"traceback": trace} if trace else {}),
         }
+        if trace:
+            entry["traceback"] = trace
         return json_printable(json.dumps(entry, ensure_ascii=False))
 
 
 def set_up_logs(*, as_json: bool, verbose: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(as_json=as_json))
-    for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):
+    names = ["eurekube_sync"]
+    if verbose:
+        names.append(_CALLS)
+    for name in names:
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(logging.DEBUG if verbose else logging.INFO)

@@ -35,9 +35,8 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.values import dataclass
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
-_UNBOUNDED = (
-    10_000  # columns where there is no terminal, so that each row and sentence is one line for grep
-)
+# Columns where there is no terminal, so that each row and sentence is one line for grep
+_UNBOUNDED = 10_000
 _GAP = "  "
 _ROOM = 36  # the fewest columns in which a reason is wrapped beside its row, and not below it
 _COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
@@ -88,6 +87,11 @@ def sign_of(mark: Mark) -> Text:
     return Text(sign, style=style)
 
 
+def _wrapped(text: Text, console: Console, width: int) -> Iterable[Text]:
+    """Return the lines of a text; one of an empty text."""
+    return text.wrap(console, width) or [Text("")]
+
+
 class Line:
     """A text with an indent and a mark. Where it is wrapped, its further lines are aligned with its
     first."""
@@ -96,13 +100,13 @@ class Line:
         self, text: str, *, mark: Text | None = None, indent: int = 0, style: str = ""
     ) -> None:
         self._text = Text(printable(text), style=style)
-        self._head = Text(" " * indent) + (mark + Text(" ") if mark is not None else Text(""))
+        self._head = Text(" " * indent)
+        if mark is not None:
+            self._head = self._head + mark + Text(" ")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = self._head
-        for line in self._text.wrap(console, max(10, options.max_width - head.cell_len)) or [
-            Text("")
-        ]:
+        for line in _wrapped(self._text, console, max(10, options.max_width - head.cell_len)):
             line.rstrip()
             yield head + line
             head = Text(" " * head.cell_len)
@@ -118,17 +122,16 @@ class Next:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         mark = Text("Next:", style="bold")
-        found = _COMMAND.fullmatch(self._text)
-        if found is None or self._indent + mark.cell_len + 1 + len(self._text) <= options.max_width:
+        match = _COMMAND.fullmatch(self._text)
+        if match is None or self._indent + mark.cell_len + 1 + len(self._text) <= options.max_width:
             yield Line(self._text, mark=mark, indent=self._indent)
             return
-        before = (found["before"] or "").rstrip(", ")
-        yield (
-            Line(before, mark=mark, indent=self._indent)
-            if before
-            else Text(" " * self._indent) + mark
-        )
-        yield Text(f"{' ' * self._indent}  {found['command']}", no_wrap=True, overflow="ignore")
+        before = (match["before"] or "").rstrip(", ")
+        if before:
+            yield Line(before, mark=mark, indent=self._indent)
+        else:
+            yield Text(" " * self._indent) + mark
+        yield Text(f"{' ' * self._indent}  {match['command']}", no_wrap=True, overflow="ignore")
 
 
 def marked(sentence: str) -> Line:
@@ -144,16 +147,20 @@ class Columns:
     """
 
     def __init__(self, rows: Sequence[tuple[Cell, ...]], headings: Sequence[str] = ()) -> None:
-        shown = [tuple((printable(text), style) for text, style in row) for row in rows]
-        self._rows = rows = (
-            [tuple((heading, "bold dim") for heading in headings), *shown] if headings else shown
-        )
+        self._rows: list[tuple[Cell, ...]] = []
+        if headings:
+            self._rows.append(tuple((heading, "bold dim") for heading in headings))
+        for row in rows:
+            self._rows.append(tuple((printable(text), style) for text, style in row))
         self._headings = headings
-        self._number = max(map(len, rows))
-        others = zip(*(row[:-1] for row in rows if len(row) == self._number), strict=True)
-        self._widths = [max(cell_len(text) for text, _ in column) for column in others]
+        self._number = max(map(len, self._rows))
+        self._widths = [0] * (self._number - 1)
+        for row in self._rows:
+            if len(row) == self._number:
+                for column, (text, _) in enumerate(row[:-1]):
+                    self._widths[column] = max(self._widths[column], cell_len(text))
         self._taken = sum(self._widths) + len(_GAP) * len(self._widths)
-        self._longest = max(cell_len(row[-1][0]) for row in rows)
+        self._longest = max(cell_len(row[-1][0]) for row in self._rows)
 
     def beside(self, width: int) -> bool:
         """Return whether the last cells have room beside the others at this width of the
@@ -163,13 +170,13 @@ class Columns:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width - self._taken
         if self._headings and not self.beside(options.max_width):
-            self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
+            self._rows[0] = (*self._rows[0][:-1], ("", ""))
         if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
-            lines = [
-                "".join([text for text, _ in (*self._padded(row), row[-1])]).rstrip()
-                for row in self._rows
-            ]
-            yield Segment("\n".join([*lines, ""]))
+            lines: list[str] = []
+            for row in self._rows:
+                texts = [text for text, _ in (*self._padded(row), row[-1])]
+                lines.append("".join(texts).rstrip() + "\n")
+            yield Segment("".join(lines))
             return
         for row in self._rows:
             line = Text.assemble(*self._padded(row))
@@ -178,7 +185,7 @@ class Columns:
                 yield line
                 yield Line(row[-1][0], indent=4)
                 continue
-            for part in Text(*row[-1]).wrap(console, max(_ROOM, room)) or [Text("")]:
+            for part in _wrapped(Text(*row[-1]), console, max(_ROOM, room)):
                 line.append_text(part)
                 line.rstrip()
                 yield line
@@ -186,11 +193,12 @@ class Columns:
 
     def _padded(self, row: tuple[Cell, ...]) -> list[Cell]:
         """Return each cell but the last, filled up to the width of its column."""
-        whole = len(row) == self._number
-        return [
-            (text + " " * (width - cell_len(text) if whole else 0) + _GAP, style)
-            for (text, style), width in zip(row[:-1], self._widths, strict=False)
-        ]
+        if len(row) < self._number:
+            return [(text + _GAP, style) for text, style in row[:-1]]
+        cells: list[Cell] = []
+        for (text, style), width in zip(row, self._widths, strict=False):
+            cells.append((text + " " * (width - cell_len(text)) + _GAP, style))
+        return cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,63 +235,83 @@ def row_of(
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Sort by danger, then by app and instance, with 10.0.0.9 before 10.0.0.10."""
-    return sorted(
-        rows,
-        key=lambda row: (row.danger, row.app, re.sub(r"\d+", lambda one: one[0].zfill(5), row.id)),
-    )
+
+    def place(row: Row) -> tuple[Danger, str, str]:
+        return row.danger, row.app, re.sub(r"\d+", lambda number: number[0].zfill(5), row.id)
+
+    return sorted(rows, key=place)
 
 
 def rows_of(report: PassReport) -> list[Row]:
     outcomes = report.outcomes.by_key
-    changes = (
-        one for one in report.plan.changes if not (isinstance(one, Cancel) and one.was is None)
-    )
-    rows = [_row(action, outcomes.get(action.key)) for action in changes]
-    for action in report.held.removals if report.held else ():
-        row = _row(action, None)
-        rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
-    for one in report.plan.blocked:
-        sign, danger = ("x", Danger.CONFLICT) if one.conflict else ("?", Danger.FAILED)
-        rows.append(row_of(one.key, sign, "blocked", one.why, one.syncer, danger))
+    rows: list[Row] = []
+    for action in report.plan.changes:
+        if not isinstance(action, Cancel) or action.was is not None:
+            row = _row(action)
+            outcome = outcomes.get(action.key)
+            if outcome is not None and outcome.result in _TROUBLES:
+                row = _troubled(row, outcome)
+            rows.append(row)
+    if report.held is not None:
+        for action in report.held.removals:
+            row = _row(action)
+            rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
+    for blocked in report.plan.blocked:
+        sign, danger = "?", Danger.FAILED
+        if blocked.conflict:
+            sign, danger = "x", Danger.CONFLICT
+        rows.append(row_of(blocked.key, sign, "blocked", blocked.why, blocked.syncer, danger))
     return in_order(rows)
 
 
-def _row(action: Action, outcome: Outcome | None) -> Row:
+def _row(action: Action) -> Row:
     why = action.why
     match action:
         case Register():
             sign, status, danger = "+", action.instance.status.value, Danger.REGISTER
         case Update():
-            becomes = action.instance.status
-            turns = removes(action) or brings_up(action)
-            sign, status = "~", f"{action.was} > {becomes}" if turns else becomes.value
-            danger = Danger.DOWN if removes(action) else Danger.UPDATE
-            changed = [
-                f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}"
-                for c in action.changes
-                if c.field != "status"
-            ]
-            more = f" and {len(changed) - _CHANGES} more" if len(changed) > _CHANGES else ""
-            why += f"; {', '.join(changed[:_CHANGES])}{more}" if changed else ""
+            sign, status, danger = "~", action.instance.status.value, Danger.UPDATE
+            if removes(action):
+                danger = Danger.DOWN
+            if removes(action) or brings_up(action):
+                status = f"{action.was} > {status}"
+            changes = _changes(action)
+            if changes:
+                why = f"{why}; {changes}"
         case Cancel():
             sign, status, danger = "-", f"{action.was} > gone", Danger.CANCEL
         case Renew():
             raise AssertionError(action)  # a renewal is no change
         case _:  # pragma: no cover
             assert_never(action)
-    if outcome is not None and outcome.result in _TROUBLES:
-        # A sentence below the table explains once why the server refuses all changes.
-        detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
-        sign, why = "!", f"{_TROUBLES[outcome.result]}: {detail}"
-        danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
     return row_of(action.key, sign, status, why, action.syncer, danger)
+
+
+def _changes(update: Update) -> str:
+    """Return the first changed fields, apart from the status, which has its own column."""
+    texts: list[str] = []
+    for change in update.changes:
+        if change.field != "status":
+            texts.append(f"{change.field}: {change.was or 'none'} > {change.becomes or 'none'}")
+    first = ", ".join(texts[:_CHANGES])
+    return f"{first} and {len(texts) - _CHANGES} more" if len(texts) > _CHANGES else first
+
+
+def _troubled(row: Row, outcome: Outcome) -> Row:
+    """Return the row of an action that was not done."""
+    # A sentence below the table explains once why the server refuses all changes.
+    detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
+    danger = row.danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
+    return replace(row, sign="!", why=f"{_TROUBLES[outcome.result]}: {detail}", danger=danger)
 
 
 def folded(rows: Iterable[Row]) -> Iterator[Row]:
     """Join held rows that differ only in their instance."""
-    for (danger, *_), group in groupby(
-        rows, key=lambda row: (row.danger, row.app, row.syncer, row.status, row.why)
-    ):
+
+    def alike(row: Row) -> tuple[object, ...]:
+        return row.danger, row.app, row.syncer, row.status, row.why
+
+    for (danger, *_), group in groupby(rows, key=alike):
         same = list(group)
         if danger is Danger.HELD and len(same) > _FOLDED:
             yield replace(same[0], id=f"{len(same)} instances")
@@ -292,8 +320,8 @@ def folded(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    found = {row.sign for row in rows}
-    return [(sign, meaning) for sign, (meaning, _) in _SIGNS.items() if sign in found]
+    shown = {row.sign for row in rows}
+    return [(sign, meaning) for sign, (meaning, _) in _SIGNS.items() if sign in shown]
 
 
 class Diff:

@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
@@ -385,7 +385,7 @@ def test_a_plan_id_of_which_nothing_is_planned_any_more_is_no_success(outage: Fa
         ExitCode.REMOVAL_HELD,
         ExitCode.REMOVAL_HELD,
     )
-    told = f"--approve {held.plan_id}: no such set of removals is planned now; it releases nothing"
+    told = f"--approve {held.plan_id}: the plan has changed, so nothing was approved"
     assert sentences(report) == [told]
 
 

@@ -87,7 +87,7 @@ def test_a_code_of_a_dry_run_asks_for_one() -> None:
     """Exit code 5 has a meaning only for a dry run."""
     result = said("run", *WHERE, "--detailed-exitcode")
     assert result.exit_code == ExitCode.USAGE
-    assert "give --dry-run with it" in result.output
+    assert "--detailed-exitcode requires --dry-run" in result.output
 
 
 @pytest.mark.parametrize("former", ["--former-owner", "--former-cluster"])

@@ -16,7 +16,7 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddre
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.connection import ConnectionSettings
 from eurekube_sync.cli.connect import Installation, connect, connect_registry
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response

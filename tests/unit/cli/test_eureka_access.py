@@ -50,11 +50,11 @@ def test_nothing_given_is_nothing_done(folder: Path) -> None:
 
 
 def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
-    """Login from two files, a CA, certificate and key, and a proxy for both schemes are used."""
+    """A password file, a CA, certificate and key, and a proxy for both schemes are used."""
     authority = Authority(folder=folder)
     certificate, key = map(str, authority.issue("sync@example.test"))
     options = put_together(
-        eureka_username_file="user",
+        eureka_username="jöe",
         eureka_password_file="password",
         eureka_ca_file=str(authority.ca_file),
         eureka_client_cert=certificate,
@@ -88,14 +88,6 @@ def test_the_variables_password_goes_with_the_options_user(
     [
         ({"eureka_username": "a"}, "needs --eureka-password-file"),
         ({"eureka_password_file": "password"}, "needs --eureka-username"),
-        (
-            {
-                "eureka_username": "a",
-                "eureka_username_file": "user",
-                "eureka_password_file": "password",
-            },
-            "given twice",
-        ),
         ({"eureka_username": "a:b", "eureka_password_file": "password"}, "a colon"),
         ({"eureka_username": "a", "eureka_password_file": "absent"}, "cannot be read"),
         ({"eureka_ca_file": "password"}, "holds no certificate"),

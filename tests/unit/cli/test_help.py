@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from eurekube_sync.cli.command_line import cli
-from eurekube_sync.cli.options.declare import Section
+from eurekube_sync.cli.options.declare import COMMON, Section, options_of
 from eurekube_sync.controller.exit_codes import ExitCode
 
 
@@ -26,16 +27,35 @@ def test_the_options_of_run_are_under_headings() -> None:
     headings = [
         line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")
     ]
-    assert headings == ["Examples", *Section, "Help"]
-    under = lines[lines.index("What to do:") : lines.index("Passes:")]
+    assert headings == ["Examples", *(name for name in Section if name not in COMMON), "Help"]
+    under = lines[lines.index("Options:") : lines.index("Passes:")]
     assert [line.split()[0] for line in under if line.startswith("  -")] == [
         "--dry-run",
         "--from",
         "--at",
         "--detailed-exitcode",
         "--fail-on-held",
-        "--fail-on-broken",
     ]
+
+
+def shown(*arguments: str) -> set[str]:
+    """Return the options that a help text shows."""
+    lines = [line for line in said(*arguments).splitlines() if line.startswith("  -")]
+    return {name.strip(",") for line in lines for name in line.split() if name.startswith("--")}
+
+
+def test_each_option_is_shown_by_its_command_or_as_common() -> None:
+    """No command shows more options than a person reads."""
+    common = shown("help", "options")
+    assert common
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        names = {max(option.opts, key=len) for option in options_of(command)}
+        own = names & shown(name, "--help")
+        assert names - own == names & common
+        assert len(own) <= 40
 
 
 @pytest.mark.parametrize(

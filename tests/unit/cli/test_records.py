@@ -155,15 +155,15 @@ def test_a_wrong_command_line_is_one_sentence(night: Night, tmp_path: Path) -> N
     (tmp_path / "dump").write_text("")
     from_ = ("--from", str(night.folder))
     for arguments, expected in (
-        (("run", *from_), "--from plans from files: give --dry-run with it"),
+        (("run", *from_), "--from requires --dry-run"),
         (("run", "--dry-run", *from_, "--owner", "x"), "leave out --owner"),
         (("status", *from_, "-n", "team"), "leave out --namespace"),
-        (("status", *from_, "--watch"), "--watch looks at the servers"),
+        (("status", *from_, "--watch"), "--watch and --from are mutually exclusive"),
         (
             ("explain", "app0", *from_, "--from", str(tmp_path / "dump")),
             "give nothing else with it",
         ),
-        (("explain", "app0", "--at", "03:12"), "--at chooses a recorded pass"),
+        (("explain", "app0", "--at", "03:12"), "--at requires --from DIR"),
         *(
             (("status", *from_, "--at", text), "is not a time; write 03:12")
             for text in ("noon", "25:00", "9999-12-31 23:59")
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_reported_once(
     night = Night(tmp_path / "file" / "records")
     night.good()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert caplog.messages[0].endswith(f"into {night.folder}: Not a directory")
+    assert caplog.messages[0].endswith(f"to {night.folder}: Not a directory")
     (tmp_path / "file").unlink()
     night.good()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]

@@ -48,11 +48,11 @@ def test_options_that_decide_something_once_have_no_variable(name: str) -> None:
 
 
 WARNED = {
-    "DRYRUN": "is not known and does nothing; did you mean EUREKUBE_SYNC_DRY_RUN?",
-    "EUREKA_URLS": "is not known and does nothing; did you mean EUREKUBE_SYNC_EUREKA_URL?",
-    "XYZZY": "is not known and does nothing",
-    "YES": "does nothing: give --yes on the command line",
-    "APPROVE": "does nothing: give --approve on the command line",
+    "DRYRUN": "is unknown and ignored; did you mean EUREKUBE_SYNC_DRY_RUN?",
+    "EUREKA_URLS": "is unknown and ignored; did you mean EUREKUBE_SYNC_EUREKA_URL?",
+    "XYZZY": "is unknown and ignored",
+    "YES": "has no effect: use --yes on the command line",
+    "APPROVE": "has no effect: use --approve on the command line",
 }
 
 

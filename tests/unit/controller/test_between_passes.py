@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.cli.output.words import summary
+from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.passes import as_data
-from eurekube_sync.cli.output.words import sentences, summary
+from eurekube_sync.cli.output.report import sentences, summary
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive

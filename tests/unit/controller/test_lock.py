@@ -205,7 +205,7 @@ def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     pair.store.trouble = unavailable
     pair.a.release()
     assert not pair.a.held
-    assert "was not released, and ends in 15 s: no answer" in caplog.text
+    assert "which expires in 15 s: no answer" in caplog.text
 
 
 def test_a_paused_holder_that_wakes_finds_another_holder() -> None:
@@ -340,7 +340,7 @@ def test_a_holder_that_nobody_renewed_is_unknown() -> None:
     pair.later(60)
     standing = pair.a.standing()
     assert isinstance(standing, Unknown)
-    assert standing.message.endswith("this copy did not renew the lock in time")
+    assert standing.message.endswith("this replica did not renew the lock in time")
 
 
 def test_an_error_without_a_cause_is_no_answer_that_makes_sense() -> None:
@@ -418,8 +418,8 @@ def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture
     pair.a.attempt()
     assert wait_for(pair.b, pair.machines[1]) == Held()
     assert [record.message for record in caplog.records] == [
-        "waiting for the lock eurekube-sync/shop, which a holds",
-        "took the lock eurekube-sync/shop",
+        "waiting for the lock eurekube-sync/shop, held by a",
+        "acquired the lock eurekube-sync/shop",
     ]
     assert pair.real.time <= LOCK_SECONDS + EVERY
 
@@ -523,7 +523,7 @@ def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
     pair.b.attempt()
     for check in (passes.after, passes.before):
         with pytest.raises(
-            LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"
+            LockLost, match="lost the lock eurekube-sync/shop to b: it was not renewed in time"
         ):
             check()
 
@@ -543,7 +543,7 @@ def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it
     pair.a.attempt()
     assert pair.a.held
     assert limit.left() == 0
-    with pytest.raises(LockLost, match="another copy held the lock eurekube-sync/shop meanwhile"):
+    with pytest.raises(LockLost, match="lost the lock eurekube-sync/shop to another replica"):
         passes.after()
 
 
@@ -565,7 +565,7 @@ def test_a_pass_ends_also_where_the_answer_was_lost_with_which_this_copy_took_th
     pair.a.attempt()
     assert pair.a.held
     assert limit.left() == 0
-    with pytest.raises(LockLost, match="another copy held the lock eurekube-sync/shop meanwhile"):
+    with pytest.raises(LockLost, match="lost the lock eurekube-sync/shop to another replica"):
         passes.after()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.sources import Cause, Unknown

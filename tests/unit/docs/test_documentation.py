@@ -31,7 +31,9 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 RETIRED = (
+    "anew",
     "another's",
+    "beside",
     "blind pass",
     "by now",
     "comes in",
@@ -48,6 +50,7 @@ RETIRED = (
     "heed",
     "hostage",
     "idle",
+    "in place of",
     "is no number",
     "lacking",
     "lapse",
@@ -67,6 +70,7 @@ RETIRED = (
     "unsure",
     "what is ours",
     "what stands",
+    "whatever",
     "whoever stands between",
     "withdraw",
     "withdrawal",
@@ -177,10 +181,12 @@ def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) 
     parse_all(command_lines(page.read_text()), monkeypatch)
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(name for name, _, _ in EXAMPLES))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_of_a_help_parses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command has three, which are examples of that command."""
-    lines = [line for command, _, line in EXAMPLES if command == name]
+    shown = EXAMPLES[name].strip().splitlines()
+    assert [line.startswith("# ") for line in shown] == [True, False] * 3
+    lines = shown[1::2]
     found = command_lines("".join(f"```sh\n{line}\n```\n" for line in lines))
     assert [" ".join(arguments).startswith(name) for arguments in found] == [True] * 3
     assert max(map(len, lines)) <= 78
@@ -196,7 +202,7 @@ def test_every_command_has_examples() -> None:
         if isinstance(group, click.Group)
         for one in group.commands
     }
-    assert {name for name, _, _ in EXAMPLES} == {"", *found, *inner}
+    assert set(EXAMPLES) == {"", *found, *inner}
 
 
 def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,11 +300,14 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_each_word_of_the_glossary_is_said_once() -> None:
-    """A term has one meaning in each part."""
+    """There are few enough to learn. The common words of Kubernetes and Eureka need no row."""
+    terms: list[str] = []
     for part in ("Ours", "Eureka", "Kubernetes"):
-        terms = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
-        assert terms
-        assert len(terms) == len(set(terms))
+        found = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
+        assert found
+        terms += found
+    assert len(terms) == len(set(terms))
+    assert len(terms) <= 45
 
 
 @EVERY_PAGE

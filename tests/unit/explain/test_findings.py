@@ -194,7 +194,7 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
         "instance of a node "
         "port is found",
         "the right to create leases.coordination.k8s.io is not granted in ops: where it is "
-        "missing, no copy gets the "
+        "missing, no replica gets the "
         "lock",
     ]
     assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]

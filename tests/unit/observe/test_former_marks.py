@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import RegistryUnavailable

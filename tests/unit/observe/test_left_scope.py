@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector

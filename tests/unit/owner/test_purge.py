@@ -217,6 +217,8 @@ def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> 
     odd = stored(instance(8))
     cart = stored(instance(9, ref=ref))
     world.registry.put(cart, changed(odd, metadata={**odd.metadata, SYNCER: "cart"}))
+    for registered in (cart.key, odd.key):
+        world.registry._renew(registered)
     world.cluster.apply(
         replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0)
     )
@@ -296,6 +298,74 @@ def test_a_purge_says_that_a_run_would_register_them_again() -> None:
     )
 
 
+@pytest.mark.parametrize("ahead", [-600, -100, 100, 600])
+def test_our_clock_does_not_decide_whether_a_run_still_runs(ahead: float) -> None:
+    """Eureka's clock is minutes ahead of ours, or behind it."""
+    world = base()
+    world.registry.seconds_ahead = ahead
+    world.run()
+    world.later(10)
+    assert "they were renewed 10 s ago" in purged(world, alone=True, dry_run=True).sentences[0]
+    world.later(90)
+    assert purged(world, alone=True, dry_run=True).sentences == ()
+
+
+def test_each_syncer_is_asked_who_renews_it() -> None:
+    """Two installations of one owner have their own syncers, and only one of them has ended."""
+    world = base()
+    for number in range(1, 61):
+        world.registry.put(stored(instance(number, ref=SyncerRef(NS, f"syncer-{number:02}"))))
+    for ended in range(1, 61):
+        world.registry._renew(key(ended))
+    world.later(1000)
+    assert purged(world, dry_run=True).sentences == ()
+    for renewed in (1, 30, 60):
+        held = world.registry.held[key(renewed)]
+        world.registry._renew(key(renewed))
+        assert "they were renewed 0 s ago" in purged(world, dry_run=True).sentences[0]
+        world.registry.held[key(renewed)] = held
+
+
+def test_another_instance_of_the_syncer_tells_where_the_latest_is_gone() -> None:
+    """Eureka's list is old. The instance that it shows with the latest renewal is gone, or it is
+    another owner's by now."""
+    for gone in (True, False):
+        world = two_of_ours()
+        world.later(100)
+        world.registry._renew(key(2))
+        world.registry.cached_for(60)
+        world.registry._renew(key(1))
+        if gone:
+            del world.registry.held[key(2)]
+        else:
+            world.registry.held[key(2)] = changed(theirs(), key=key(2))
+        assert "they were renewed 0 s ago" in purged(world, dry_run=True).sentences[0]
+
+
+@pytest.mark.parametrize("missing", ["read_at", "last_renewal"])
+def test_a_server_without_times_is_named_and_keeps_the_finalizers(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy leaves out the header Date, or a server the times of a lease."""
+    world = deleted()
+    read = world.registry._read
+
+    def without_time(asked: InstanceKey) -> ObservedInstance | None:
+        reading = read(asked)
+        if reading is None:
+            return None
+        if missing == "read_at":
+            return replace(reading, read_at=0)
+        return replace(reading, last_renewal=0)
+
+    monkeypatch.setattr(world.registry, "_read", without_time)
+    sentences = purged(world).sentences
+    assert sentences[0].startswith("Eureka does not say when they were renewed: a `run` that")
+    assert "our finalizer is left on 1 syncer being deleted" in sentences[-1]
+    world.later(60)
+    assert "our finalizer was removed from 1 syncer" in purged(world).sentences[-1]
+
+
 def test_a_purge_cancels_by_uncached_reads() -> None:
     """An instance that belongs to others by now stays, a failure is reported, and a signal ends the
     command."""
@@ -320,7 +390,8 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
 def test_nothing_is_asked_of_instances_that_could_not_be_read() -> None:
     """Without the age of a renewal, a purge could fight with a `run` that still runs."""
     world = two_of_ours()
-    world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
+    for number in (1, 2):
+        world.registry.refuse_read[key(number)] = RegistryUnavailable("timed out")
     with pytest.raises(RegistryUnavailable, match="timed out"):
         purged(world)
     world.clock.stopped = True

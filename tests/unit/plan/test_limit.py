@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.brake.holds import BrakeLimits
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
@@ -405,7 +405,7 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down))
     claim = found.claims[REF]
     assert getattr(claim, "notes", ()) == (
-        "share 50% of VIP rating allows 3 beside 3 other UP instances: registers 3",
+        "share 50% of VIP rating allows 3 with 3 other UP instances: registers 3",
     )
     assert len(found.wanted_by) == 3
 
@@ -440,14 +440,14 @@ def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
     world = setting(pods=5, others=9, limit={"share": "10%"})
     report = world.run(dry_run=True)
     assert (
-        "syncer rating/rating: OverLimit: share 10% of VIP rating allows 1 beside 9 other UP "
+        "syncer rating/rating: OverLimit: share 10% of VIP rating allows 1 with 9 other UP "
         "instances: registers 1" in sentences(report)
     )
     assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
     limit(world, {"share": "50%"})
     found = sentences(world.run(dry_run=True))
     assert (
-        "syncer rating/rating: OverLimit: share 50% of VIP rating allows 9 beside 9 other UP "
+        "syncer rating/rating: OverLimit: share 50% of VIP rating allows 9 with 9 other UP "
         "instances: registers 5" in found
     )
     assert not any("share" in sentence for sentence in sentences(world.run()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DOWN, NS, OUT, UP, endpoint, key, piece, service, syncer

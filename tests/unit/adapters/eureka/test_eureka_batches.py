@@ -738,7 +738,7 @@ class TestFailures:
         assert site.renew(1) == [Batched.DONE]
         assert site.renew(1) == [Batched.DONE]
         assert len(caplog.messages) == 1
-        assert f"the Eureka peer {NAMES[1]} is not used until it works" in caplog.messages[0]
+        assert f"skipping Eureka peer {NAMES[1]} until it works" in caplog.messages[0]
 
     def test_when_it_is_back_it_is_used_with_the_next_list(self) -> None:
         """The results of the renewals show which instances it lacks."""
@@ -791,7 +791,7 @@ class TestFailures:
         site.listed().forget()
         assert site.renew(*numbers) == [Batched.DONE] * 250
         assert site.servers[1].count(BATCH) == 5
-        told = [message for message in caplog.messages if "at a time" in message]
+        told = [message for message in caplog.messages if "reduced the batch size" in message]
         assert len(told) == 2
         assert NAMES[1] in told[0]
         site.clock.sleep(ASK_SECONDS)

@@ -116,7 +116,7 @@ def test_a_file_that_became_a_pipe_changes_nothing(
     clock.time += 5
     assert [password(), password()] == ["s3cret", "s3cret"]
     assert [record.message.partition(" cannot ")[2] for record in caplog.records] == [
-        "be read: it is a folder, a pipe or a device; its last content stays in use"
+        "be read: it is a folder, a pipe or a device; keeping its last content"
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_became_unusable_changes_nothing(
     clock.time += 10
     assert [password(), password(), password()] == ["old"] * 3
     assert len(caplog.records) == 1
-    assert "its last content stays in use" in caplog.text
+    assert "keeping its last content" in caplog.text
     clock.write(b"new\n")
     clock.time += 10
     assert password() == "new"

@@ -266,8 +266,8 @@ class TestChoice:
         assert [
             (record.levelname, record.getMessage().split(": ")[0]) for record in caplog.records
         ] == [
-            ("WARNING", f"the Eureka peer {ONE} is not used until it works"),
-            ("INFO", f"the Eureka peer {ONE} is used again, after 10s"),
+            ("WARNING", f"skipping Eureka peer {ONE} until it works"),
+            ("INFO", f"Eureka peer {ONE} works again, after 10s"),
         ]
 
     def test_a_failing_peer_is_skipped_ever_longer_and_reported_once(
@@ -297,7 +297,7 @@ class TestChoice:
         pair.peers.list_instances()
         assert pair.one.calls == ["list"]
         assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING"]
-        assert caplog.messages[1].endswith("is used again, after 28m20s")
+        assert caplog.messages[1].endswith("works again, after 28m20s")
 
     def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
         """The renewals of a pass run in many threads, and one outage fails them all."""
@@ -469,7 +469,7 @@ class TestRefusals:
             assert pair.one.calls == calls_to_the_first
             assert pair.two.calls == ["renew", "renew"]
         assert [record.getMessage() for record in caplog.records] == [
-            f"the Eureka peer {ONE} is not used until it works: PUT one was answered 403: CSRF."
+            f"skipping Eureka peer {ONE} until it works: PUT one was answered 403: CSRF."
         ]
 
     def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:

@@ -94,7 +94,7 @@ def test_all_that_a_pass_says() -> None:
     assert "<dt>instances UP</dt><dd>2</dd>" in page
     assert '<td data-name="Ready">2/2</td>' in page
     assert '<td data-name="Took">0.3 s</td>' in page
-    assert "class=bad" not in page
+    assert 'class="bad"' not in page
 
 
 def test_problems_are_highlighted_on_the_page() -> None:
@@ -113,10 +113,10 @@ def test_problems_are_highlighted_on_the_page() -> None:
     ]
     page = "".join(html_of(remembering(passes=(failed,), syncers=broken, values=values)))
     assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
-    assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
-    assert "<dt>removals held: TooManyRemovals</dt><dd class=bad>40</dd>" in page
-    assert "<dt>leases at risk</dt><dd class=bad>2</dd>" in page
-    assert "<dt>sources of Eureka not read</dt><dd class=bad>1</dd>" in page
+    assert '<dt>instances DOWN</dt><dd class="bad">4</dd>' in page
+    assert '<dt>removals held: TooManyRemovals</dt><dd class="bad">40</dd>' in page
+    assert '<dt>leases at risk</dt><dd class="bad">2</dd>' in page
+    assert '<dt>sources of Eureka not read</dt><dd class="bad">1</dd>' in page
     assert "sources of Kubernetes" not in page
     assert "InvalidSpec" in page
     assert "2 syncers more; those that are not ready come first." in page

@@ -1,0 +1,228 @@
+"""A pass in words: the summary line, sentences about problems and other facts, and the state of
+each syncer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eurekube_sync.controller.diagnosis import account_of, not_tried, of_other_classes, problems_of
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
+from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.plan.value import Obstacle
+
+_GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
+_STATES: Mapping[type[Claim], str] = {
+    Serving: "serving",
+    NotServed: "notServed",
+    Deleting: "deleting",
+}
+_CHANGES = {
+    "to register": "registered",
+    "to update": "updated",
+    "to turn UP": "turned UP",
+    "to turn DOWN": "turned DOWN",
+    "to cancel": "cancelled",
+}
+"""Each kind of change, as the summary names it before and after it is made."""
+
+
+def summary(report: PassReport) -> str:
+    if not report.settings.dry_run:
+        return _done(report)
+    servers: list[str] = []
+    if isinstance(report.registry, Unknown):
+        servers.append("Eureka")
+    if report.view is not None and isinstance(report.view.identity, Unknown):
+        servers.append("Kubernetes")
+    if servers:
+        names = " and ".join(servers)
+        return f"dry run incomplete: {names} could not be read, so changes are unknown"
+    counts = _changes(report.plan.actions)
+    parts = [f"{counts[change]} {change}" for change in _CHANGES if counts[change]]
+    if not parts and report.desired is not None:
+        parts.append("nothing to change")
+    parts.append(f"{len(report.plan.renewals)} to renew")
+    plan = ", ".join(parts) + _troubles(report)
+    again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
+    if again or report.cut_short or any(failed.needed for failed in unread(report.view)):
+        return f"dry run incomplete, not all changes are known: {plan}"
+    return f"dry run: {plan}"
+
+
+def renewed(report: PassReport) -> int:
+    """Return the number of leases renewed in this pass and since the previous one."""
+    return report.outcomes.renewed + report.renewed_between
+
+
+def _done(report: PassReport) -> str:
+    troubles, outcomes = _troubles(report), report.outcomes
+    counts = _changes(
+        outcome.action for outcome in outcomes.others if outcome.result is Result.DONE
+    )
+    parts = [f"{counts[change]} {done}" for change, done in _CHANGES.items() if counts[change]]
+    again = outcomes.count(Result.REGISTERED_AGAIN)
+    if not parts and not again and report.view is not None:  # without a view, nothing was compared
+        parts.append("in sync" if _in_sync(report) and not troubles else "nothing changed")
+    if again:
+        parts.append(f"{again} registered again")
+    parts.append(f"{renewed(report)} renewed")
+    return ", ".join(parts) + troubles
+
+
+def _in_sync(report: PassReport) -> bool:
+    """Say whether there are syncers, and all of them are known to be in sync."""
+    for status in report.all_statuses.values():
+        synced = status.condition("Synced")
+        if synced is None or synced.status is not ConditionStatus.TRUE:
+            return False
+    return bool(report.all_statuses)
+
+
+def _changes(actions: Iterable[Action]) -> Counter[str]:
+    """Count the actions of each kind in `_CHANGES`."""
+    counts: Counter[str] = Counter()
+    for action in actions:
+        match action:
+            case Register():
+                counts["to register"] += 1
+            case Update() if brings_up(action):
+                counts["to turn UP"] += 1
+            case Update() if removes(action):
+                counts["to turn DOWN"] += 1
+            case Update():
+                counts["to update"] += 1
+            case Cancel() if action.was is not None:
+                counts["to cancel"] += 1
+    return counts
+
+
+def _troubles(report: PassReport) -> str:
+    """Return what was not done or not known, after a semicolon; empty if there is nothing."""
+    outcomes = report.outcomes
+    apps = len({lost.app for lost in report.lost.values()})
+    held = len(report.held.removals) if report.held else 0
+    unread_again = 0
+    conflicts = outcomes.count(Result.CONFLICT)
+    for blocked in report.plan.blocked:
+        if blocked.conflict:
+            conflicts += 1
+        elif blocked.obstacle is Obstacle.UNREAD and not blocked.late:
+            unread_again += 1
+    not_served = 0
+    if report.desired is not None:
+        for claim in report.desired.claims.values():
+            not_served += isinstance(claim, NotServed)
+    counts = {
+        one_or_more(apps, "app without an UP instance", "apps without an UP instance"): apps,
+        "held": held,
+        "failed": len(outcomes.failures) - outcomes.count(Result.NOT_TRIED),
+        "not tried": not_tried(report),
+        "not changed, because not read again": unread_again,
+        "in conflict": conflicts,
+        f"{one_or_more(not_served, 'syncer', 'syncers')} not served": not_served,
+    }
+    shown = [f"{count} {what}" for what, count in counts.items() if count]
+    if isinstance(report.registry, Unknown):
+        shown.append("Eureka's list not readable")
+    sources = len(unread(report.view))
+    if sources:
+        shown.append(f"{counted(sources, 'source')} of Kubernetes not readable")
+    return f"; {', '.join(shown)}" if shown else ""
+
+
+def problems(report: PassReport, *, with_rows: bool) -> list[Problem]:
+    """Return all problems, notes last. With rows of instances, a problem that a row shows is left
+    out."""
+    shown = [problem for problem in problems_of(report) if not (with_rows and problem.in_rows)]
+    return sorted(shown, key=lambda problem: problem.note)
+
+
+def sentences(report: PassReport) -> list[str]:
+    """Return the sentence of each problem."""
+    return [problem.sentence for problem in problems(report, with_rows=False)]
+
+
+def gathered(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Join many problems of syncers with the same reason into one, which has the first as an
+    example."""
+    alike: dict[tuple[Reason, bool], list[Problem]] = {}
+    for problem in problems:
+        if problem.syncer:
+            alike.setdefault((problem.reason, problem.note), []).append(problem)
+    for problem in problems:
+        group = alike.get((problem.reason, problem.note), [])
+        if not problem.syncer or len(group) <= _GATHERED:
+            yield problem
+        elif problem is group[0]:
+            names = ", ".join(other.subject for other in group[:_GATHERED])
+            text = (
+                f"{len(group)} syncers: {names} and {len(group) - _GATHERED} more (-o json has "
+                f"each); the first: {problem.text}"
+            )
+            yield replace(problem, syncer=False, subject=problem.reason.value, text=text)
+
+
+def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
+    """Yield the state of every listed syncer: desired and UP instances, ready endpoints, reason
+    and message.
+
+    A number is null while it is unknown.
+    """
+    if report.desired is not None:
+        for ref, claim in sorted(report.desired.claims.items()):
+            yield _syncer_data(report, ref, claim)
+    for ref, message in of_other_classes(report):
+        yield {
+            "syncer": str(ref),
+            "state": "notServed",
+            "desired": None,
+            "up": None,
+            "ready": None,
+            "reason": "OtherClass",
+            "message": message,
+        }
+
+
+def _syncer_data(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
+    reason, message = _account(report, ref, claim)
+    data: dict[str, Any] = {
+        "syncer": str(ref),
+        "state": _STATES[type(claim)],
+        "desired": None,
+        "up": None,
+        "ready": None,
+        "reason": str(reason),
+        "message": message,
+    }
+    status = report.all_statuses.get(ref)
+    if status is not None:
+        data["desired"] = status.desired
+        if isinstance(report.registry, Complete):
+            data["up"] = status.up
+    if isinstance(claim, Serving):
+        data["ready"] = claim.endpoints - len(claim.unready)
+        if claim.notes:
+            data["notes"] = list(claim.notes)
+    return data
+
+
+def _account(report: PassReport, ref: SyncerRef, claim: Claim) -> tuple[str, str]:
+    """Return the reason and the message of a syncer; empty without any."""
+    if isinstance(claim, NotServed):
+        return claim.reason, claim.message
+    account = account_of(claim)
+    if account:
+        return account
+    status = report.all_statuses.get(ref)
+    ready = status.condition("Ready") if status else None
+    return (ready.reason, ready.message) if ready else ("", "")
