@@ -7,6 +7,9 @@ from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from eurekube_sync.model.ports import Clock
 
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # on Linux including suspension
 
@@ -40,23 +43,34 @@ class SystemClock:
         self._wakeups.put(None)
 
 
+class Moment(NamedTuple):
+    """A moment by both clocks: somebody may set the time of the machine during a pass."""
+
+    unix: float  # seconds
+    monotonic: float  # seconds
+
+
+def moment_of(clock: Clock) -> Moment:
+    """Return the present moment."""
+    return Moment(clock.now(), clock.monotonic())
+
+
 class SavedClock:
     """The clock of a recorded pass: it moves with the answers that come from the record."""
 
-    def __init__(self, begun: float, monotonic: float) -> None:
-        """`begun` in Unix seconds, and the same moment in monotonic seconds."""
-        self._now = begun
-        self._ahead = begun - monotonic
+    def __init__(self, begun: Moment) -> None:
+        self._moment = begun
 
-    def move(self, at: float) -> None:
-        """Move to the time of an answer, in Unix seconds. It never moves back."""
-        self._now = max(self._now, at)
+    def move(self, moment: Moment) -> None:
+        """Move to the time of an answer. It never moves back."""
+        if moment.monotonic > self._moment.monotonic:
+            self._moment = moment
 
     def now(self) -> float:
-        return self._now
+        return self._moment.unix
 
     def monotonic(self) -> float:
-        return self._now - self._ahead
+        return self._moment.monotonic
 
     def sleep(self, seconds: float) -> None:
         """Nothing is waited for."""

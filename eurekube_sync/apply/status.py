@@ -64,6 +64,8 @@ _STATUSES: Mapping[bool | None, ConditionStatus] = {
 # Reasons that end by themselves.
 _PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+_OTHERS_WORDS = frozenset({Reason.PARTLY_FAILED, Reason.LAST_INSTANCE_LOST})
+"""Reasons whose message may end in the words of a server."""
 
 
 @dataclass(slots=True)
@@ -425,7 +427,7 @@ def _without_words(status: SyncerStatus) -> SyncerStatus:
     """Return the status without the messages that may be a server's own words."""
     conditions: list[Condition] = []
     for condition in status.conditions:
-        if condition.status is ConditionStatus.UNKNOWN or condition.reason == Reason.PARTLY_FAILED:
+        if condition.status is ConditionStatus.UNKNOWN or condition.reason in _OTHERS_WORDS:
             condition = replace(condition, message="")
         conditions.append(condition)
     if conditions == list(status.conditions):

@@ -22,7 +22,7 @@ from typing import Any, cast
 import msgspec
 
 from eurekube_sync import __version__
-from eurekube_sync.adapters.clock import SavedClock
+from eurekube_sync.adapters.clock import Moment, SavedClock
 from eurekube_sync.adapters.eureka.saved import (
     KeptRegistry,
     SavedRegistry,
@@ -348,7 +348,7 @@ class RecordedPass:
 
 def recorded_pass(record: Record) -> RecordedPass:
     """Return the world of a record. Raises ConfigurationError if a part of it is damaged."""
-    clock = SavedClock(record.begun, record.monotonic)
+    clock = SavedClock(Moment(record.begun, record.monotonic))
     try:
         for moment in (record.begun, record.at):
             rfc_3339(moment)  # raises for a number that is no date

@@ -179,8 +179,13 @@ def _refreshed(
     gone = _gone(found)
     # What has a former mark is renewed only once it is known that its installation has ended.
     apart = gone | {instance.key for instance in observed.former.values()}
+    # What another owner serves as well may be left to expire.
+    for syncer in served_by_others(observed):
+        apart |= observed.keys_by_syncer.get(syncer, frozenset())
     absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-    renewable = [key for key in unread if key in observed.ours and key not in apart]
+    renewable: list[InstanceKey] = []
+    if not given.settings.dry_run:
+        renewable = [key for key in unread if key in observed.ours and key not in apart]
     unlisted = [*absent, *(key for key in unread if key in gone)]
     readings = found.applier.read(unread, unlisted, in_the_way, renewable)
     given.world.memory.own_writes.settle(readings)

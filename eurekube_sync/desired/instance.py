@@ -201,9 +201,9 @@ class Builder:
         the name of no Service, but they survive their syncer and its status.
         """
         numbers = self._served_before(field, service).intersection(offered)
-        if numbers:
-            return numbers
         registered = self._registered((service,)).numbers(field)
+        if numbers and (numbers & registered or registered.isdisjoint(offered)):
+            return numbers
         return registered.intersection(offered) if len(registered) == 1 else frozenset()
 
     def may_stand_at(self, field: str, service: Service, offered: Collection[int]) -> bool:

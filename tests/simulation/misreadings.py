@@ -56,7 +56,7 @@ def _as_if_they_went(waits_for: Callable[..., Any]) -> Callable[..., Any]:
 def _first_alone(found_at: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(*arguments: Any) -> Any:
         found = found_at(*arguments)
-        return found[:1] if isinstance(found, tuple) else found
+        return found if isinstance(found, str) else found[:1]
 
     return wrong
 
@@ -357,7 +357,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="nothing waits for its successor",
             about="refused registrations",
-            patches=((removals, "failed_adds", lambda *arguments: {}),),
+            patches=((removals, "failed_adds", lambda *arguments, **named: {}),),
         ),
         Defect(
             name="an instance is removed before its pod has the new name",

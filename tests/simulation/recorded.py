@@ -2,12 +2,16 @@
 
 record      a pass that is made again from its record decides and holds the same, for the same
             reasons
+
+A record has the answers and their times. So a pass is not made again during which the machine's clock
+was set, or that came near its deadline, and then had no time for a call.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from eurekube_sync.adapters.clock import moment_of
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.cli.records import Recording, decoded, encoded, recorded_pass
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -21,14 +25,18 @@ from .view import Violation
 
 _FEW = 5
 """Of this many passes that decided nothing, one is made again."""
+_STEP = 0.001  # seconds by which a clock that nobody sets may seem to differ
+_NEARLY_ALL = 0.3  # of a pass's time: each stage has a part of it, the first a tenth
 
 
 class Records:
     """The records of one process."""
 
     def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._recording = Recording(clock)
         self._passes = 0
+        self._begun = moment_of(clock)
 
     def connection(self, connection: Connection) -> Connection:
         return self._recording.connection(connection)
@@ -39,11 +47,17 @@ class Records:
     def begin(self, world: World) -> None:
         """Begin the record of a pass."""
         self._recording.begin(world)
+        self._begun = moment_of(self._clock)
 
     def check(self, report: PassReport) -> None:
         """Make the pass again from its record: each pass that decided something, and a few
         others."""
         self._passes += 1
+        ended = moment_of(self._clock)
+        took = ended.monotonic - self._begun.monotonic
+        stepped = abs(ended.unix - self._begun.unix - took) > _STEP
+        if stepped or took > _NEARLY_ALL * report.settings.deadline:
+            return
         then = decisions(report)
         held = report.basis.braked.held if report.basis is not None else None
         if not then and held is None and self._passes % _FEW:

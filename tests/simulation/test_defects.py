@@ -11,7 +11,7 @@ from .page import PAGE, RUN_BEGINS, RUN_ENDS, with_run
 from .run import run
 from .shrink import shrink
 
-MOST = 400
+MOST = 1500
 """Stories in which a defect has to show."""
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from eurekube_sync.adapters.clock import Moment, moment_of
 from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.model.errors import RegistryError
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
@@ -33,7 +34,7 @@ class KeptRegistry:
 
     def begin(self) -> None:
         """Forget the answers of the last pass."""
-        self._at = self._clock.now()
+        self._at = moment_of(self._clock)
         self._listed: _Instances = Unknown(
             cause=Cause.NOT_READ, message="the pass did not list Eureka"
         )
@@ -55,7 +56,7 @@ class KeptRegistry:
 
     def list_instances(self) -> _Instances:
         self._listed = self._registry.list_instances()
-        self._at = self._clock.now()
+        self._at = moment_of(self._clock)
         return self._listed
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
@@ -152,12 +153,13 @@ class SavedRegistry(Registry):
     write."""
 
     def __init__(
-        self, data: Mapping[str, Any], *, moved: Callable[[float], None] = lambda _at: None
+        self, data: Mapping[str, Any], *, moved: Callable[[Moment], None] = lambda _at: None
     ) -> None:
         """`moved` is called with the time of the list. Raises a KeyError, TypeError, ValueError or
         RegistryError for other data."""
         self._moved = moved
-        self._at = float(data["at"])
+        unix, monotonic = data["at"]
+        self._at = Moment(float(unix), float(monotonic))
         self._listed: _Instances
         if "unknown" in data:
             self._listed = Unknown(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from eurekube_sync.adapters.clock import Moment, moment_of
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, is_page, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.no_answer import UNREADABLE
@@ -56,7 +57,7 @@ class SavedAnswer:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     metadata_only: bool = False
-    at: float = 0.0  # Unix seconds
+    at: Moment = Moment(0.0, 0.0)
     status: int | None = 200  # None: no answer came
     body: Any = None  # as data; None if it was no 200, or no JSON
     text: str = ""  # in place of the body, or why no answer came
@@ -88,7 +89,7 @@ class SavedConnection:
         *,
         server: str = "the files of --from",
         missing: str = "",
-        moved: Callable[[float], None] = lambda _at: None,
+        moved: Callable[[Moment], None] = lambda _at: None,
     ) -> None:
         """`missing` says how to add what no file has. `moved` is called with the time of each
         answer."""
@@ -194,7 +195,7 @@ class KeptAnswers:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
-        self._kept: list[tuple[float, Call, Answer | ClusterError]] = []
+        self._kept: list[tuple[Moment, Call, Answer | ClusterError]] = []
         self._identity: tuple[Call, Answer] | None = (
             None  # the first one, which `KubernetesCluster` remembers
         )
@@ -206,7 +207,9 @@ class KeptAnswers:
     def begin(self) -> None:
         """Forget the answers of the last pass. A pass does not ask for the UID of the cluster if it
         is known."""
-        self._kept = [(self._clock.now(), *self._identity)] if self._identity is not None else []
+        self._kept = []
+        if self._identity is not None:
+            self._kept.append((moment_of(self._clock), *self._identity))
 
     def answers(self) -> list[SavedAnswer]:
         """Return the answers since the pass began."""
@@ -234,7 +237,7 @@ class KeptAnswers:
             and _place(call.path) is not None
             and "/eurekasyncers/" not in call.path
         ):
-            self._kept.append((self._clock.now(), call, answer))
+            self._kept.append((moment_of(self._clock), call, answer))
 
 
 class _Metadata(msgspec.Struct):
@@ -257,7 +260,7 @@ def _has_uid(answer: Answer) -> bool:
     return False
 
 
-def _saved(at: float, call: Call, answer: Answer | ClusterError) -> SavedAnswer:
+def _saved(at: Moment, call: Call, answer: Answer | ClusterError) -> SavedAnswer:
     """Of anything but a 200 with JSON, keep a part of the text without credentials."""
     asked = SavedAnswer(
         path=call.path, query=call.query, metadata_only=METADATA_ONLY in call.accept, at=at
