@@ -17,7 +17,7 @@ from .asked import Asked, Limit
 from .decisions import DeletionAbandoned, NamespaceDeleted, RemovalsReleased
 from .story import QUIET, Story, over
 from .troubles import Call, Kind, Trouble
-from .world import FEW, MANY, NAMESPACES
+from .world import APPS, FEW, MANY, NAMESPACES
 
 _KINDS = (
     "syncers",
@@ -50,6 +50,7 @@ def with_teams(base: Story) -> Story:
     ):
         return base
     dice = random.Random(f"teams {base.seed}")
+    reuse = random.Random(f"reused addresses {base.seed}")  # the dice of all else stay as they are
     apps = sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)})
     apps += dice.sample(MANY, dice.choice((2, 5, 8, len(MANY))))
     pods = {app: dice.choice((1, 1, 2, 3)) for app in apps}
@@ -59,6 +60,7 @@ def with_teams(base: Story) -> Story:
         kind = dice.choice(_KINDS)
         events += _taken_away(kind, dice, apps, pods, begins)
         events += _beside(dice, apps, begins)
+        events += _reused(reuse, apps, pods, begins)
         begins = round(begins + dice.uniform(20, 90), 1)
     troubles = (*base.troubles, *_unlisted(dice, begins))
     ends = max(base.ends, over(events, troubles)) + dice.choice((0.0, _AFTER))
@@ -147,6 +149,22 @@ def _ended(apps: list[str], pods: dict[str, int], at: float, grace: float) -> It
     return (
         e.PodEnds(at=at, app=app, number=n, grace=grace) for app in apps for n in range(pods[app])
     )
+
+
+def _reused(
+    dice: random.Random, apps: list[str], pods: dict[str, int], begins: float
+) -> Iterator[e.Event]:
+    """Gives, now and then, the pods of an app that vanish, and pods of another app of its namespace
+    that get their addresses at once, while the removals of the first may wait."""
+    app = dice.choice(apps)
+    neighbours = [other for other in apps if APPS[other] == APPS[app] and other != app]
+    if not neighbours or dice.random() < 0.6:
+        return
+    other = dice.choice(neighbours)
+    at = round(begins + dice.uniform(0, 20), 1)
+    for number in range(pods[app]):
+        yield e.PodEnds(at=at, app=app, number=number)
+        yield e.PodStarted(at=round(at + 0.5, 1), app=other, number=8 + number, ip=_ip(app, number))
 
 
 def _beside(dice: random.Random, apps: list[str], begins: float) -> Iterator[e.Event]:

@@ -11,7 +11,7 @@ from .page import PAGE, RUN_BEGINS, RUN_ENDS, with_run
 from .run import run
 from .shrink import shrink
 
-MOST = 1500
+MOST = 1000
 """Stories in which a defect has to show."""
 
 
