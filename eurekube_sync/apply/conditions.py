@@ -139,19 +139,16 @@ def _as_before(claim: Claim, type_: str, now: Aspect) -> Aspect:
 def _of_claim(
     claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str
 ) -> Iterator[Problem]:
-    match claim:
-        case Deleting():
-            text = waiting or "its instances are gone"
-            # The deletion does not wait for these instances.
-            if not waiting and isinstance(registry, Unknown):
-                text = f"it is not known whether its instances are gone: {registry.message}"
-            elif not waiting and tally.registered:
-                text = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
-            yield _problem(Reason.DELETING, text)
-        case NotServed():
-            yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
-        case Serving():
-            return
+    if isinstance(claim, NotServed):
+        yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
+    if isinstance(claim, Deleting):
+        text = waiting or "its instances are gone"
+        # The deletion does not wait for these instances.
+        if not waiting and isinstance(registry, Unknown):
+            text = f"it is not known whether its instances are gone: {registry.message}"
+        elif not waiting and tally.registered:
+            text = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
+        yield _problem(Reason.DELETING, text)
 
 
 def _of_calls(

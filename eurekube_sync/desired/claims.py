@@ -244,10 +244,8 @@ class Serving:
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """Return this claim with these rivals, or without a rival where it is None."""
         verdicts = dict(self.verdicts)
-        for key, rival in rivals.items():
-            wanted = self.wanted_at(key)
-            if wanted is not None:
-                verdicts[key] = replace(wanted, rival=rival)
+        for key in rivals.keys() & self.wanted.keys():
+            verdicts[key] = replace(self.wanted[key], rival=rivals[key])
         return replace(self, verdicts=verdicts)
 
     def holds(self, instance: ObservedInstance) -> bool:

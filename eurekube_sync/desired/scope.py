@@ -199,9 +199,7 @@ def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool
     names = [*_parts(there.vip_address), *_parts(there.secure_vip_address)]
     if not all(grants.name(name) for name in names):
         return True
-    own = {there.ip_addr}
-    if wanted is not None:
-        own.add(wanted.instance.host_name)
+    own = {there.ip_addr, wanted.instance.host_name if wanted else there.ip_addr}
     return there.host_name.strip("[]") not in own and not grants.host(there.host_name)
 
 

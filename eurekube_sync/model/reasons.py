@@ -39,11 +39,6 @@ class Reason(StrEnum):
         reason.topic, reason.meaning, reason.cure = topic, meaning, cure
         return reason
 
-    @property
-    def anchor(self) -> str:
-        """Its heading in docs/troubleshooting.md."""
-        return self.value.lower()
-
     # The spec
     INVALID_SPEC = (
         "InvalidSpec",
