@@ -3,7 +3,7 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from shlex import quote
 from typing import TypeVar, assert_never
 
@@ -310,7 +310,8 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     have endpoints."""
     if report.desired is None:
         return
-    reported = [failed.source for failed in unread(report.view)]
+    reported = {failed.source for failed in unread(report.view)}
+    in_rows = _in_rows(report)
     for ref, claim in sorted(report.desired.claims.items()):
         ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
         if ignored:
@@ -321,7 +322,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
                 if claim.source not in reported:
                     yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
-                yield from _of_serving(ref, claim, report)
+                yield from _of_serving(ref, claim, report, in_rows)
             case Deleting():
                 yield from _of_deleting(ref, report)
             case _:  # pragma: no cover
@@ -331,8 +332,10 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
 
 
-def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[Problem]:
-    """Yield the problems of a served syncer."""
+def _of_serving(
+    ref: SyncerRef, claim: Serving, report: PassReport, in_rows: Set[InstanceKey]
+) -> Iterator[Problem]:
+    """Yield the problems of a served syncer. `in_rows` are the instances with a row of a table."""
     if report.settings.dry_run:
         for note in claim.notes:
             yield _of_syncer(ref, Reason.OVER_LIMIT, note, note=True)
@@ -347,7 +350,7 @@ def _of_serving(ref: SyncerRef, claim: Serving, report: PassReport) -> Iterator[
     if account is None:
         return
     reason, message = account
-    if reason is Reason.NOT_READY and claim.unready.keys() <= _in_rows(report):
+    if reason is Reason.NOT_READY and claim.unready.keys() <= in_rows:
         return  # the rows of the table say it
     yield _of_syncer(ref, reason, message, note=True)
 

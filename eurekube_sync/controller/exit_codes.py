@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import IntEnum
 
-from eurekube_sync.controller.diagnosis import problems_of_the_pass
+from eurekube_sync.controller.diagnosis import not_tried, problems_of_the_pass
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.problems import Problem
@@ -198,6 +198,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         code = of_problem(problem)
         if code is not None:
             return code
+    if not_tried(report):
+        return ExitCode.INCOMPLETE
     if detailed and report.settings.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK

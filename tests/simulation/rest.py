@@ -91,6 +91,9 @@ class Rest:
         elif not is_up(listed) and not self._is_out(key, listed):
             self._judge.tenants.judge_loss(key)
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
+        elif self._upsert_only and self._judge.duplicates(key):
+            # It would be cancelled for its pod's own instance, and stays as it is, with its marks.
+            self._judge.reached["ours beside its pod's own, which no policy lets go"] += 1
         elif listed[0].vip_address != wanted.vip or syncer is None:
             raise Violation(
                 "rest",

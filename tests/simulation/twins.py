@@ -108,7 +108,9 @@ class Twins:
                 if syncer.asked.on_duplicate == "Warn" or key in self._judge.held:
                     continue
                 told = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
-                if not (syncer.asked.suspend and told):
+                # Neither a suspended syncer nor --policy upsert-only cancels ours.
+                stays = syncer.asked.suspend or self._judge.story.installation.upsert_only
+                if not (stays and told):
                     raise Violation(
                         "duplicate",
                         f"{key} of {named(syncer.ref)} is UP beside {other}, its pod's own",
