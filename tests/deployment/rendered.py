@@ -110,7 +110,7 @@ FORMS = {
     "every right": Form(
         components=("rights/nodes", "rights/readiness-gate"),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json"},
-        values={"rights": {"nodes": True, "endpoints": True, "readinessGate": True}},
+        values={"rights": {"nodes": True, "readinessGate": True}},
     ),
 }
 """Each is rendered by both tools, and by both in the same way."""
