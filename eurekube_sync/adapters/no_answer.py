@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)

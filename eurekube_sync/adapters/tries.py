@@ -11,6 +11,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -20,7 +21,6 @@ from eurekube_sync.adapters.threads import in_side_thread
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.ports import Clock, Random
-from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
 TryResult: TypeAlias = tuple[T | EurekubeError, str | None]

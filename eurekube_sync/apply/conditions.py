@@ -25,7 +25,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of
+from eurekube_sync.model.text import and_more, counted, one_or_more, some_of
 from eurekube_sync.observe.eureka import Observed
 
 OLD_LIST = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from eurekube_sync.apply.eureka import Applier, Reading
@@ -33,8 +33,7 @@ from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.model.text import one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
 

@@ -5,6 +5,7 @@ again by the next pass."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
@@ -28,8 +29,7 @@ from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef,
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Workers
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan
 

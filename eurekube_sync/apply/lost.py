@@ -28,7 +28,7 @@ from eurekube_sync.model.actions import Outcomes, Register, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.value import Obstacle, Plan

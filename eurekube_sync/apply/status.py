@@ -10,7 +10,7 @@ itself be failing."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import Aspect, conditions
@@ -20,7 +20,6 @@ from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -30,9 +29,9 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 
 REWORDED_SECONDS = 300.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.brake.holds import Held, Hold
@@ -14,8 +14,7 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, In
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import cut
+from eurekube_sync.model.text import cut
 from eurekube_sync.plan.value import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"

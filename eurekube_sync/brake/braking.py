@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import released_by
@@ -16,8 +16,7 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan

@@ -22,7 +22,7 @@ from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 
 
 def seen_before(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from eurekube_sync.brake.approval import PlanId
@@ -11,8 +11,7 @@ from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 
 

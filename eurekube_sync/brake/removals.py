@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.brake.braking import apply_brake
@@ -28,7 +28,6 @@ from eurekube_sync.model.actions import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.former import not_moved

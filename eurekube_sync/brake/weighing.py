@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal, brings_up
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 from eurekube_sync.plan.value import Plan
 
 _ASKED_FOR = {

@@ -17,7 +17,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
 from eurekube_sync.cli.output.streams import discard_output, prepare_streams
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 
 _FILES = (
     ("run", ("run", "keepalive")),

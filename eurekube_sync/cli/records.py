@@ -12,7 +12,7 @@ import secrets
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -47,8 +47,7 @@ from eurekube_sync.model.errors import ConfigurationError, RegistryError
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Clock, Registry, Workers
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites, Write
 
 FORMAT = "eurekube.io/record/v1"

@@ -19,10 +19,10 @@ from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.errors import EurekubeError
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
-from eurekube_sync.model.wording import duration
+from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.text import duration
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.wording import and_more, counted, duration, one_or_more, some_of
+from eurekube_sync.model.text import and_more, counted, duration, one_or_more, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, Obstacle

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
@@ -22,7 +22,6 @@ from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeEr
 from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.model.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
@@ -28,7 +28,6 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.values import dataclass
 
 Reading = ObservedInstance | Unknown | None  # of an uncached read of one server; None: not there
 

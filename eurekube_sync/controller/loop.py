@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
@@ -28,8 +28,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import duration
+from eurekube_sync.model.text import duration
 
 log = logging.getLogger(__name__)
 

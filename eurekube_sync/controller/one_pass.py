@@ -4,7 +4,7 @@ report."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
@@ -30,7 +30,6 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import NO_FORMER, Former, Ownership
 from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Workers
 from eurekube_sync.model.sources import Complete, Source, Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import LastSeen, Observed, OwnWrites
 from eurekube_sync.observe.former import FormerVerdict
 from eurekube_sync.observe.installations import OtherOwner
@@ -143,7 +142,7 @@ class PassReport:
     held: Held | None = None
     confirmed: tuple[Removal, ...] = ()
     """Confirmed removals that failed: the next pass tries them again."""
-    outcomes: Outcomes = Outcomes(by_key={})
+    outcomes: Outcomes = field(default_factory=lambda: Outcomes(by_key={}))
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """The status of each syncer after the pass, or now in a dry run, without syncers whose
     finalizer may be removed."""

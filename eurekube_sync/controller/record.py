@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.foreign_text import sounds_secret
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.sanitize import sounds_secret
 
 _OURS = "eurekube."  # the prefix of our marks in metadata, and of our annotations
 _LOGIN_IN_URL = re.compile(rb"(?<=://)[^/\s\"\\]+(?=@)")

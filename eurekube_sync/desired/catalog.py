@@ -4,6 +4,7 @@ drain annotations. A catalog is built from complete lists only."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -23,7 +24,6 @@ from eurekube_sync.model.kubernetes import (
     Service,
 )
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
-from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
 

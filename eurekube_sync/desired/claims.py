@@ -6,7 +6,7 @@ each of its endpoints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
@@ -18,7 +18,6 @@ from eurekube_sync.model.kubernetes import PodRef, ServedPort, SyncerObject, Syn
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Proof, Unknown
-from eurekube_sync.model.values import dataclass
 
 if TYPE_CHECKING:
     from eurekube_sync.desired.heirs import Heirs  # which is made of claims
@@ -155,7 +154,7 @@ class Serving:
     warnings: tuple[str, ...] = ()
     port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name
     drains_unread: Unknown | None = None  # why the drain annotations of its pods may not be read
-    conduct: Conduct = Conduct()
+    conduct: Conduct = field(default_factory=Conduct)
     notes: tuple[str, ...] = ()
     granted_by: Mapping[str, str] | None = (
         None  # the annotations of its Namespace; None if no grant is needed
@@ -238,7 +237,7 @@ class Serving:
     def proven_by(self, proof: Proof) -> Serving:
         """Return this claim with another proof, and with its cached properties."""
         proven = replace(self, proof=proof)
-        vars(proven).update(vars(self))
+        vars(proven).update(vars(self), proof=proof)
         return proven
 
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:

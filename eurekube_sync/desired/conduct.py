@@ -6,13 +6,13 @@ A mark in an instance has the limit under which it was registered.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
 
 from eurekube_sync.model.errors import Faults
-from eurekube_sync.model.values import dataclass
 
 LIMIT = "eurekube.limit"  # the limit when the instance was last registered
 

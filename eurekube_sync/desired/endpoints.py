@@ -13,7 +13,7 @@ both. A pod behind several Services has no more endpoints than behind one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.model.errors import InvalidSyncer
@@ -26,8 +26,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import listed
+from eurekube_sync.model.text import listed
 
 HTTP = "http"  # the name of the port that is the default
 Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolved any more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from sys import intern
 from typing import Literal, NamedTuple, TypeAlias
@@ -48,8 +48,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import Ownership, instance_id, syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Listed, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import cut
+from eurekube_sync.model.text import cut
 
 _Place: TypeAlias = tuple[
     str, int | None, int | None

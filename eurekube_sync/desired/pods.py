@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, drain_of
@@ -34,7 +34,6 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.model.values import dataclass
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
 """Services with the port of one field, or with the numbers at which they stay."""

@@ -11,7 +11,7 @@ change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import msgspec
@@ -50,7 +50,6 @@ from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, S
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
@@ -24,8 +24,7 @@ from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Listed
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import one_or_more, some_of
+from eurekube_sync.model.text import one_or_more, some_of
 
 ANY = "*"
 

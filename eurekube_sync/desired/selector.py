@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from eurekube_sync.model.errors import Faults
+from eurekube_sync.model.faults import shown
 from eurekube_sync.model.kubernetes import Service
-from eurekube_sync.model.wording import shown
 
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"

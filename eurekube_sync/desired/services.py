@@ -4,7 +4,7 @@ behind it is ready."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, drain_of
@@ -29,7 +29,6 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.values import dataclass
 
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
 """The plain and the secure port of a Service that a syncer asks for, at least one of them."""

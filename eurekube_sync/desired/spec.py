@@ -16,9 +16,10 @@ import msgspec
 from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
+from eurekube_sync.model.faults import Path, shape_faults
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.wording import Path, cut, shape_faults
+from eurekube_sync.model.text import cut
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"

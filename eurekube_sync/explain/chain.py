@@ -35,7 +35,7 @@ from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
-from eurekube_sync.model.wording import and_more, counted, one_or_more, span
+from eurekube_sync.model.text import and_more, counted, one_or_more, span
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.duplicates import TURN_OFF
 from eurekube_sync.plan.value import Obstacle

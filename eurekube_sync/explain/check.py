@@ -23,7 +23,7 @@ from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.wording import counted, without_full_stop
+from eurekube_sync.model.text import counted, without_full_stop
 
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"

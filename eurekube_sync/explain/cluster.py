@@ -23,7 +23,7 @@ from eurekube_sync.explain.what import Labels, matches, near_labels, written
 from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, PodDetail, SyncerObject
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
+from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 # Seconds within which a pass should see a new syncer; a CronJob runs a pass each minute
 _PATIENCE = 120.0

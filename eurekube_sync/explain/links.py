@@ -4,13 +4,12 @@ check."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.values import dataclass
 
 
 class Mark(StrEnum):

@@ -4,7 +4,7 @@ that is in order, or else from its explanation."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
@@ -27,7 +27,6 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
 
 _ORDER = list(Outcome)

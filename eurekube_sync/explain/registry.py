@@ -17,7 +17,7 @@ from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatu
 from eurekube_sync.model.kubernetes import LockRecord
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import and_more, counted, one_or_more, some_of, span
+from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 CALLERS_SECONDS = 95
 """How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from eurekube_sync.controller.look import Look
@@ -18,7 +18,6 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import as_in_id
 from eurekube_sync.model.sources import Complete, Source
-from eurekube_sync.model.values import dataclass
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Verdict)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
 from typing import NamedTuple
-
-from eurekube_sync.model.values import dataclass
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An id of our instances."""

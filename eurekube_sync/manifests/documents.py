@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import Path, written
+from eurekube_sync.model.faults import Path, written
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")

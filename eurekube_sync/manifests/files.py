@@ -10,7 +10,7 @@ from typing import IO
 from eurekube_sync.files import open_named, open_regular
 from eurekube_sync.manifests.documents import Finding, Report
 from eurekube_sync.manifests.validation import validate_text
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"

@@ -16,15 +16,8 @@ from typing import Any, TypeAlias
 import jsonschema
 from jsonschema.protocols import Validator
 
-from eurekube_sync.model.wording import (
-    Fault,
-    Path,
-    counted,
-    missing_field,
-    shown,
-    unknown_field,
-    wrong_type,
-)
+from eurekube_sync.model.faults import Fault, Path, missing_field, shown, unknown_field, wrong_type
+from eurekube_sync.model.text import counted
 
 Schema: TypeAlias = Mapping[str, Any]
 

@@ -21,8 +21,8 @@ from eurekube_sync.manifests.schema import (
     to_json_schema,
 )
 from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.faults import Fault, Path, did_you_mean, shown, written
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.wording import Fault, Path, did_you_mean, shown, written
 
 Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
 

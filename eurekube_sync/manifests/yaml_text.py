@@ -14,7 +14,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from eurekube_sync.model.wording import Path, shown
+from eurekube_sync.model.faults import Path, shown
 
 # Levels of nesting: far more than in any manifest, far less than Python's stack allows.
 MAX_DEPTH = 100

@@ -4,7 +4,7 @@ failed action is an outcome and not an exception, so that the other actions are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
@@ -12,7 +12,6 @@ from typing import TypeAlias
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Proof
-from eurekube_sync.model.values import dataclass, derive
 
 
 class Grounds(StrEnum):
@@ -75,7 +74,7 @@ class Register:
     key: InstanceKey = field(init=False)  # the instance's
 
     def __post_init__(self) -> None:
-        derive(self, "key", self.instance.key)
+        object.__setattr__(self, "key", self.instance.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ class Update:
     key: InstanceKey = field(init=False)  # the instance's
 
     def __post_init__(self) -> None:
-        derive(self, "key", self.instance.key)
+        object.__setattr__(self, "key", self.instance.key)
 
     @property
     def becomes(self) -> InstanceStatus:

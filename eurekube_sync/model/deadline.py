@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
 
 FAILURES_IN_A_ROW = 20
 

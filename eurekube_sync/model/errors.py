@@ -6,9 +6,10 @@ for a person and says what to do. It never contains a credential or a whole resp
 
 from __future__ import annotations
 
+from eurekube_sync.model.faults import Fault, Path, written
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.wording import Fault, Path, counted, written
+from eurekube_sync.model.text import counted
 
 _SHOWN = 3  # how many faults a message lists
 

@@ -4,12 +4,11 @@ adapters know Eureka's own field names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.values import dataclass, derive
+from eurekube_sync.model.sanitize import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +124,9 @@ class ObservedInstance:
     metadata: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        derive(self, "key", self.instance.key)
-        derive(self, "status", self.instance.status)
-        derive(self, "metadata", self.instance.metadata)
+        object.__setattr__(self, "key", self.instance.key)
+        object.__setattr__(self, "status", self.instance.status)
+        object.__setattr__(self, "metadata", self.instance.metadata)
 
     @property
     def renewed(self) -> float:

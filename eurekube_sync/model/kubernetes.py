@@ -4,12 +4,11 @@ Only the adapters know the API's own field names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
-from eurekube_sync.model.values import dataclass, derive
 
 
 class SyncerRef(NamedTuple):
@@ -96,7 +95,7 @@ class SyncerObject:
     ref: SyncerRef = field(init=False)
 
     def __post_init__(self) -> None:
-        derive(self, "ref", SyncerRef(self.namespace, self.name))
+        object.__setattr__(self, "ref", SyncerRef(self.namespace, self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
-from eurekube_sync.model.values import dataclass
 
 OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"

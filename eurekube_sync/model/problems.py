@@ -3,9 +3,10 @@ conditions, explanations and exit codes only show it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server
-from eurekube_sync.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -31,8 +31,7 @@ from eurekube_sync.model.eureka import (
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, POD, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 
 _OLDEST = 300.0
 """Seconds. Eureka keeps an answer for 180 s and a tick of 30 s where only renewals come, and those

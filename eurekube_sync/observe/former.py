@@ -19,14 +19,14 @@ together. After that there is time to see for 90 s that nobody renews them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed, Unread
 
 LATELY = 90.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from shlex import quote
 
 from eurekube_sync.desired.claims import Desired
@@ -16,8 +17,7 @@ from eurekube_sync.desired.rivals import Socket, sockets_of
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.former import LATELY
 

@@ -4,7 +4,7 @@ read only where a syncer needs them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -30,7 +30,6 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 
 T = TypeVar("T")

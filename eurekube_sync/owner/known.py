@@ -10,7 +10,7 @@ from eurekube_sync.model.errors import OwnerClash, SourceUnknown
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Server, Source, Unknown
-from eurekube_sync.model.wording import some_of
+from eurekube_sync.model.text import some_of
 
 T = TypeVar("T")
 

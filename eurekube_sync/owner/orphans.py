@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eurekube_sync.brake.approval import approve_command
@@ -17,8 +17,7 @@ from eurekube_sync.model.errors import OwnerClash, Refused, Stopped
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.known import in_order, known, refuse_clash
 

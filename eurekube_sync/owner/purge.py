@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
@@ -35,8 +35,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.values import dataclass
-from eurekube_sync.model.wording import and_more, counted, one_or_more
+from eurekube_sync.model.text import and_more, counted, one_or_more
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.former import LATELY
 from eurekube_sync.observe.installations import nothing_of

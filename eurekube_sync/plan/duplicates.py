@@ -18,7 +18,7 @@ from eurekube_sync.model.eureka import (
 )
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import (
     as_allowed,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from eurekube_sync.desired.catalog import same
 from eurekube_sync.desired.claims import Desired, Serving, is_suspended
 from eurekube_sync.model.actions import Renew
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Plan
 

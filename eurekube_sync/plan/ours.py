@@ -32,8 +32,8 @@ from eurekube_sync.model.eureka import (
     ObservedInstance,
     Port,
 )
-from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
 from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.model.sanitize import HIDDEN, sounds_secret
 from eurekube_sync.model.sources import Complete, Proof, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone

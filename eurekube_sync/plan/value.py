@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
@@ -13,7 +14,6 @@ from typing import TypeVar
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.values import dataclass
 
 A = TypeVar("A", bound=Action)
 

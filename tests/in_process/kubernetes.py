@@ -7,7 +7,7 @@ from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.model.errors import ClusterUnavailable
-from eurekube_sync.model.foreign_text import header_secrets
+from eurekube_sync.model.sanitize import header_secrets
 
 
 class InProcessConnection:

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -15,9 +15,8 @@ from urllib.parse import unquote, urlsplit
 from eurekube_sync.adapters.no_answer import proxy_named
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.sanitize import printable
 
 _SETTLE_SECONDS = (
     1.0  # how long a changed file must stay unchanged before it is read: it may be half written

@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 from eurekube_sync.adapters.eureka.address import Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt, login_secrets
+from eurekube_sync.model.sanitize import LOOKED_AT, excerpt, login_secrets
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})

@@ -41,7 +41,7 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 
 # An id that no instance has; any login that may read may read it
 _PROBE = "/instances/eurekube-sync-probe"

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias, TypeVar
 
@@ -24,7 +24,6 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 from eurekube_sync.model.sources import Cause
-from eurekube_sync.model.values import dataclass
 
 SIZE = 250  # the most items of a batch, as between servers (`PeerEurekaNode.BATCH_SIZE`)
 _FEWEST = 32  # a server that answers one item, but does not answer so few items, gets no batches

@@ -15,9 +15,9 @@ from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.ports import Dated
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.text import counted
 
 _MOST_BYTES = (
     512 * 1024

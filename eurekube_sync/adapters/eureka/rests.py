@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.model.wording import duration
+from eurekube_sync.model.text import duration
 
 # After a first failure, which may be one lost call; each further rest is twice as long ...
 FIRST_REST_SECONDS = 10.0

@@ -23,8 +23,8 @@ from eurekube_sync.model.eureka import (
     ObservedInstance,
     Port,
 )
-from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.model.sanitize import excerpt
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
 _OUR_METADATA = "eurekube."

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -27,9 +28,8 @@ from eurekube_sync.model.errors import (
     ClusterUnavailable,
     unknown_from,
 )
-from eurekube_sync.model.foreign_text import LOOKED_AT, excerpt
+from eurekube_sync.model.sanitize import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from eurekube_sync.model.values import dataclass
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -16,11 +16,11 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model import kubernetes as model
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
-from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, Random
+from eurekube_sync.model.sanitize import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.util import find_spec, module_from_spec
 from math import inf
 from typing import Any, NamedTuple, Protocol
@@ -34,8 +34,7 @@ from eurekube_sync.model.errors import (
     ClusterUnavailable,
     ConfigurationError,
 )
-from eurekube_sync.model.foreign_text import header_secrets
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.sanitize import header_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

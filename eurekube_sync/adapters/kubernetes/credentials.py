@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from pathlib import Path
@@ -24,8 +25,7 @@ from typing import Any, NamedTuple
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ClusterCredentialsMissing
-from eurekube_sync.model.foreign_text import excerpt
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.sanitize import excerpt
 
 NO_CREDENTIALS = "no credentials for the Kubernetes API"
 PROGRAM = "the kubeconfig's program for them (exec)"

@@ -16,9 +16,9 @@ from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError, unknown_from
-from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.kubernetes import PodCondition, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
+from eurekube_sync.model.sanitize import excerpt
 from eurekube_sync.model.sources import Complete, Source, Unknown
 
 _LONGEST = 160  # characters of a kubelet's message

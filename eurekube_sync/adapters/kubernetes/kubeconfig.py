@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.sanitize import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

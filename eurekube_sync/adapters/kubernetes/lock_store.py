@@ -17,7 +17,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterDenied
 from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, Random
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 
 CALL_SECONDS = 3.0
 """For one call: after a renewal without an answer, the holder has time for another."""

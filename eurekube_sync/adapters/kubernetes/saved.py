@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +19,6 @@ from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterError, ClusterRejected, ClusterUnavailable
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.values import dataclass
 
 # Path and plural by kind; the group matters, because another one may have a kind of the same name
 _PLACES = {
@@ -57,7 +56,7 @@ class SavedAnswer:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     metadata_only: bool = False
-    at: Moment = Moment(0.0, 0.0)
+    at: Moment = field(default_factory=lambda: Moment(0.0, 0.0))
     status: int | None = 200  # None: no answer came
     body: Any = None  # as data; None if it was no 200, or no JSON
     text: str = ""  # in place of the body, or why no answer came

@@ -29,7 +29,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerStatus,
 )
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 
 
 class WholeMeta(objects.Meta):

@@ -49,9 +49,9 @@ from eurekube_sync.explain.what import What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.text import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 
 # Whose Pods are read to say why they are not ready; more would read a whole cluster's Pods

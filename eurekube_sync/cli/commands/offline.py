@@ -23,8 +23,8 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.crd import crd_text
 from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
-from eurekube_sync.model.foreign_text import json_printable, printable
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.sanitize import json_printable, printable
+from eurekube_sync.model.text import counted
 
 _TOPICS = ("exit-codes", "environment", "options")
 _OTHER_VARIABLES = (

@@ -25,7 +25,7 @@ from eurekube_sync.cli.process import ended_by_signals, progress_line, stopped_b
 from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import EurekaWorld, World
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.owner.purge import Purge, PurgeReport, PurgeWorld, look_before_purge, purge
 
 _NAMED = 10  # the most instances that the question names

@@ -54,7 +54,7 @@ from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.wording import counted, duration
+from eurekube_sync.model.text import counted, duration
 
 
 @click.command(cls=Command, short_help="Make Eureka match the cluster.")

@@ -49,9 +49,9 @@ from eurekube_sync.cli.monitoring.metrics import (
 )
 from eurekube_sync.files import open_regular, write_new
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.text import counted
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0

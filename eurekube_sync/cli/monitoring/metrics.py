@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
@@ -21,7 +22,6 @@ from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Complete, Server, Unknown
-from eurekube_sync.model.values import dataclass
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import unread
 

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 _NO_OPTIONS = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +14,6 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import LISTEN, PERCENT, Duration, File, Value
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
-from eurekube_sync.model.values import dataclass
 
 _SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds; with less, one slow pass would let leases expire
 _LONGEST = (

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,8 +18,7 @@ from eurekube_sync.cli.options.declare import Section, group, option, warn_of_un
 from eurekube_sync.cli.output.streams import discard_output, set_up_logs
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.model.foreign_text import json_printable
-from eurekube_sync.model.values import dataclass
+from eurekube_sync.model.sanitize import json_printable
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.model.wording import (
+from eurekube_sync.model.text import (
     counted,
     one_or_more,
     rfc_3339,

@@ -36,9 +36,9 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
-from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, removal_id

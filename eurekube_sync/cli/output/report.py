@@ -16,7 +16,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 

@@ -9,7 +9,7 @@ import os
 import sys
 from datetime import UTC, datetime
 
-from eurekube_sync.model.foreign_text import json_printable, printable
+from eurekube_sync.model.sanitize import json_printable, printable
 
 # Logs method, path and status of each call, without headers or credentials
 _CALLS = "urllib3.connectionpool"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
 from typing import IO, TypeAlias, assert_never
@@ -29,10 +29,9 @@ from eurekube_sync.model.actions import (
     removes,
 )
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause
-from eurekube_sync.model.values import dataclass
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
 # Columns where there is no terminal, so that each row and sentence is one line for grep

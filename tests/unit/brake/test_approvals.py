@@ -14,7 +14,7 @@ from eurekube_sync.brake.approval import (
     released_by,
 )
 from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.plan.value import removal_id
 from tests.unit.worlds.build import DOWN, PROOF, REF, UP, instance, key, syncer
 

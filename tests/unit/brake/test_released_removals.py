@@ -16,7 +16,7 @@ from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.model.wording import rfc_3339
+from eurekube_sync.model.text import rfc_3339
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER as OF_OURS
 from tests.unit.worlds.build import NS, endpoint, instance, key, piece, service, stored, syncer

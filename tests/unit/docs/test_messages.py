@@ -31,7 +31,7 @@ FOREIGN = {
     "cli/values.py": "what the user typed",
     "desired/scope.py": "an option as the user wrote it",
     "explain/what.py": "what the user typed",
-    "model/wording.py": "the full stop that whole sentences have, and clauses have not",
+    "model/text.py": "the full stop that whole sentences have, and clauses have not",
 }
 """Files and folders where such a name is not our sentence, and what it is."""
 

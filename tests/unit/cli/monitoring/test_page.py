@@ -18,8 +18,8 @@ from eurekube_sync.cli.monitoring.metrics import (
     Values,
 )
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.sanitize import printable
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

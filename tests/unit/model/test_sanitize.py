@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eurekube_sync.cli.output.table import Row, console_for, rows_table
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.foreign_text import (
+from eurekube_sync.model.sanitize import (
     excerpt,
     header_secrets,
     json_printable,

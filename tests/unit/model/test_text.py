@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.model.wording import counted, duration, listed, one_or_more
+from eurekube_sync.model.text import counted, duration, listed, one_or_more
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""Words for messages: numbers, times and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+
+def counted(number: float, noun: str, more: str | None = None) -> str:
+    """Return `1 instance`, `2 instances`; `more` is the plural, by default the noun with an s."""
+    return f"{number:.12g} {one_or_more(number, noun, more or f'{noun}s')}"
+
+
+def one_or_more(number: float, one: str, more: str) -> str:
+    """Return the singular or the plural for a number, such as `is` or `are`."""
+    return one if number == 1 else more
+
+
+def listed(words: Sequence[str], last: str) -> str:
+    """Return `a`, `a or b`, `a, b or c`; `last` is the conjunction."""
+    *first, final = words
+    return f"{', '.join(first)} {last} {final}" if first else final
+
+
+def some_of(words: Sequence[str], most: int = 3) -> str:
+    """Return `a, b, c and 4 more`."""
+    shown = ", ".join(words[:most])
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
+
+
+def and_more(number: int) -> str:
+    """Return ` (and 3 more)` for a sentence about the first of 4 things."""
+    return f" (and {number - 1} more)" if number > 1 else ""
+
+
+def duration(seconds: float) -> str:
+    """Return `30s`, `20m`, `1h30m`, `1h0m5s`, as in an option; a fraction of a second stays."""
+    if seconds < 60 or seconds != int(seconds):
+        return f"{seconds:.10g}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours}h" if hours else ""
+    if minutes or (hours and rest):
+        text += f"{minutes}m"
+    if rest:
+        text += f"{rest}s"
+    return text
+
+
+def rfc_3339(unix_seconds: float) -> str:
+    """Return `2026-01-31T12:00:00Z`: the time in UTC, to the second."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def without_full_stop(text: str) -> str:
+    """Return a sentence without its end, for a line that has its own. Errors of Eureka's adapter
+    are whole sentences, and those of Kubernetes are clauses."""
+    return text.rstrip(".")
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def span(seconds: float) -> str:
+    """Return `12 s`, `41 min`, `3 h`, `5 d`: one unit, rounded down."""
+    whole = max(0, int(seconds))
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= (2 * size if size > 60 else size):
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
