@@ -173,7 +173,34 @@ def handed_over_before_the_port(asked: Asked) -> Story:
     )
 
 
+def paused_in_the_second_look(installation: Installation) -> Story:
+    """The pass after the one that first sees an app unready is paused, when it has read that."""
+    begins = 60 + installation.interval
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *(e.PodTurns(at=52, app="rating", number=number, ready=False) for number in (0, 1)),
+            ),
+            Trouble(
+                at=begins - 1,
+                until=begins + 5,
+                calls=frozenset({Call.SLICES}),
+                kind=Kind.PAUSE_AFTER,
+                strikes=1,
+                seconds=16,
+            ),
+        ),
+        installation=installation,
+        ends=140,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "a daemon is paused between the lists that it confirms a removal by and the "
+    "removal": paused_in_the_second_look(Installation()),
+    "a single pass is paused between the lists that it confirms a removal by and the "
+    "removal": paused_in_the_second_look(Installation(mode=Mode.ONCE, interval=15)),
     "the old syncer is detached before its heir can be served": handed_over_before_the_port(
         Asked(port="web")
     ),
