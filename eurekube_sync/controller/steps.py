@@ -365,7 +365,9 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     )
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
-        memory.last_seen.note(report.registry.data, outcomes, renewed, desired)
+        observed = report.registry.data
+        for key in memory.last_seen.note(observed, outcomes, renewed, desired):
+            world.renewals.again(key)
 
 
 def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
