@@ -503,6 +503,12 @@ CORNERS: dict[str, Story] = {
             seconds=5,
         ),
     ),
+    "a release ends right after the program came to rest": plain(
+        (
+            *setting("rating", "cart"),
+            d.RemovalsReleased(at=12, name="rating", app="rating", lasts=92),
+        )
+    ),
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
     ),
