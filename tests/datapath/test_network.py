@@ -72,3 +72,12 @@ def test_only_root_has_a_data_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ServerError, match="only root"):
         DataPath(KubernetesServers()).__enter__()
+
+
+def test_a_machine_without_the_programs_names_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They are missing, and this is no Debian to install them on."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ServerError, match="the data path needs nft, ip, curl"):
+        DataPath(KubernetesServers()).__enter__()

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from tests.waiting import wait_until
 
+from .cache import tail
 from .namespaces import NetworkNamespace
 from .process import Server
 
@@ -75,7 +76,11 @@ class PodCaller(Caller):
     def next(self, number: int) -> Calls:
         """Wait for so many more calls; return what became of them."""
         begin = self.so_far()
-        wait_until(lambda: self.so_far() >= begin + number, "no calls are made")
+
+        def too_few() -> str:
+            return f"only {self.so_far() - begin} of {number} calls: {tail(self.log_file, 1)}"
+
+        wait_until(lambda: self.so_far() >= begin + number, too_few)
         return self.all(since=begin)
 
     def wait_for_answers_of(self, servers: Collection[str]) -> None:
