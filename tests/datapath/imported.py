@@ -65,13 +65,12 @@ class ImportedService:
         return versions
 
     def remove(self) -> None:
-        """Delete the Service and the slices."""
-        with contextlib.suppress(requests.HTTPError):
-            self.world.request(
-                "DELETE", f"/api/v1/namespaces/{self.namespace}/services/{self.name}"
-            )
-        for slice_ in self.slices():
-            self.world.request("DELETE", f"{self._slices}/{slice_['metadata']['name']}")
+        """Delete the Service and the slices, if they exist."""
+        paths = [f"/api/v1/namespaces/{self.namespace}/services/{self.name}"]
+        paths += [f"{self._slices}/{slice_['metadata']['name']}" for slice_ in self.slices()]
+        for path in paths:
+            with contextlib.suppress(requests.HTTPError):
+                self.world.request("DELETE", path)
 
     @property
     def _slices(self) -> str:
