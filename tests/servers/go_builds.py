@@ -1,5 +1,5 @@
 """Owns how what is written in Go is built from its modules: etcd, the Kubernetes commands,
-toxiproxy, Helm.
+CoreDNS, toxiproxy, Helm.
 
 What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for
 Kubernetes also in every `replace` and below), run `go mod tidy -e` there and commit both files.
@@ -14,6 +14,7 @@ from .toolchains import go
 ETCD_VERSION = "v3.6.8"
 KUBERNETES_VERSION = "v1.36.3"
 OLDEST_KUBERNETES_VERSION = "v1.28.15"
+COREDNS_VERSION = "v1.15.0"
 TOXIPROXY_VERSION = "v2.12.0"
 HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
@@ -24,7 +25,7 @@ _ENVIRONMENT = {
     "GOWORK": "off",
     "GOFLAGS": "-trimpath -buildvcs=false",
 }
-_KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kubectl")
+_KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kubectl")
 _LINKING = "-s -w -X k8s.io/component-base/version.gitVersion="
 _KUBERNETES_LINKING = f"{_LINKING}{KUBERNETES_VERSION}"
 
@@ -49,8 +50,8 @@ def etcd() -> Path:
 
 
 def kubernetes() -> Path:
-    """Return the folder with kube-apiserver, kube-controller-manager and kubectl, built first when
-    the cache lacks it.
+    """Return the folder with kube-apiserver, kube-controller-manager, kube-proxy and kubectl, built
+    first when the cache lacks it.
 
     An empty Go cache takes 5 to 10 minutes on two cores. Raises BuildError.
     """
@@ -101,6 +102,18 @@ def oldest_kubernetes() -> Path:
         [module / "go.mod", module / "go.sum", *flags],
         build,
     )
+
+
+def coredns() -> Path:
+    """Return the coredns command, built first when the cache lacks it. Raises BuildError."""
+    module = _MODULES / "coredns"
+
+    def build(folder: Path) -> None:
+        command: list[str | Path] = [go(), "build", "-ldflags", "-s -w", "-o", folder / "coredns"]
+        run_logged("coredns", command, environment=_ENVIRONMENT, directory=module)
+
+    inputs = [module / "go.mod", module / "go.sum", module / "main.go"]
+    return cached(f"coredns-{COREDNS_VERSION}", inputs, build) / "coredns"
 
 
 def toxiproxy() -> Path:

