@@ -251,12 +251,19 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     assert api.call("DELETE", path).status_code == 200
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
-def test_example(api: Api, file: Path) -> None:
+def examples() -> Iterator[Any]:
+    """Yield the syncers of the documentation's examples, each with the name of its file."""
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
+            if document.value["kind"] == "EurekaSyncer":
+                yield pytest.param(document.value, id=f"{file.stem}-{document.number}")
+
+
+@pytest.mark.parametrize("syncer", list(examples()))
+def test_example(api: Api, syncer: dict[str, Any]) -> None:
     """The examples of the documentation are accepted."""
-    for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
-        del document.value["metadata"]["namespace"]
-        assert api.verdict(document.value).status_code == 201
+    metadata = {name: value for name, value in syncer["metadata"].items() if name != "namespace"}
+    assert api.verdict({**syncer, "metadata": metadata}).status_code == 201
 
 
 @settings(

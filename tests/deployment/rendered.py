@@ -21,6 +21,7 @@ CRONJOB = ROOT / "cronjob"
 CHART = CRONJOB / "chart"
 NAME = "eurekube-sync"
 NAMESPACE = "eurekube-sync"
+IMAGE = "registry.example.com/eurekube-sync"
 Json = dict[str, Any]
 
 
@@ -50,6 +51,7 @@ class Form:
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "namespace": self.namespace,
+            "images": [{"name": NAME, "newName": IMAGE}],
             "configMapGenerator": [{"name": NAME, "behavior": "merge", "literals": literals}],
         }
 
@@ -76,6 +78,7 @@ class Form:
         return {
             "owner": self.owner,
             "eurekaUrl": self.eureka_url,
+            "image": {"repository": IMAGE},
             "settings": settings,
             **self.values,
         }

@@ -19,6 +19,7 @@ from tests.deployment.rendered import (
     CHART,
     CRONJOB,
     FORMS,
+    IMAGE,
     NAME,
     ROOT,
     Form,
@@ -35,7 +36,17 @@ from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
 EACH_FORM = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-REQUIRED = ("--set", "owner=a", "--set", "eurekaUrl=http://e/eureka")
+REQUIRED = (
+    "--set",
+    "owner=a",
+    "--set",
+    "eurekaUrl=http://e/eureka",
+    "--set",
+    f"image.repository={IMAGE}",
+)
+WITHOUT_REGISTRY = (
+    "set image.repository: the image with its registry, such as registry.example.com/eurekube-sync"
+)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +194,7 @@ def test_the_chart_and_the_program_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"], image) == (
         __version__,
         __version__,
-        f"{NAME}:{__version__}",
+        f"{IMAGE}:{__version__}",
     )
 
 
@@ -265,6 +276,11 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"policy": "UpsertOnly"}, "/policy"),
         ({"ower": "a"}, "'ower'"),
         ({"image": {"repo": "a"}}, "'repo'"),
+        ({"image": {"repository": ""}}, WITHOUT_REGISTRY),
+        ({"image": {"repository": "eurekube-sync"}}, WITHOUT_REGISTRY),
+        ({"image": {"repository": "eurekube-sync", "tag": "a/b"}}, WITHOUT_REGISTRY),
+        ({"image": {"digest": f"sha256:{'0' * 64}"}}, WITHOUT_REGISTRY),
+        ({"mode": "daemon", "image": {}}, WITHOUT_REGISTRY),
         ({"settings": {"LOG_FORMAT": "json"}}, "'LOG_FORMAT'"),
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"settings": {"EUREKUBE_SYNC_EUREKA_PASSWORD": "b"}}, "EUREKUBE_SYNC_EUREKA_PASSWORD"),
@@ -279,8 +295,10 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
 def test_a_wrong_value_is_refused_by_its_name(
     values: dict[str, Any], sentence: str, helm4: Helm, tmp_path: Path
 ) -> None:
-    """A missing owner or URL with a sentence, a misspelt or impossible value with its path."""
-    whole = {"owner": "a", "eurekaUrl": "http://e/eureka", **values}
+    """A missing owner, URL or registry with a sentence, a misspelt or impossible value with its
+    path."""
+    required = {"owner": "a", "eurekaUrl": "http://e/eureka", "image": {"repository": IMAGE}}
+    whole = {**required, **values}
     refused = helm4.run("template", NAME, CHART, "--values", "-", stdin=json.dumps(whole))
     assert refused.returncode != 0
     assert sentence in refused.stderr

@@ -1,5 +1,5 @@
 """Owns how what is written in Go is built from its modules: etcd, the Kubernetes commands,
-CoreDNS, toxiproxy, Helm.
+CoreDNS, toxiproxy, Helm, actionlint.
 
 What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for
 Kubernetes also in every `replace` and below), run `go mod tidy -e` there and commit both files.
@@ -16,6 +16,7 @@ KUBERNETES_VERSION = "v1.36.3"
 OLDEST_KUBERNETES_VERSION = "v1.28.15"
 COREDNS_VERSION = "v1.15.0"
 TOXIPROXY_VERSION = "v2.12.0"
+ACTIONLINT_VERSION = "v1.7.12"
 HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
 _MODULES = Path(__file__).parent / "go"
@@ -123,6 +124,13 @@ def toxiproxy() -> Path:
         "toxiproxy", TOXIPROXY_VERSION, "github.com/Shopify/toxiproxy/v2/cmd/server"
     )
     return folder / "server"
+
+
+def actionlint() -> Path:
+    """Return the command that checks GitHub's workflows, built first when the cache lacks it: 10 s.
+    Raises BuildError."""
+    package = "github.com/rhysd/actionlint/cmd/actionlint"
+    return _installed("actionlint", ACTIONLINT_VERSION, package) / "actionlint"
 
 
 def helm(major: int = 4) -> Path:

@@ -36,6 +36,10 @@ volumes:
 {{- define "eurekube-sync.container" -}}
 name: eurekube-sync
 {{- with .Values.image }}
+{{- /* A name without a slash is one of Docker's own images, which ours never is. */}}
+{{- if not (contains "/" .repository) }}
+{{- fail "set image.repository: the image with its registry, such as registry.example.com/eurekube-sync" }}
+{{- end }}
 {{- if .digest }}
 image: {{ printf "%s@%s" .repository .digest }}
 {{- else }}

@@ -94,6 +94,7 @@ BUILT_IN = (
     _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("ClusterRoleBinding", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("CronJob", "cj", group="batch", has_status=True, generation=True),
+    _built_in("Deployment", "deploy", group="apps", has_status=True, generation=True),
     _built_in(
         "NetworkPolicy",
         "netpol",
