@@ -115,9 +115,9 @@ def _fetch(jar: Jar, repository: Path) -> Path:
 
 def write_lock_file() -> None:
     """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
-    server = resolved_by_maven(_POM, "server")
-    security = resolved_by_maven(_POM, "security")
-    compiler = resolved_by_maven(_POM, "compiler")
+    server = resolved_by_maven(_POM, "-Pserver", jar_set="server")
+    security = resolved_by_maven(_POM, "-Psecurity", jar_set="security")
+    compiler = resolved_by_maven(_POM, "-Pcompiler", jar_set="compiler")
     write_lock(LOCK_FILE, [*server, *_without(security, server), *_without(compiler, server)])
 
 
@@ -138,9 +138,9 @@ def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
     return [jar for jar in jars if jar.coordinate not in present]
 
 
-def resolved_by_maven(pom: Path, jar_set: str) -> list[Jar]:
-    """Return the jars of a profile of a pom, which becomes their set. Raises BuildError without
-    Maven."""
+def resolved_by_maven(pom: Path, *options: str, jar_set: str) -> list[Jar]:
+    """Return the jars of a pom with these options of Maven, such as a profile. Raises BuildError
+    without Maven."""
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
@@ -149,7 +149,7 @@ def resolved_by_maven(pom: Path, jar_set: str) -> list[Jar]:
             "dependency:list",
             "-DincludeScope=runtime",
             f"-DoutputFile={listed.name}",
-            f"-P{jar_set}",
+            *options,
         ]
         subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", pom, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]

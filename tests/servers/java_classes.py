@@ -18,7 +18,7 @@ def compiled(name: str, source: Path, jars: Sequence[Path], *, release: int) -> 
     def build(folder: Path) -> None:
         (compiler,) = (program.folder / "compiler").glob("ecj-*.jar")
         options = ["-source", str(release), "-target", str(release), "-proc:none"]
-        class_path = ["-cp", ":".join(str(jar) for jar in jars), "-d", folder]
-        run_logged(name, [program.java, "-jar", compiler, *options, *class_path, source])
+        options += ["-cp", ":".join(str(jar) for jar in jars), "-d", str(folder)]
+        run_logged(name, [program.java, "-jar", compiler, *options, source])
 
     return cached(name, [source, *(str(jar) for jar in jars)], build)

@@ -95,14 +95,15 @@ def _output(command: Path, argument: str) -> str:
     return done.stdout + done.stderr
 
 
-def installed_by_pip(name: str, package: str) -> Path:
-    """Return the folder of a pinned package, without those that it depends on. Raises
-    BuildError."""
+def installed_by_pip(name: str, *packages: str) -> Path:
+    """Return the folder of pinned packages, without others that they depend on; it is named after
+    the first. Raises BuildError."""
 
     def install(folder: Path) -> None:
         if importlib.util.find_spec("pip") is None:
             raise BuildError(
-                f"no usable {name} on PATH, and this Python has no pip to install {package} with"
+                f"no usable {name} on PATH, and this Python has no pip to install {packages[0]} "
+                "with"
             )
         pip = [
             sys.executable,
@@ -114,9 +115,11 @@ def installed_by_pip(name: str, package: str) -> Path:
             "--only-binary=:all:",
             "--no-compile",
         ]
-        run_logged(f"pip-{name}", [*pip, "--target", folder, package])
+        # Our own tests' versions are not those of another program.
+        free = {"PIP_CONSTRAINT": ""}
+        run_logged(f"pip-{name}", [*pip, "--target", folder, *packages], environment=free)
 
-    return cached(f"{name}-{package.partition('==')[2]}", [package], install)
+    return cached(f"{name}-{packages[0].partition('==')[2]}", packages, install)
 
 
 def promtool() -> Path:
