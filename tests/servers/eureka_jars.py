@@ -1,7 +1,7 @@
-"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies
-what it names.
+"""Owns lock files of jars, the Eureka server's first of all: reads them, writes them anew, downloads
+and verifies what they name.
 
-`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
+A lock file has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
 knows where the public repository is; a mirror is named in jgo's own settings file (section
 `[repositories]` of `~/.config/jgo.conf`). Certificates are those of `requests`, so
 `REQUESTS_CA_BUNDLE` is honoured.
@@ -58,10 +58,10 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """Return all jars of the lock file. Raises ValueError when a line is malformed."""
+def locked_jars(lock: Path = LOCK_FILE) -> tuple[Jar, ...]:
+    """Return all jars of a lock file. Raises ValueError when a line is malformed."""
     jars = []
-    for line in LOCK_FILE.read_text().splitlines():
+    for line in lock.read_text().splitlines():
         if line and not line.startswith("#"):
             sha256, jar_set, coordinate = line.split()
             group, artifact, version = coordinate.split(":")
@@ -74,7 +74,7 @@ def locked_jars() -> tuple[Jar, ...]:
 def download(jars: Sequence[Jar], folder: Path) -> None:
     """Put the jars into `folder/<set>/<file name>`. Raises BuildError when one is missing or has
     another SHA-256."""
-    say(f"eureka: downloading {len(jars)} jars")
+    say(f"downloading {len(jars)} jars")
     with (
         tempfile.TemporaryDirectory(dir=folder) as repository,
         ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool,
@@ -85,7 +85,7 @@ def download(jars: Sequence[Jar], folder: Path) -> None:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             if found != jar.sha256:
                 raise BuildError(
-                    f"eureka: {jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}"
+                    f"{jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}"
                 )
             target = folder / jar.jar_set / jar.file_name
             target.parent.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ def _fetch(jar: Jar, repository: Path) -> Path:
         except (requests.RequestException, RuntimeError) as error:
             if attempt == _ATTEMPTS:
                 raise BuildError(
-                    f"eureka: {jar.coordinate} cannot be downloaded: {type(error).__name__}"
+                    f"{jar.coordinate} cannot be downloaded: {type(error).__name__}"
                 ) from error
             if artifact.cached_path is not None:
                 artifact.cached_path.unlink(missing_ok=True)  # a download that broke off
@@ -115,17 +115,22 @@ def _fetch(jar: Jar, repository: Path) -> Path:
 
 def write_lock_file() -> None:
     """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
-    server = _resolved_by_maven("server")
-    security = _resolved_by_maven("security")
-    compiler = _resolved_by_maven("compiler")
-    jars = [*server, *_without(security, server), *_without(compiler, server)]
-    lines = ["# SHA-256, set, Maven coordinate. Written by eureka_jars.py, from pom.xml."]
+    server = resolved_by_maven(_POM, "-Pserver", jar_set="server")
+    security = resolved_by_maven(_POM, "-Psecurity", jar_set="security")
+    compiler = resolved_by_maven(_POM, "-Pcompiler", jar_set="compiler")
+    write_lock(LOCK_FILE, [*server, *_without(security, server), *_without(compiler, server)])
+
+
+def write_lock(lock: Path, jars: Sequence[Jar]) -> None:
+    """Write a lock file with the SHA-256 of each jar, which is downloaded for it. Raises
+    BuildError."""
+    lines = ["# SHA-256, set, Maven coordinate. Made from pom.xml."]
     with tempfile.TemporaryDirectory() as repository:
         for jar in jars:
             sha256 = hashlib.sha256(_fetch(jar, Path(repository)).read_bytes()).hexdigest()
             lines.append(f"{sha256} {jar.jar_set} {jar.coordinate}")
-    LOCK_FILE.write_text("\n".join(lines) + "\n")
-    say(f"{LOCK_FILE}: {len(jars)} jars")
+    lock.write_text("\n".join(lines) + "\n")
+    say(f"{lock}: {len(jars)} jars")
 
 
 def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
@@ -133,7 +138,9 @@ def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
     return [jar for jar in jars if jar.coordinate not in present]
 
 
-def _resolved_by_maven(jar_set: str) -> list[Jar]:
+def resolved_by_maven(pom: Path, *options: str, jar_set: str) -> list[Jar]:
+    """Return the jars of a pom with these options of Maven, such as a profile. Raises BuildError
+    without Maven."""
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
@@ -142,9 +149,9 @@ def _resolved_by_maven(jar_set: str) -> list[Jar]:
             "dependency:list",
             "-DincludeScope=runtime",
             f"-DoutputFile={listed.name}",
-            f"-P{jar_set}",
+            *options,
         ]
-        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", _POM, *goal], check=True)
+        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", pom, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []
     for line in sorted(line for line in lines if line.count(":") == 4):

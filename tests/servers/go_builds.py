@@ -141,6 +141,18 @@ def helm(major: int = 4) -> Path:
     )
 
 
+def module_of_ours(name: str, module: Path) -> Path:
+    """Return the command of a module whose source is `main.go`, built first when the cache lacks
+    it. Raises BuildError."""
+
+    def build(folder: Path) -> None:
+        command: list[str | Path] = [go(), "build", "-ldflags", "-s -w", "-o", folder / name, "."]
+        run_logged(name, command, environment=_ENVIRONMENT, directory=module)
+
+    inputs = [module / file for file in ("go.mod", "go.sum", "main.go")]
+    return cached(name, inputs, build) / name
+
+
 def _installed(name: str, version: str, package: str) -> Path:
     """The folder with the command of a package, which needs no go.mod of ours."""
 

@@ -11,25 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .cache import cached, run_logged
 from .caller import Caller
 from .eureka_build import eureka
+from .java_classes import compiled
 from .namespaces import NetworkNamespace
 
 _SOURCE = Path(__file__).parent / "java" / "reader" / "SpringReader.java"
-
-
-def _classes() -> Path:
-    """The folder of the compiled reader. Raises BuildError."""
-    program = eureka()
-
-    def build(folder: Path) -> None:
-        (compiler,) = (program.folder / "compiler").glob("ecj-*.jar")
-        class_path = ":".join(str(jar) for jar in (program.folder / "server").glob("*.jar"))
-        options = ["-source", "17", "-target", "17", "-cp", class_path, "-d", str(folder)]
-        run_logged("spring-reader", [program.java, "-jar", compiler, *options, _SOURCE])
-
-    return cached("spring-reader", [_SOURCE, str(program.folder)], build)
 
 
 class SpringReader(Caller):
@@ -48,9 +35,9 @@ class SpringReader(Caller):
         """`proxy_port`: where pods are reached; None: at their own addresses. `namespace` is the
         network that it runs in; None: the machine's."""
         self._program = eureka()
-        self._class_path = ":".join(
-            map(str, (_classes(), *sorted((self._program.folder / "server").glob("*.jar"))))
-        )
+        jars = sorted((self._program.folder / "server").glob("*.jar"))
+        classes = compiled(self.name, _SOURCE, jars, release=17)
+        self._class_path = ":".join(str(part) for part in (classes, *jars))
         super().__init__()
         self._eureka_url = eureka_url
         self._apps = apps

@@ -147,11 +147,37 @@ def test_yaml_booleans_are_explained() -> None:
             {"selector": {"app": "x"}, "mode": "service", "service": {"address": "ClusterIP"}},
             ["$.spec.service.address"],
         ),
+        (
+            {"selector": {"app": "x"}, "paths": {"managementPort": 8081, "status": "/info"}},
+            ["$.spec.paths.managementPort"],
+        ),
+        ({"selector": {"app": "x"}, "paths": {"managementPort": 8081, "health": "/health"}}, []),
+        ({"selector": {"app": "x"}, "paths": {"status": "/info"}}, []),
+        (
+            {
+                "selector": {"app": "x"},
+                "metadata": {"management.context-path": "/admin", "version": "2"},
+            },
+            ["$.spec.metadata['management.context-path']"],
+        ),
+        (
+            {"selector": {"app": "x"}, "metadata": {"health.path": "/health", "healthy": "yes"}},
+            ["$.spec.metadata['health.path']"],
+        ),
+        (
+            {
+                "selector": {"app": "x"},
+                "metadata": {"management.address": "10.0.0.1"},
+                "paths": {"health": "/health"},
+            },
+            [],
+        ),
     ],
     ids=str,
 )
 def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
-    """A VIP that is no host name and a ClusterIP are warnings on a valid syncer."""
+    """A VIP that is no host name and a ClusterIP are warnings on a valid syncer. So is what only
+    Spring Boot Admin reads, without the health URL that it needs."""
     findings = validate_object(manifest_of(spec))
     assert [finding.path for finding in findings] == paths
     assert {finding.severity for finding in findings} <= {Severity.WARNING}
