@@ -71,7 +71,7 @@ class PurgeWorld:
 
     def read(self, keys: Iterable[InstanceKey]) -> list[ObservedInstance]:
         """Read each key uncached, and return the instances that are there; raise if one cannot be
-        read."""
+        read. Not in a batch, because that would renew what is judged by its last renewal."""
         ledger = RenewalLedger(period=0, slack=0)
         applier = Applier(
             self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf)

@@ -19,14 +19,13 @@ from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.text import counted
 
-_MOST_BYTES = (
-    512 * 1024
-)  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+SIZE = 250  # the most items of a batch, as between servers (`PeerEurekaNode.BATCH_SIZE`)
+# Of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+_MOST_BYTES = 512 * 1024
 _OLDER_THAN_ALL = -1
 _LARGEST_STATUS = 1024 * 1024
-REPLICATION_SECONDS = (
-    5.0  # for a registration to reach the other peers, which replicate every 0.5 s
-)
+# For a registration to reach the other peers, which replicate every 0.5 s
+REPLICATION_SECONDS = 5.0
 
 
 class ServerStatus(NamedTuple):

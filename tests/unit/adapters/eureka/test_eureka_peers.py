@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 
 from eurekube_sync.adapters.eureka.address import parse_addresses
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.eureka.peer import FIRST_REST_SECONDS, REST_SECONDS, Peer
 from eurekube_sync.adapters.eureka.peers import (
     SWEEP_MARGIN_SECONDS,
     SWEEP_SECONDS,
@@ -21,7 +23,6 @@ from eurekube_sync.adapters.eureka.peers import (
     sweep_seconds,
 )
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.adapters.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Result
@@ -58,8 +59,9 @@ from tests.unit.worlds.build import (
     stored,
     syncer,
 )
+from tests.unit.worlds.clock import Clock
 
-ONE, TWO = "http://one:8761/eureka", "http://two:8761/eureka"
+ONE, TWO, THREE = (f"http://{name}:8761/eureka" for name in ("one", "two", "three"))
 DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
 DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password.")
 PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON.")
@@ -73,7 +75,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Peer(Registry):
+class Server(Registry):
     """One server with the rules of the fake registry. Its writes reach `others` while replication
     works."""
 
@@ -86,7 +88,7 @@ class Peer(Registry):
     """The error of every read of one instance."""
     takes: float = 0
     """The duration of a call in seconds."""
-    others: list[Peer] = field(default_factory=list)
+    others: list[Server] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -129,14 +131,23 @@ class Peer(Registry):
         return effect()
 
 
+def peers_of(clock: Clock, *servers: Server) -> list[Peer]:
+    """Return these servers at their addresses, in their order."""
+    peers = []
+    for url, server in zip((ONE, TWO, THREE), servers, strict=False):
+        client = cast(EurekaClient, server)
+        peers.append(Peer(url=url, client=client, asked=client, clock=clock))
+    return peers
+
+
 class Pair:
     """Two peers, a cluster with two ready pods and a syncer, and a process that can restart."""
 
     def __init__(self, *, replicating: bool = True) -> None:
         self.world = fakes.FakeWorld()
         self.clock = self.world.clock
-        self.one = Peer(fakes.Registry(fakes.Wire(), self.clock))
-        self.two = Peer(fakes.Registry(fakes.Wire(), self.clock))
+        self.one = Server(fakes.Registry(fakes.Wire(), self.clock))
+        self.two = Server(fakes.Registry(fakes.Wire(), self.clock))
         if replicating:
             self.one.others, self.two.others = [self.two], [self.one]
         self.world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
@@ -145,11 +156,13 @@ class Pair:
     def restart(self, lease_duration: float = 300) -> EurekaPeers:
         """Restart the program. It remembers nothing."""
         every = sweep_seconds(lease_duration)
-        self.peers = EurekaPeers(
-            {ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every
-        )
+        self.peers = EurekaPeers(self.both(), clock=self.clock, sweep_seconds=every)
         self.world.registry = self.peers  # type: ignore[assignment]
         return self.peers
+
+    def both(self) -> list[Peer]:
+        """Return both, as a process that has just started knows them."""
+        return peers_of(self.clock, self.one, self.two)
 
     def run(self) -> tuple[ExitCode, PassReport]:
         """Run one pass, and count each peer's calls from zero."""
@@ -301,12 +314,13 @@ class TestChoice:
 
     def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
         """The renewals of a pass run in many threads, and one outage fails them all."""
-        rests = Rests(pair.clock)
+        peer, _ = pair.both()
         for _ in range(16):
-            rests.begin(ONE, Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
+            peer.rest(Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
+        assert peer.is_resting
         pair.clock.sleep(FIRST_REST_SECONDS)
-        assert rests.end() == [ONE]
-        assert rests.resting() == {}
+        peer.end_rest()
+        assert not peer.is_resting
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
         """One sentence holds the error of each peer. The exit code says that Eureka cannot be
@@ -341,7 +355,7 @@ class TestChoice:
     def test_without_time_nothing_is_tried_and_no_peer_is_blamed(self, pair: Pair) -> None:
         """If the time of a pass is over, the next pass starts with the first peer."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         pair.one.calls.clear()
         limit.end = pair.clock.monotonic()
         with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
@@ -356,7 +370,7 @@ class TestChoice:
     def test_a_peer_that_uses_up_the_time_is_left_alone_afterwards(self, pair: Pair) -> None:
         """The next peer is not called when no time is left. It gets the calls that follow."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
         pair.one.trouble = DOWN
         pair.one.takes = 2
@@ -687,7 +701,7 @@ class TestGhosts:
     def test_an_id_is_not_free_when_no_time_is_left_to_ask_a_later_peer(self, pair: Pair) -> None:
         """The later peer does not begin a rest because of this."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
         pair.one.takes = 1
         with pytest.raises(RegistryUnavailable):
@@ -744,10 +758,10 @@ class TestGhosts:
     def test_an_undesired_instance_on_one_of_several_peers_is_found(self) -> None:
         """With three peers, the second may lack an instance that the third holds."""
         pair = Pair(replicating=False)
-        third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
+        third = Server(fakes.Registry(fakes.Wire(), pair.clock))
         third.held.put(stored(instance(9)))
         pair.two.held.put(stored(instance(9)))
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two, "http://three": third}, clock=pair.clock)
+        peers = EurekaPeers(peers_of(pair.clock, pair.one, pair.two, third), clock=pair.clock)
         assert isinstance(peers.list_instances(), Complete)
         pair.two.held.cancel(key(9))
         assert peers.read_instance(key(9)) is not None
@@ -835,13 +849,13 @@ class TestSweeps:
         """A sweep found the instance there while the other peer was the first. The peer has
         cancelled it since."""
         pair.one.others = pair.two.others = []
-        rests = Rests(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
+        first, second = pair.both()
+        peers = EurekaPeers([first, second], clock=pair.clock)
         pair.one.trouble = DOWN
         peers.list_instances()
         pair.two.held.cancel(key(1))
         pair.one.trouble = None
-        rests.came_back(ONE)
+        first.came_back()
         assert listed_by(peers) == OURS
         pair.one.held.cancel(key(1))
         assert listed_by(peers) == {key(2)}
@@ -1188,7 +1202,7 @@ def test_a_deletion_waits_when_no_time_is_left_to_list_the_other_peers(pair: Pai
     pair.two.trouble = None
     pair.clock.sleep(60)
     limit = TimeLimit(pair.clock)
-    peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+    peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
     listed = peers.list_instances()
     assert isinstance(listed, Complete)
     limit.end = pair.clock.monotonic()
