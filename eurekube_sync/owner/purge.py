@@ -61,7 +61,7 @@ class PurgeWorld:
         """Return the UID of the cluster; raise SourceUnknown if it cannot be read."""
         if self.cluster is None:
             raise ConfigurationError(
-                "it is not known which cluster is meant: give --cluster, or a kubeconfig."
+                "it is not known which cluster is meant: give --cluster, or a kubeconfig"
             )
         return known(self.cluster.identity(), Server.KUBERNETES)
 

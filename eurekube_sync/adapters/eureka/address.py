@@ -51,29 +51,29 @@ class EurekaAddress:
     def parse(cls, text: str) -> Self:
         """Parse a URL such as `http://user:password@host:8761/eureka/`; raise
         ConfigurationError."""
-        given = f"The Eureka URL {_without_login(text)!r}"
+        given = f"the Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
             raise ConfigurationError(
-                f"{given} cannot be read: write it as http://host:8761/eureka."
+                f"{given} cannot be read: write it as http://host:8761/eureka"
             ) from None
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(
-                f"{given} needs http or https and a host: http://host:8761/eureka."
+                f"{given} needs http or https and a host: http://host:8761/eureka"
             )
         if parts.query or parts.fragment or "," in text:
-            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka."
+            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka"
             raise ConfigurationError(f"{given} {must}")
         if "@" in parts.path:
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
-            raise ConfigurationError(f"{given} has an @ in its path: {said}.")
+            raise ConfigurationError(f"{given} has an @ in its path: {said}")
         path = parts.path.rstrip("/")
         if below := _BELOW_EUREKA.search(path):
             left_out = printable(path[below.end(1) :])
             raise ConfigurationError(
-                f"{given} is that of a list: leave out {left_out}, which each call adds."
+                f"{given} is that of a list: leave out {left_out}, which each call adds"
             )
         login = Credentials(
             user=unquote(parts.username or ""), password=unquote(parts.password or "")
@@ -94,13 +94,13 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
             if len(parts) == 1:
                 raise
             why = (
-                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password "
-                "is written %2C."
+                f"of {len(parts)} Eureka URLs, number {number}: {error}. A comma in a password "
+                "is written %2C"
             )
             raise ConfigurationError(why) from None
         if found.setdefault(address.url, address) != address:
             raise ConfigurationError(
-                f"The Eureka URL {address.url} is given twice, with different logins."
+                f"the Eureka URL {address.url} is given twice, with different logins"
             )
     return tuple(found.values())
 
@@ -167,7 +167,7 @@ class SecretFile:
             self._judged = _signature(os.stat(path))
             self._line = self._read()
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{option}: {path} {_trouble(error)}.") from None
+            raise ConfigurationError(f"{option}: {path} {_trouble(error)}") from None
 
     def __call__(self) -> str:
         with self._lock:
@@ -223,11 +223,11 @@ def _check(credentials: Credentials) -> None:
     """Raise ConfigurationError for a user with a colon, or for control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
         raise ConfigurationError(
-            "The user name for Eureka holds a colon, which basic authentication does not allow."
+            "the user name for Eureka holds a colon, which basic authentication does not allow"
         )
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
         raise ConfigurationError(
-            "The user name or password for Eureka holds control characters, such as a line's end."
+            "the user name or password for Eureka holds control characters, such as a line's end"
         )
 
 

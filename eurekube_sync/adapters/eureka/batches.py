@@ -93,9 +93,9 @@ class BatchingRegistry:
 
     def batching(self) -> Batching:
         if self._batches.trouble is not None:
-            return Batching(on=False, why=f"{self._batches.trouble} {SINGLY}")
+            return Batching(on=False, why=f"{self._batches.trouble}. {SINGLY}")
         return self._batching or Batching(
-            on=False, why="No Eureka server has said yet whether batches are safe."
+            on=False, why="no Eureka server has said yet whether batches are safe"
         )
 
     def _has_answers(self) -> bool:
@@ -112,7 +112,7 @@ class BatchingRegistry:
         failed = dict.fromkeys(just_failed, "its list could not be read")
         for peer, failure in zip(due, self._batches.workers.each(self._ask, due), strict=True):
             if failure is not None:
-                failed[peer] = str(failure).removesuffix(".")
+                failed[peer] = str(failure)
             elif peer.silent is None:
                 peer.lost = None
         now = self._batches.clock.monotonic()
@@ -149,7 +149,7 @@ class BatchingRegistry:
                 if code != 404:
                     said = (
                         f"{peer.url} answered a batch of one unknown instance with {code} instead "
-                        "of 404."
+                        "of 404"
                     )
         except RegistryUnavailable as error:
             return error
@@ -167,32 +167,28 @@ class BatchingRegistry:
         except RegistryUnavailable:
             raise
         except RegistryError as error:
-            why = f"{peer.url} does not say which replicas it has ({str(error).removesuffix('.')})"
-            return f"{why}; if --eureka-url names all of them, use --eureka-batch on."
+            return (
+                f"{peer.url} does not say which replicas it has ({error}); if --eureka-url names "
+                "all of them, use --eureka-batch on"
+            )
         others = [url for url in status.replicas if not _is_itself(url, peer.url, status)]
         ours = {_place(named.url) for named in self._peers}
         replicas = {_place(url): url for url in others}
         if _place(peer.url) in replicas:
             host = urlsplit(peer.url).hostname
-            why = (
+            return (
                 f"{peer.url} replicates to this same address, so several servers may be behind a "
-                "load balancer there"
-            )
-            fix = "If they are, give each server's own address as --eureka-url."
-            alone = (
+                "load balancer there. If they are, give each server's own address as --eureka-url. "
                 f"If it is one server, set its eureka.instance.hostname to {host}, or use "
-                "--eureka-batch on."
+                "--eureka-batch on"
             )
-            return f"{why}. {fix} {alone}"
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
-            fix = (
-                "name every server in --eureka-url, by the address that the other servers use "
-                "for it."
+            return (
+                f"{peer.url} replicates to {', '.join(strange)}, which --eureka-url does not name. "
+                "Servers do not pass batches on: name every server in --eureka-url, by the address "
+                "that the other servers use for it"
             )
-            unnamed = ", ".join(strange)
-            why = f"{peer.url} replicates to {unnamed}, which --eureka-url does not name"
-            return f"{why}. Servers do not pass batches on: {fix}"
         return status._replace(replicas=tuple(others))
 
     def _trouble_now(self, now: float) -> str | None:
@@ -209,28 +205,30 @@ class BatchingRegistry:
         servers = Counter(_server(peer.said) for peer in self._peers)
         for (instance_id, _), times in servers.items():
             if instance_id and times > 1:
-                both = f"Two addresses of --eureka-url lead to the same server, {instance_id}"
-                return f"{both}: give each server's own address, once."
+                return (
+                    f"two addresses of --eureka-url lead to the same server, {instance_id}: give "
+                    "each server's own address, once"
+                )
         return None
 
     def _is_missed(self, peer: Peer, lost: Silence, now: float) -> bool:
         return peer.said is None or now - lost.since >= self._away_seconds
 
     def _of_missed(self, url: str, why: str) -> str:
-        trouble = f"Batches are off, because {url} gave no usable answer ({why})."
+        trouble = f"batches are off, because {url} gave no usable answer ({why})"
         if not self._has_answers():
             return trouble
-        return f"{trouble} Other servers can pass single calls on to it."
+        return f"{trouble}. Other servers can pass single calls on to it"
 
     def _report(self, trouble: str | None) -> None:
         """Remember whether batches are on, and log it if that changed."""
         number = len(self._peers)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
         because = "--eureka-batch is on" if self._required else "--eureka-url names every server"
-        why = f"Renewals go {where} in batches of {SIZE}: {because}."
+        why = f"renewals go {where} in batches of {SIZE}: {because}"
         level = logging.DEBUG  # that batches are on is no news
         if trouble is not None:
-            why = f"{trouble} {SINGLY}"
+            why = f"{trouble}. {SINGLY}"
             level = logging.WARNING if self._required else logging.INFO
         batching = Batching(on=trouble is None, why=why)
         if self._batching != batching:

@@ -31,7 +31,7 @@ _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 _REGISTERING = 2
 """The most batches of registrations at a time. More of them are no faster, because the server's
 processor limits them, but delay other clients [real]."""
-SINGLY = "Until batches work, each instance is renewed by its own call."
+SINGLY = "Until batches work, each instance is renewed by its own call"
 Codes: TypeAlias = dict[InstanceKey, int]
 A = TypeVar("A")
 Ours: TypeAlias = Callable[[ObservedInstance], bool]
@@ -375,10 +375,9 @@ class EverywhereBatches:
         except RegistryError:
             return False
         if number <= _FEWEST:
-            why = str(error).removesuffix(".")
             self._stop_batches(
                 f"{peer.url} answers a batch of one item, but not a batch of {number} items "
-                f"({why})."
+                f"({error})"
             )
             return True
         half = number // 2
@@ -408,14 +407,14 @@ class EverywhereBatches:
             return  # no time was left: the server is not at fault
         peer.in_use = False
         if peer.silent is None:
-            peer.silent = Silence(self.clock.monotonic(), str(error).removesuffix("."))
+            peer.silent = Silence(self.clock.monotonic(), str(error))
         if self.are_several:  # a single server does not rest: no other one could be called
             peer.failed(error)
 
     def _stop_batches(self, why: str) -> None:
         if self.trouble is None:
             self.trouble = why
-            _log.warning("%s %s", why, SINGLY)
+            _log.warning("%s. %s", why, SINGLY)
 
 
 def _newer(item: Dated, registered: ObservedInstance | None) -> Dated:
@@ -429,11 +428,9 @@ def probed(server: EurekaClient) -> int:
 
 
 def refused(error: RegistryError) -> str:
-    said = str(error).removesuffix(".")
-    if isinstance(error, RegistryDenied):
-        fix = (
-            "let the server's Spring Security allow /eureka/peerreplication/** like "
-            "/eureka/apps/**."
-        )
-        return f"Batches are refused: {said}. If single writes work, {fix}"
-    return f"Batches do not work: {said}{'' if said.endswith('?') else '.'}"
+    if not isinstance(error, RegistryDenied):
+        return f"batches do not work: {error}"
+    return (
+        f"batches are refused: {error}. If single writes work, let the server's Spring Security "
+        "allow /eureka/peerreplication/** like /eureka/apps/**"
+    )

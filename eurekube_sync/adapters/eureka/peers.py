@@ -95,8 +95,8 @@ class EurekaPeers(Registry):
             peer.rest(listed)
             if listed.cause is not Cause.UNAVAILABLE:
                 why = (
-                    f"{listed.message} No other peer's list is taken instead; renewals go to "
-                    "the next peer."
+                    f"{listed.message}. No other peer's list is taken instead; renewals go to "
+                    "the next peer"
                 )
                 return Unknown(cause=listed.cause, message=why)
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left(failed))
@@ -151,7 +151,7 @@ class EurekaPeers(Registry):
                 continue
             if self._limit.left() <= 0:
                 raise errors.RegistryUnavailable(
-                    f"{peer.url} was not asked for it: no time was left."
+                    f"{peer.url} was not asked for it: no time was left"
                 )
             try:
                 registered = peer.client.read_instance(key)
@@ -364,7 +364,7 @@ def _refuse_strangers(peer: Peer, instance: Instance) -> None:
     for mark in (OWNER, CLUSTER):
         if registered.metadata.get(mark) != instance.metadata.get(mark):
             raise errors.RegistryRejected(
-                f"{peer.url} has another owner's instance with the id that ours needs."
+                f"{peer.url} has another owner's instance with the id that ours needs"
             )
 
 
@@ -394,14 +394,16 @@ def _worst_of(failures: Mapping[str, errors.RegistryError]) -> errors.RegistryEr
 def _none_left(messages: Mapping[str, str]) -> str:
     """Join the messages of the peers, by address, with the same messages only once."""
     if not messages:
-        return "No Eureka peer was tried: no time was left for it."
+        return "no Eureka peer was tried: no time was left for it"
     if len(messages) == 1:
         return next(iter(messages.values()))
     alike: dict[str, list[str]] = {}
-    for name, message in messages.items():
-        alike.setdefault(message.replace(name, ""), []).append(name)
-    sentences = []
-    for first, *others in alike.values():
-        both = f"{' and '.join([first, *others])} failed in the same way: " if others else ""
-        sentences.append(both + messages[first].removesuffix("."))
-    return f"No Eureka peer could be used: {'; and '.join(sentences)}."
+    for url, message in messages.items():
+        alike.setdefault(message.replace(url, ""), []).append(url)
+    clauses = []
+    for urls in alike.values():
+        clause = messages[urls[0]]
+        if len(urls) > 1:
+            clause = f"{' and '.join(urls)} failed in the same way: {clause}"
+        clauses.append(clause)
+    return f"no Eureka peer could be used: {'; and '.join(clauses)}"

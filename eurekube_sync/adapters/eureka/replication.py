@@ -101,10 +101,10 @@ def _replies(body: bytes, items: int) -> list[_Reply]:
     try:
         replies = _REPLIES.decode(body).response_list
     except UNREADABLE:
-        raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
+        raise RegistryUnusable("Eureka's answer to a batch is not of the known form") from None
     if len(replies) != items:
         got = counted(len(replies), "reply", "replies")
-        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}.")
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}")
     return replies
 
 
@@ -112,19 +112,19 @@ def decode_status(body: bytes) -> ServerStatus:
     """Decode the XML of `GET /status`. Raise RegistryUnusable, also if it declares a document
     type."""
     if len(body) > _LARGEST_STATUS:
-        raise RegistryUnusable("Eureka's status page is too long to be one.")
+        raise RegistryUnusable("Eureka's status page is too long to be one")
     parser = ElementTree.XMLParser(target=_WithoutDoctype())
     try:
         parser.feed(body)
         status = parser.close()
     except ElementTree.ParseError:
-        raise RegistryUnusable("Eureka's status page is not XML.") from None
+        raise RegistryUnusable("Eureka's status page is not XML") from None
     replicas = status.findtext("applicationStats/registered-replicas")
     if replicas is None:
-        raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
+        raise RegistryUnusable("Eureka's status page does not say which replicas the server has")
     return ServerStatus(
         instance_id=printable((status.findtext("instanceInfo/instanceId") or "").strip()),
-        replicas=tuple(_printable(one) for one in replicas.replace(",", " ").split()),
+        replicas=tuple(map(_printable, replicas.replace(",", " ").split())),
         ip_addr=(status.findtext("instanceInfo/ipAddr") or "").strip(),
         ports=frozenset(_enabled_ports(status)),
     )
@@ -140,7 +140,7 @@ def _enabled_ports(status: ElementTree.Element) -> Iterator[int]:
 class _WithoutDoctype(ElementTree.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise RegistryUnusable(
-            "Eureka's status page declares a document type, which Eureka does not do."
+            "Eureka's status page declares a document type, which Eureka does not do"
         )
 
 

@@ -188,7 +188,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     if len(instances) + sum(label.startswith("?") for label in malformed) < said:
         why = (
             "fewer instances than its own apps__hashcode counts: something between us and the "
-            "server shortens it."
+            "server shortens it"
         )
         raise RegistryUnusable(f"the list holds {why}")
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
@@ -215,12 +215,12 @@ def _reading(what: str) -> Iterator[None]:
     except UNREADABLE as error:
         why = (
             f"is not complete JSON ({reason(error)}): it was cut on its way, or another program "
-            "answers in its place."
+            "answers in its place"
         )
         if (
             isinstance(error, msgspec.ValidationError) or type(error) is ValueError
         ):  # ValueError: of a number
-            why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
+            why = f"is JSON but not {what} ({reason(error)}): check that this is the URL of Eureka"
         raise RegistryUnusable(f"the answer {why}") from error
 
 
@@ -238,9 +238,9 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
             why = f"metadata {key!r} would make the list unreadable in XML for every client"
             use = (
-                "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+                "use letters, digits, `.`, `_` and `-` in keys and no control characters in values"
             )
-            raise RegistryRejected(f"Instance {instance.key} was not sent: {why}; {use}")
+            raise RegistryRejected(f"instance {instance.key} was not sent: {why}; {use}")
     return _written(instance, dirty_timestamp=dirty_timestamp)
 
 
@@ -320,7 +320,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
     keys = () if has_none else _decoded_or_none(metadata, _RAW_FIELDS)
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
-        raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why}).")
+        raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why})")
     kept: dict[str, Any] = {}
     for name, (written_name, decoder) in _FIELDS.items():
         value = _decoded_or_none(fields.get(written_name), decoder)

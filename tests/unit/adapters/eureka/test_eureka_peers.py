@@ -62,9 +62,9 @@ from tests.unit.worlds.build import (
 from tests.unit.worlds.clock import Clock
 
 ONE, TWO, THREE = (f"http://{name}:8761/eureka" for name in ("one", "two", "three"))
-DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
-DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password.")
-PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON.")
+DOWN = RegistryUnavailable("GET one failed: the connection was refused")
+DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password")
+PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON")
 CAUSES = {
     RegistryUnavailable: Cause.UNAVAILABLE,
     RegistryDenied: Cause.DENIED,
@@ -212,17 +212,17 @@ class TestAddresses:
     def test_a_wrong_one_is_named_by_its_place(self) -> None:
         """The error gives the address's number. It does not quote the address, which may hold part
         of a password."""
-        with pytest.raises(ConfigurationError, match=r"Of 2 Eureka URLs, number 1.*%2C") as caught:
+        with pytest.raises(ConfigurationError, match=r"of 2 Eureka URLs, number 1.*%2C") as caught:
             parse_addresses("http://ann:s3c,ret@one/eureka")
         assert "s3c" not in str(caught.value)
 
     def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
         """With one address, the error gives no number."""
         with pytest.raises(
-            ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"
+            ConfigurationError, match=r"^the Eureka URL .one:8761/eureka. needs http or https"
         ):
             parse_addresses("one:8761/eureka")
-        with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
+        with pytest.raises(ConfigurationError, match=r"^the Eureka URL '' needs http or https"):
             parse_addresses("")
 
 
@@ -327,15 +327,15 @@ class TestChoice:
         read."""
         pair.one.trouble = DOWN
         pair.two.trouble = RegistryUnavailable(
-            "GET two was answered 503: Eureka is overloaded or down."
+            "GET two was answered 503: Eureka is overloaded or down"
         )
         code, report = pair.run()
         assert code is ExitCode.EUREKA_UNREAD
         assert report.registry == Unknown(
             cause=Cause.UNAVAILABLE,
-            message="No Eureka peer could be used: GET one failed: the connection was refused; "
+            message="no Eureka peer could be used: GET one failed: the connection was refused; "
             "and GET two was "
-            "answered 503: Eureka is overloaded or down.",
+            "answered 503: Eureka is overloaded or down",
         )
         with pytest.raises(RegistryUnavailable, match=r"GET one failed.*and GET two"):
             pair.peers.renew(key(1))
@@ -358,11 +358,11 @@ class TestChoice:
         peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         pair.one.calls.clear()
         limit.end = pair.clock.monotonic()
-        with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
+        with pytest.raises(RegistryUnavailable, match="no Eureka peer was tried"):
             peers.renew(key(1))
         listed = peers.list_instances()
         assert isinstance(listed, Unknown)
-        assert "No Eureka peer was tried" in listed.message
+        assert "no Eureka peer was tried" in listed.message
         limit.end = pair.clock.monotonic() + 1
         assert peers.renew(key(1))
         assert pair.one.calls == ["renew"]
@@ -398,13 +398,13 @@ class TestChoice:
         """The peer may be broken, or may fail at this instance. Another peer may accept the
         instance."""
         pair.one.write_trouble = RegistryStumbled(
-            "POST one was answered 500: Eureka refuses the instance."
+            "POST one was answered 500: Eureka refuses the instance"
         )
         pair.two.calls.clear()
         pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
         assert pair.two.calls == ["register"]
         pair.two.write_trouble = RegistryStumbled(
-            "POST two was answered 500: Eureka refuses the instance."
+            "POST two was answered 500: Eureka refuses the instance"
         )
         with pytest.raises(RegistryRejected, match="500"):
             pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_001)
@@ -419,17 +419,17 @@ class TestChoice:
         """The fix for a login or for CSRF protection is a long text, and the same for each peer."""
         for peer, name in ((pair.one, ONE), (pair.two, TWO)):
             peer.write_trouble = RegistryDenied(
-                f"PUT {name}/apps/A/b was answered 403: ignore it in the server."
+                f"PUT {name}/apps/A/b was answered 403: ignore it in the server"
             )
         with pytest.raises(RegistryDenied) as caught:
             pair.peers.renew(key(1))
         assert str(caught.value) == (
-            f"No Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT "
+            f"no Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT "
             f"{ONE}/apps/A/b was answered "
-            "403: ignore it in the server."
+            "403: ignore it in the server"
         )
         assert [message.split(": ", 1)[1] for message in caplog.messages] == [
-            f"PUT {name}/apps/A/b was answered 403: ignore it in the server." for name in (ONE, TWO)
+            f"PUT {name}/apps/A/b was answered 403: ignore it in the server" for name in (ONE, TWO)
         ]
 
     def test_many_threads_that_meet_a_dead_peer_all_get_their_answer(self, pair: Pair) -> None:
@@ -463,7 +463,7 @@ class TestRefusals:
             assert found is code
             assert isinstance(report.registry, Unknown)
             assert report.registry.message == (
-                f"{trouble} No other peer's list is taken instead; renewals go to the next peer."
+                f"{trouble}. No other peer's list is taken instead; renewals go to the next peer"
             )
             assert pair.one.calls == ["list"]
             assert pair.two.calls == ["renew", "renew"], (
@@ -477,19 +477,19 @@ class TestRefusals:
     ) -> None:
         """The first peer's list stays in use. But a list does not show that writes work, so they
         stay with the next peer."""
-        pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF.")
+        pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF")
         for calls_to_the_first in (["list", "renew"], ["list"]):
             assert pair.run()[0] is ExitCode.OK
             assert pair.one.calls == calls_to_the_first
             assert pair.two.calls == ["renew", "renew"]
         assert [record.getMessage() for record in caplog.records] == [
-            f"skipping Eureka peer {ONE} until it works: PUT one was answered 403: CSRF."
+            f"skipping Eureka peer {ONE} until it works: PUT one was answered 403: CSRF"
         ]
 
     def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:
         """If no peer can be used, the error is the one that a person must fix."""
         pair.one.trouble, pair.two.trouble = DOWN, DENIED
-        with pytest.raises(RegistryDenied, match="No Eureka peer could be used"):
+        with pytest.raises(RegistryDenied, match="no Eureka peer could be used"):
             pair.peers.renew(key(1))
         pair.two.trouble = PAGE
         with pytest.raises(RegistryUnusable):
@@ -709,14 +709,14 @@ class TestGhosts:
         limit.end = pair.clock.monotonic() + 2
         pair.two.takes, pair.two.trouble = (
             2,
-            RegistryUnavailable("GET two was not answered in time."),
+            RegistryUnavailable("GET two was not answered in time"),
         )
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
 
     def test_an_id_is_not_free_when_a_later_peer_refuses_to_read_it(self, pair: Pair) -> None:
         """The refusal concerns the instance, so the peer stays in use."""
-        pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
+        pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance")
         for _ in range(2):
             with pytest.raises(RegistryRejected):
                 pair.peers.read_everywhere(key(9))
@@ -925,8 +925,8 @@ class TestStrangers:
     @pytest.mark.parametrize(
         "trouble",
         [
-            RegistryDenied("GET two was answered 403."),
-            RegistryUnavailable("GET two was answered 503."),
+            RegistryDenied("GET two was answered 403"),
+            RegistryUnavailable("GET two was answered 503"),
             PAGE,
         ],
         ids=lambda trouble: type(trouble).__name__,
@@ -938,7 +938,7 @@ class TestStrangers:
         second one unread."""
         apart.two.held.put(STRANGER)
         apart.two.read_trouble = trouble
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         apart.run()
         assert apart.two.held.held[key(1)].instance == STRANGER.instance
         assert "register" not in apart.two.calls
@@ -950,7 +950,7 @@ class TestStrangers:
         apart.two.held.held[key(1)] = STRANGER
         apart.peers.list_instances()
         assert apart.peers.read_instance(key(1)) is not None
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         with pytest.raises(
             RegistryRejected,
             match=f"{TWO} has another owner's instance with the id that ours needs",
@@ -960,7 +960,7 @@ class TestStrangers:
 
     def test_the_next_peer_gets_what_it_shows_free_or_ours(self, apart: Pair) -> None:
         """It costs a read, and no pass."""
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         apart.run()
         assert apart.standing() == (set(), OURS)
         apart.world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
@@ -970,7 +970,7 @@ class TestStrangers:
     def test_a_renewal_that_found_nothing_shows_that_the_id_is_free(self, apart: Pair) -> None:
         """The peer's reads fail, and its writes work."""
         apart.one.read_trouble = apart.two.read_trouble = RegistryUnavailable(
-            "GET was answered 500."
+            "GET was answered 500"
         )
         apart.one.held.unreadable = apart.two.held.unreadable = Unknown(
             cause=Cause.UNAVAILABLE, message="500"
