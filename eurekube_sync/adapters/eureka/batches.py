@@ -244,8 +244,8 @@ def _server(said: ServerStatus | str | None) -> tuple[str, frozenset[str]]:
 
 
 def _is_itself(replica: str, name: str, status: ServerStatus) -> bool:
-    """Whether a replica of the server at `name` is this server, and so no other one that would miss
-    batches.
+    """Say whether a replica of the server at `name` is this server, and so no other one that would
+    miss batches.
 
     A server takes itself for a replica if its host name is not the one in its own `serviceUrl`,
     which is `localhost` by default. Behind a load balancer, the address of all servers has another

@@ -76,7 +76,7 @@ class EurekaClient(Registry):
         count: Callable[[str], None] = lambda _: None,
         decoded: wire.Decoded | None = None,
     ) -> None:
-        """Tests replace the network by `adapter` or `session`. Several servers share `decoded`."""
+        """Let tests replace the network by `adapter` or `session`. Several servers share `decoded`."""
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock

@@ -4,7 +4,6 @@ replicate to which (`StatusInfo`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -83,8 +82,12 @@ def register(dated: Dated) -> bytes:
 
 def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
     """Return the first items, as many as fit into one body, but at least one."""
-    lengths = accumulate(len(item) + 1 for item in items)
-    return items[: max(1, sum(length <= _MOST_BYTES for length in lengths))]
+    length = 0
+    for number, item in enumerate(items):
+        length += len(item) + 1  # with the comma
+        if length > _MOST_BYTES and number > 0:
+            return items[:number]
+    return items
 
 
 def decode_answers(body: bytes, *, items: int) -> list[int]:
@@ -133,8 +136,11 @@ def decode_status(body: bytes) -> ServerStatus:
 def _enabled_ports(status: ElementTree.Element) -> Iterator[int]:
     for name in ("port", "securePort"):
         port = status.find(f"instanceInfo/{name}")
-        if port is not None and port.get("enabled") == "true" and (port.text or "").isdecimal():
-            yield int(port.text or "")
+        if port is None or port.get("enabled") != "true":
+            continue
+        number = port.text or ""
+        if number.isdecimal():
+            yield int(number)
 
 
 class _WithoutDoctype(ElementTree.TreeBuilder):
