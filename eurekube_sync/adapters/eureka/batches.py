@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from eurekube_sync.adapters.eureka.everywhere import SINGLY, EverywhereBatches, probed, refused
@@ -65,9 +65,9 @@ class BatchingRegistry:
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """List, then ask the servers whether batches are safe if they have not answered yet, or
         were away."""
-        away = [peer for peer in self._peers if peer.is_down]
+        away = self._away()
         listed = self._inner.list_instances()
-        just_failed = [peer for peer in self._peers if peer.is_down and peer not in away]
+        just_failed = self._away() - away
         if isinstance(listed, Complete) or self._has_answers():
             self._ask_servers(away, just_failed)
         return listed
@@ -98,17 +98,21 @@ class BatchingRegistry:
             on=False, why="no Eureka server has said yet whether batches are safe"
         )
 
+    def _away(self) -> frozenset[Peer]:
+        return frozenset(peer for peer in self._peers if peer.is_down)
+
     def _has_answers(self) -> bool:
         return any(peer.said is not None for peer in self._peers)
 
-    def _ask_servers(self, away: Collection[Peer], just_failed: Collection[Peer]) -> None:
+    def _ask_servers(self, away: frozenset[Peer], just_failed: frozenset[Peer]) -> None:
         """Ask the servers that are due, and use those for batches that admit them."""
         everybody = self._questions.due(self._batches.clock.now())
+        # One whose list has just failed would fail again, and take the time of a pass.
         due = [peer for peer in self._due(away, everybody) if peer not in just_failed]
         if everybody:
             self._batches.forget_failures()
         for peer in self._peers:
-            peer.lost = peer.lost or peer.silent
+            peer.lost = peer.lost or peer.silent  # away since its first silence, of either kind
         failed = dict.fromkeys(just_failed, "its list could not be read")
         for peer, failure in zip(due, self._batches.workers.each(self._ask, due), strict=True):
             if failure is not None:
@@ -123,7 +127,7 @@ class BatchingRegistry:
         self._batches.use([peer for peer in admitting if peer not in failed])
         self._report(self._trouble_now(now))
 
-    def _due(self, away: Collection[Peer], everybody: bool) -> list[Peer]:
+    def _due(self, away: frozenset[Peer], everybody: bool) -> list[Peer]:
         """Return the servers to ask now: all from time to time, else those without an answer, those
         that were away, and from time to time those that were against batches."""
         now = self._batches.clock.monotonic()

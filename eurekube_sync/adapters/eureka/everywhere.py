@@ -202,7 +202,7 @@ class EverywhereBatches:
         return results
 
     def returned(self) -> bool:
-        return any(peer.returned and peer.in_use for peer in self.peers)
+        return any(peer.returned for peer in self.usable())
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         returned = [peer for peer in self.usable() if peer.returned]
@@ -228,7 +228,7 @@ class EverywhereBatches:
             to_send: list[Dated] = []
             for key, item in wanted.items():
                 if key not in peer.lacking or results[key] is Batched.CONFLICT:
-                    continue
+                    continue  # nearly always
                 # It may have come meanwhile, also as another owner's.
                 registered = self._read(peer, key)
                 if isinstance(registered, Cause):
@@ -266,17 +266,17 @@ class EverywhereBatches:
         ends = self.workers.each(lambda peer: self._cancel_on(peer, keys, ours), self.usable())
         results: list[Batched] = []
         for key in keys:
-            gone = {of_peer[key] for of_peer in ends}
-            is_done = True in gone and False not in gone
+            settled = {of_peer.get(key) for of_peer in ends}
+            is_done = True in settled and False not in settled
             results.append(Batched.DONE if is_done else Batched.UNSETTLED)
         return results
 
     def _cancel_on(
         self, peer: Peer, keys: Sequence[InstanceKey], ours: Ours
-    ) -> dict[InstanceKey, bool | None]:
-        """Return whether each is absent, cancelled or another owner's on this server; None if the
-        server is away."""
-        settled: set[InstanceKey] = set()
+    ) -> dict[InstanceKey, bool]:
+        """Return whether each is absent, cancelled or another owner's on this server; nothing of
+        the others if the server is away."""
+        settled: dict[InstanceKey, bool] = {}
         to_cancel: list[InstanceKey] = []
         for key in keys:
             # A read in a batch is a renewal. It would prolong what another owner registered here.
@@ -284,12 +284,16 @@ class EverywhereBatches:
             if not self.are_several or (isinstance(copy, ObservedInstance) and ours(copy)):
                 to_cancel.append(key)
             elif copy is not Cause.NOT_READ:
-                settled.add(key)
+                settled[key] = True
         cancels = {key: replication.cancel(key) for key in to_cancel}
         codes = self._codes_of(peer, cancels) or {}
-        settled.update(key for key, code in codes.items() if code in (200, 404))
-        otherwise = False if peer.in_use else None
-        return {key: True if key in settled else otherwise for key in keys}
+        for key, code in codes.items():
+            if code in (200, 404):
+                settled[key] = True
+        if peer.in_use:
+            for key in keys:
+                settled.setdefault(key, False)
+        return settled
 
     def _register_on(
         self, items: Sequence[Dated], peers: Sequence[Peer]

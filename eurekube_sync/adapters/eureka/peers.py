@@ -93,6 +93,7 @@ class EurekaPeers(Registry):
                 return self._with_strays(peer, listed)
             failed[peer.url] = listed.message
             peer.rest(listed)
+            # It answered, so a person has to see to it. Another's list would hide that.
             if listed.cause is not Cause.UNAVAILABLE:
                 why = (
                     f"{listed.message}. No other peer's list is taken instead; renewals go to "
@@ -123,8 +124,8 @@ class EurekaPeers(Registry):
         listed, too, because the deletion of a syncer waits for it, unless it failed a moment
         ago."""
         of_first = [instance for instance in listed.data if not self._holders(instance.key)]
-        left_out = [peer for peer in self._peers if not (peer.shown or peer.has_just_failed)]
-        self._list_others(left_out, of_first)
+        left_out = [peer for peer in self._peers if not peer.shown]
+        self._list_others([peer for peer in left_out if not peer.has_just_failed], of_first)
         unlisted = [peer for peer in self._peers if not peer.shown]
         for peer in unlisted:
             peer.passed_over = True
@@ -251,11 +252,11 @@ class EurekaPeers(Registry):
             try:
                 answer = call(peer)
             except errors.RegistryStumbled as error:
-                failures[peer.url] = error
+                failures[peer.url] = error  # of this instance alone, so the peer does not rest
             except errors.RegistryRejected:
                 raise
             except errors.RegistryError as error:
-                peer.failed(error)
+                peer.failed(error)  # the next calls begin with another peer
                 failures[peer.url] = error
             else:
                 peer.worked()
@@ -263,7 +264,8 @@ class EurekaPeers(Registry):
         raise _worst_of(failures)
 
     def _reachable(self, *, without: Peer | None = None) -> list[Peer]:
-        return [peer for peer in self._peers if peer is not without and peer.is_reachable]
+        others = [peer for peer in self._peers if peer is not without]
+        return [peer for peer in others if peer.is_reachable]
 
     def renew_strays(self) -> None:
         """Renew strays that are due: after a list, or before the process ends."""

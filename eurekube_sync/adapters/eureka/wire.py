@@ -184,13 +184,17 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 instances += [read(document, application.name) for document in listed]
             except UNREADABLE:
                 malformed += _read_one_by_one(raw, instances)
-    lost = [label for label, is_kept in malformed if not is_kept]
-    if len(instances) + len(lost) < said:
+    labels: list[str] = []
+    lost = 0
+    for label, is_kept in malformed:
+        labels.append(label if is_kept else f"?{label}")
+        if not is_kept:
+            lost += 1
+    if len(instances) + lost < said:
         raise RegistryUnusable(
             "the list holds fewer instances than its own apps__hashcode counts: something between "
             "us and the server shortens it"
         )
-    labels = [label if is_kept else f"?{label}" for label, is_kept in malformed]
     return DecodedList(instances=tuple(instances), malformed=tuple(labels))
 
 
