@@ -80,7 +80,8 @@ class EverywhereBatches:
         """Use these servers until the next list. A server that was not used before may lack
         instances."""
         for peer in self.peers:
-            was_in_use, peer.in_use = peer.in_use, peer in admitted
+            was_in_use = peer.in_use
+            peer.in_use = peer in admitted
             if self.are_several:  # a single server's list shows what it lost
                 peer.returned = peer.in_use and (peer.returned or not was_in_use)
             peer.lacking = set()

@@ -47,14 +47,15 @@ class Peer:
     """One Eureka server. Safe in several threads, because each change is a single one of a value,
     or is made under the lock.
 
-    | the peer          | calls go to it     | its list is asked for                          |
-    |-------------------|--------------------|------------------------------------------------|
-    | works, has rested | in the given order | in the given order                             |
-    | rests: refuses us | after all others   | in the given order: another's hides the mistake |
-    | rests: is down    | after all others   | after all others                               |
-    | rests: is back    | after all others   | also after another gave one; that ends the rest |
+    | the peer             | calls go to it     | its list is asked for         |
+    |----------------------|--------------------|-------------------------------|
+    | works, or has rested | in the given order | in the given order            |
+    | rests: it refuses us | after all others   | in the given order            |
+    | rests: it is down    | after all others   | after all others              |
+    | rests, but is back   | after all others   | also after another's, at once |
 
-    The list of a peer that refuses us does not end its trouble, because writes may still fail.
+    The list of one that refuses us keeps its turn, because another's would hide the mistake. If it
+    works, it does not end the rest, because writes may still fail. Any other list does.
     """
 
     url: str  # without a login: it may be printed
