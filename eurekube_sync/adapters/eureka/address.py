@@ -64,7 +64,7 @@ class EurekaAddress:
         if parts.query or parts.fragment or "," in text:
             must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka"
             raise ConfigurationError(f"{given} {must}")
-        if "@" in parts.path:
+        if "@" in parts.path:  # a password with a / ends the host too early
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
             raise ConfigurationError(f"{given} has an @ in its path: {said}")
         path = parts.path.rstrip("/")

@@ -245,6 +245,7 @@ class EurekaClient(Registry):
         login = self._login() if self._login else None
         if answer.method != "GET":
             refusals = (401, 403) if login else (403,)
+            # Only with a login does CSRF protection end in a 401; without one, it asks for one.
             refused = answer.status in refusals and answer.may_be_eurekas
             if refused and self._may_read():
                 return answers.refused_though_reads_work(answer)

@@ -308,6 +308,7 @@ class EverywhereBatches:
         heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
         def send(peer: Peer) -> Codes | None:
+            # One instance that is refused makes the whole batch a 400. Single calls find it.
             taken = self._codes_of(peer, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken.values()):
                 return None
@@ -356,6 +357,8 @@ class EverywhereBatches:
             batch = replication.fitting(left)
             if self._is_over() or self.trouble is not None:
                 return None
+            # A server that is away takes the time of a timeout, so it is left out at once. An
+            # answer that is not Eureka's means that no batch can be trusted.
             try:
                 answers += send(batch)
             except RegistryUnavailable as error:
@@ -375,6 +378,7 @@ class EverywhereBatches:
         whether it does."""
         if number == 1 or self._is_over():
             return False
+        # A single item tells whether the batch was too long for it, or it is away.
         try:
             probed(peer.asked)
         except RegistryError:

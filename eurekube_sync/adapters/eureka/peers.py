@@ -150,6 +150,7 @@ class EurekaPeers(Registry):
         for peer in self._reachable(without=first):
             if peer not in others:
                 continue
+            # None would mean that no peer has it, which nobody knows without time to ask.
             if self._limit.left() <= 0:
                 raise errors.RegistryUnavailable(
                     f"{peer.url} was not asked for it: no time was left"
@@ -176,6 +177,7 @@ class EurekaPeers(Registry):
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         def register(peer: Peer) -> None:
+            # The caller has seen what the first peer holds; of another one nobody knows it yet.
             if instance.key not in peer.shown_singly:
                 _refuse_strangers(peer, instance)
             peer.client.register(instance, dirty_timestamp=dirty_timestamp)
@@ -225,6 +227,7 @@ class EurekaPeers(Registry):
             if peer is not first and not peer.is_reachable:
                 peer.passed_over = True
         for peer in self._reachable(without=first):
+            # Each has to answer: callers may find the instance on any of them.
             try:
                 registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
@@ -306,7 +309,8 @@ class EurekaPeers(Registry):
         first.shown = True
         first.strays = {}  # its own list says what it holds
         for peer in self._peers:
-            if peer.is_back or peer.strays:  # strays may have expired
+            # One that is back is used only after its list. Strays may have expired since the last.
+            if peer.is_back or peer.strays:
                 peer.owed = True
         others = self._reachable(without=first)
         self._list_others([peer for peer in others if due or peer.owed], listed)

@@ -182,7 +182,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 if not isinstance(listed, list):
                     listed = [listed]
                 instances += [read(document, application.name) for document in listed]
-            except UNREADABLE:
+            except UNREADABLE:  # one malformed instance must not hide the others of its app
                 malformed += _read_one_by_one(raw, instances)
     labels: list[str] = []
     lost = 0
@@ -318,8 +318,10 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
     given_id = given_id or _decoded_or_none(fields.get("hostName"), _ANY)
     label = excerpt(f"{app}/{given_id}", most=120)
     has_our_id = isinstance(given_id, str) and _OUR_ID.fullmatch(given_id) is not None
+    # Without it, an instance of ours would look as if Eureka had lost it.
     if document is None or has_our_id or _may_have_our_mark(fields.get("metadata")):
         raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why})")
+    # Each field by itself: the others of a malformed instance may be sound.
     kept: dict[str, Any] = {}
     for name, (written_name, decoder) in _FIELDS.items():
         value = _decoded_or_none(fields.get(written_name), decoder)
