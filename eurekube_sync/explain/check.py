@@ -23,7 +23,7 @@ from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.text import counted, without_full_stop
+from eurekube_sync.model.text import counted
 
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
@@ -193,7 +193,7 @@ def _unlisted(address: str, listed: Unknown) -> Finding:
         fix = "give its login: --eureka-username and --eureka-password-file"
     elif listed.cause is Cause.UNUSABLE:
         fix = _RIGHT_URL
-    return Finding(Check.EUREKA_READ, Grade.FAILED, without_full_stop(listed.message), fix)
+    return Finding(Check.EUREKA_READ, Grade.FAILED, listed.message, fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
@@ -211,7 +211,7 @@ def _write(address: str, server: EurekaServer) -> Finding:
         server.try_registration()
     except RegistryError as error:
         refusal = unknown_from(error)
-        text = f"{address} takes no writes: {without_full_stop(refusal.message)}"
+        text = f"{address} takes no writes: {refusal.message}"
         fix = _OF_EUREKA_ITSELF
         if refusal.cause is Cause.DENIED:
             fix = _PASS_WRITES
@@ -246,7 +246,7 @@ def replicas(batching: Batching) -> Finding:
     if batching.on:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
     fix = "if single calls are enough, use --eureka-batch off"
-    return Finding(Check.REPLICAS, Grade.WARNING, without_full_stop(batching.why), fix)
+    return Finding(Check.REPLICAS, Grade.WARNING, batching.why, fix)
 
 
 def _owner(look: Look) -> Iterator[Finding]:
@@ -258,7 +258,7 @@ def _owner(look: Look) -> Iterator[Finding]:
         return
     clashes = list(owner_links(look.report))
     for clash in clashes:
-        yield Finding(Check.OWNER, Grade.FAILED, without_full_stop(clash.text), clash.fix)
+        yield Finding(Check.OWNER, Grade.FAILED, clash.text, clash.fix)
     if not clashes and isinstance(look.report.registry, Complete):
         text = f"owner {look.owner} is used by this cluster alone"
         yield Finding(Check.OWNER, Grade.OK, text)

@@ -18,9 +18,8 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sanitize import printable
 
-_SETTLE_SECONDS = (
-    1.0  # how long a changed file must stay unchanged before it is read: it may be half written
-)
+# How long a changed file must stay unchanged before it is read: it may be half written
+_SETTLE_SECONDS = 1.0
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
@@ -35,9 +34,8 @@ class Credentials:
     password: str = field(default="", repr=False)
 
 
-Login: TypeAlias = Callable[
-    [], Credentials
-]  # returns the current ones; called before each call, by many threads
+Login: TypeAlias = Callable[[], Credentials]
+"""Returns the current ones; called before each call, by many threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,42 +49,45 @@ class EurekaAddress:
     def parse(cls, text: str) -> Self:
         """Parse a URL such as `http://user:password@host:8761/eureka/`; raise
         ConfigurationError."""
-        given = f"The Eureka URL {_without_login(text)!r}"
+        given = f"the Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
             raise ConfigurationError(
-                f"{given} cannot be read: write it as http://host:8761/eureka."
+                f"{given} cannot be read: write it as http://host:8761/eureka"
             ) from None
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(
-                f"{given} needs http or https and a host: http://host:8761/eureka."
+                f"{given} needs http or https and a host: http://host:8761/eureka"
             )
         if parts.query or parts.fragment or "," in text:
-            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka."
+            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka"
             raise ConfigurationError(f"{given} {must}")
-        if "@" in parts.path:
+        if "@" in parts.path:  # a password with a / ends the host too early
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
-            raise ConfigurationError(f"{given} has an @ in its path: {said}.")
+            raise ConfigurationError(f"{given} has an @ in its path: {said}")
         path = parts.path.rstrip("/")
-        if below := _BELOW_EUREKA.search(path):
+        below = _BELOW_EUREKA.search(path)
+        if below is not None:
             left_out = printable(path[below.end(1) :])
             raise ConfigurationError(
-                f"{given} is that of a list: leave out {left_out}, which each call adds."
+                f"{given} is that of a list: leave out {left_out}, which each call adds"
             )
         login = Credentials(
             user=unquote(parts.username or ""), password=unquote(parts.password or "")
         )
         _check(login)
-        place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
+        place = f"[{host}]" if ":" in host else host
+        if port is not None:
+            place += f":{port}"
         return cls(url=f"{parts.scheme}://{place}{path}", login=login if login.user else None)
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
     """Parse addresses with commas between, as in Spring's `defaultZone`, without repeated ones."""
     parts = [part for part in text.split(",") if part.strip()] or [text]
-    found: dict[str, EurekaAddress] = {}
+    addresses: dict[str, EurekaAddress] = {}
     for number, part in enumerate(parts, start=1):
         try:
             address = EurekaAddress.parse(part)
@@ -94,28 +95,32 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
             if len(parts) == 1:
                 raise
             why = (
-                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password "
-                "is written %2C."
+                f"of {len(parts)} Eureka URLs, number {number}: {error}. A comma in a password "
+                "is written %2C"
             )
             raise ConfigurationError(why) from None
-        if found.setdefault(address.url, address) != address:
+        if addresses.setdefault(address.url, address) != address:
             raise ConfigurationError(
-                f"The Eureka URL {address.url} is given twice, with different logins."
+                f"the Eureka URL {address.url} is given twice, with different logins"
             )
-    return tuple(found.values())
+    return tuple(addresses.values())
 
 
 def _without_login(text: str) -> str:
     """Hide everything before the last @ of a URL, its query, and a port in letters: it may be a
     part of a password."""
-    before, at, after = text.strip().partition("?")[0].rpartition("@")
-    scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
-    start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")
+    url, mark, _ = text.strip().partition("?")
+    login, at, shown = url.rpartition("@")
+    if at:
+        scheme, slashes, _ = login.partition("//")
+        shown = f"{scheme}//***@{shown}" if slashes else f"***@{shown}"
+    start, slashes, rest = shown.rpartition("//")
     place, slash, path = rest.partition("/")
     host, colon, port = place.rpartition(":")
     if colon and not port.isdecimal() and not place.endswith("]"):
         place = f"{host}:***"
-    return printable(f"{start}{slashes}{place}{slash}{path}{'?***' if '?' in text else ''}")
+    shown = f"{start}{slashes}{place}{slash}{path}"
+    return printable(f"{shown}?***" if mark else shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,16 +132,14 @@ class ConnectionOptions:  # times are seconds
     answer_timeout: float = 120.0  # for a whole answer
     concurrency: int = 8  # threads that may call at once: the size of the connection pool
     retries: int = 2  # after the first try, for failures that may pass by themselves
-    proxies: Mapping[str, str] = field(
-        default_factory=dict, repr=False
-    )  # by scheme; not from the environment
+    # By scheme; not from the environment
+    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     proxy_origin: str = "--eureka-proxy"  # the option or variable that names the proxies
     # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
     ca_file: str = ""
     verify: bool = True  # False: any certificate is accepted
-    client_certificate: tuple[str, str] | None = (
-        None  # PEM files of certificate and key, read for each connection
-    )
+    # PEM files of certificate and key, read for each connection
+    client_certificate: tuple[str, str] | None = None
 
     @property
     def proxy_words(self) -> str:
@@ -167,32 +170,39 @@ class SecretFile:
             self._judged = _signature(os.stat(path))
             self._line = self._read()
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{option}: {path} {_trouble(error)}.") from None
+            raise ConfigurationError(f"{option}: {path} {_trouble(error)}") from None
 
     def __call__(self) -> str:
         with self._lock:
             seen: tuple[int, ...] = ()  # empty for a missing file
             try:
-                found = os.stat(self._path)
-                seen, now = _signature(found), self._clock.monotonic()
-                if seen != self._waiting:
-                    self._waiting, self._since = seen, now
-                unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
-                if seen != self._judged and unchanged >= _SETTLE_SECONDS:
-                    self._line, self._judged = self._read(), seen
+                status = os.stat(self._path)
+                seen = _signature(status)
+                if self._is_settled(status) and seen != self._judged:
+                    self._line = self._read()
+                    self._judged = seen
                     _log.info("%s: reloaded %s", self._option, self._path)
-            except (OSError, ValueError) as error:
-                seen = seen if isinstance(error, ValueError) else ()
-                if self._judged != seen:
-                    trouble = _trouble(error)
-                    _log.warning(
-                        "%s: %s %s; keeping its last content",
-                        self._option,
-                        self._path,
-                        trouble,
-                    )
-                self._judged = seen
+            except OSError as error:
+                self._keep((), error)
+            except ValueError as error:
+                self._keep(seen, error)
             return self._line
+
+    def _is_settled(self, status: os.stat_result) -> bool:
+        """Say whether the file has not changed for a second, by its own time or by ours, because
+        either clock may be wrong."""
+        now = self._clock.monotonic()
+        if self._waiting != _signature(status):
+            self._waiting, self._since = _signature(status), now
+        unchanged = max(self._clock.now() - status.st_mtime, now - self._since)
+        return unchanged >= _SETTLE_SECONDS
+
+    def _keep(self, seen: tuple[int, ...], error: OSError | ValueError) -> None:
+        """Keep the last line, and log once why."""
+        if self._judged != seen:
+            keeping = "%s: %s %s; keeping its last content"
+            _log.warning(keeping, self._option, self._path, _trouble(error))
+        self._judged = seen
 
     def _read(self) -> str:
         with open_regular(self._path, follow=True) as file:
@@ -223,16 +233,16 @@ def _check(credentials: Credentials) -> None:
     """Raise ConfigurationError for a user with a colon, or for control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
         raise ConfigurationError(
-            "The user name for Eureka holds a colon, which basic authentication does not allow."
+            "the user name for Eureka holds a colon, which basic authentication does not allow"
         )
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
         raise ConfigurationError(
-            "The user name or password for Eureka holds control characters, such as a line's end."
+            "the user name or password for Eureka holds control characters, such as a line's end"
         )
 
 
-def _signature(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+def _signature(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _trouble(error: OSError | ValueError) -> str:

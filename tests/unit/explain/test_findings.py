@@ -83,7 +83,7 @@ class Eureka:
 
     def renew(self, key: InstanceKey) -> bool:
         if self.refuses:
-            raise RegistryDenied("403: CSRF protection refuses writes.")
+            raise RegistryDenied("403: CSRF protection refuses writes")
         return self.takes_nobody or self.read_instance(key) is not None
 
     def try_registration(self) -> None:
@@ -135,14 +135,14 @@ def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
     ("error", "fix"),
     [
         (
-            RegistryUnusable("POST was answered 404 although reads work."),
+            RegistryUnusable("POST was answered 404 although reads work"),
             "give the address of Eureka itself",
         ),
         (
-            RegistryDenied("POST was answered 403 by a proxy."),
+            RegistryDenied("POST was answered 403 by a proxy"),
             "let Spring Security, and each proxy before it",
         ),
-        (RegistryUnavailable("POST failed."), "see that it runs"),
+        (RegistryUnavailable("POST failed"), "see that it runs"),
     ],
     ids=str,
 )
@@ -152,7 +152,7 @@ def test_a_404_of_a_renewal_is_no_proof_of_writes(error: RegistryError, fix: str
     server.unregistered = error
     (found,) = wrong(servers({"http://one/eureka": server}, NOW))
     assert (found.check, found.grade) == (Check.EUREKA_WRITE, Grade.FAILED)
-    assert found.text == f"http://one/eureka takes no writes: {str(error).rstrip('.')}"
+    assert found.text == f"http://one/eureka takes no writes: {error}"
     assert found.fix.startswith(fix)
 
 
@@ -161,7 +161,7 @@ def test_the_advice_for_a_wrong_url_names_both_paths() -> None:
 
     class Elsewhere(Eureka):
         def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-            return Unknown(cause=Cause.UNUSABLE, message="GET /eureka/apps was not found.")
+            return Unknown(cause=Cause.UNUSABLE, message="GET /eureka/apps was not found")
 
     (found,) = wrong(servers({"http://one/eureka": Elsewhere()}, NOW))
     assert "/eureka with Spring Cloud and /eureka/v2 with Netflix's own server" in found.fix
