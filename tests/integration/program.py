@@ -124,6 +124,8 @@ class Program:
 
     kubernetes: CountingProxy
     eureka: CountingProxy
+    eureka_path: str = "/eureka"
+    """`/eureka/v2` of Netflix's own server."""
     token: str
     folder: Path
     owner: str
@@ -162,7 +164,9 @@ class Program:
                     if not name.startswith("EUREKUBE_SYNC_")
                 },
                 "EUREKUBE_SYNC_OWNER": self.owner,
-                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(f"{self.eureka.url}/eureka"),
+                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(
+                    f"{self.eureka.url}{self.eureka_path}"
+                ),
                 **planted.PROXIES,
                 "EUREKUBE_SYNC_EUREKA_BATCH": self.batch,
                 "EUREKUBE_SYNC_DEBUG": "1",

@@ -1,14 +1,15 @@
-"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies
-what it names.
+"""Owns the lock files of the Eureka servers' jars: reads them, writes them anew, downloads and
+verifies what they name.
 
-`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
+A lock file has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
 knows where the public repository is; a mirror is named in jgo's own settings file (section
 `[repositories]` of `~/.config/jgo.conf`). Certificates are those of `requests`, so
 `REQUESTS_CA_BUNDLE` is honoured.
 
-To raise a version, change `java/pom.xml` and run, with Maven on PATH:
+To raise a version, change it in `eureka_lines` (or in `java/netflix.xml`) and run, with Maven on
+PATH:
 
-    python -m tests.servers.eureka_jars
+    python -m tests.servers.eureka_jars LINE
 """
 
 import hashlib
@@ -27,10 +28,9 @@ from jgo.config import GlobalSettings
 from jgo.maven import MavenContext
 
 from .cache import BuildError, say
+from .eureka_lines import LINES, NEWEST, EurekaLine
 
-LOCK_FILE = Path(__file__).parent / "java" / "jars.lock"
-JAR_SETS = ("server", "security", "compiler")
-_POM = LOCK_FILE.with_name("pom.xml")
+COMPILER = "compiler"
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _DOWNLOADS_AT_ONCE = 8
@@ -41,7 +41,8 @@ class Jar:
     """One jar of the lock file."""
 
     jar_set: str
-    """`server`, `security` (only with basic authentication) or `compiler` (only to build)."""
+    """`server`, `security` (only with basic authentication) or `compiler` (only to build). The
+    newest line has all three; the others have the first."""
     group: str
     artifact: str
     version: str
@@ -58,10 +59,10 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """Return all jars of the lock file. Raises ValueError when a line is malformed."""
+def locked_jars(lock: Path = NEWEST.lock) -> tuple[Jar, ...]:
+    """Return all jars of a lock file. Raises ValueError when a line is malformed."""
     jars = []
-    for line in LOCK_FILE.read_text().splitlines():
+    for line in lock.read_text().splitlines():
         if line and not line.startswith("#"):
             sha256, jar_set, coordinate = line.split()
             group, artifact, version = coordinate.split(":")
@@ -113,19 +114,20 @@ def _fetch(jar: Jar, repository: Path) -> Path:
     raise AssertionError("unreachable")
 
 
-def write_lock_file() -> None:
-    """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
-    server = _resolved_by_maven("server")
-    security = _resolved_by_maven("security")
-    compiler = _resolved_by_maven("compiler")
-    jars = [*server, *_without(security, server), *_without(compiler, server)]
-    lines = ["# SHA-256, set, Maven coordinate. Written by eureka_jars.py, from pom.xml."]
+def write_lock_file(line: EurekaLine) -> None:
+    """Write the lock file of a line anew. Raises BuildError without Maven."""
+    server = _resolved_by_maven(line, *line.profiles, jar_set="server")
+    jars = list(server)
+    if line is NEWEST:
+        for jar_set in ("security", COMPILER):
+            jars += _without(_resolved_by_maven(line, jar_set, jar_set=jar_set), server)
+    lines = ["# SHA-256, set, Maven coordinate. Written by eureka_jars.py."]
     with tempfile.TemporaryDirectory() as repository:
         for jar in jars:
             sha256 = hashlib.sha256(_fetch(jar, Path(repository)).read_bytes()).hexdigest()
             lines.append(f"{sha256} {jar.jar_set} {jar.coordinate}")
-    LOCK_FILE.write_text("\n".join(lines) + "\n")
-    say(f"{LOCK_FILE}: {len(jars)} jars")
+    line.lock.write_text("\n".join(lines) + "\n")
+    say(f"{line.lock}: {len(jars)} jars")
 
 
 def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
@@ -133,7 +135,7 @@ def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
     return [jar for jar in jars if jar.coordinate not in present]
 
 
-def _resolved_by_maven(jar_set: str) -> list[Jar]:
+def _resolved_by_maven(line: EurekaLine, *profiles: str, jar_set: str) -> list[Jar]:
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
@@ -142,19 +144,23 @@ def _resolved_by_maven(jar_set: str) -> list[Jar]:
             "dependency:list",
             "-DincludeScope=runtime",
             f"-DoutputFile={listed.name}",
-            f"-P{jar_set}",
+            f"-Dcloud={line.cloud}",
+            f"-Dboot={line.boot}",
+            *(f"-P{profile}" for profile in profiles),
         ]
-        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", _POM, *goal], check=True)
+        subprocess.run(
+            [maven, "-q", "-B", "-Dstyle.color=never", "-f", line.pom, *goal], check=True
+        )
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []
-    for line in sorted(line for line in lines if line.count(":") == 4):
-        group, artifact, _, version, _ = line.split(":")
+    for coordinate in sorted(line for line in lines if line.count(":") == 4):
+        group, artifact, _, version, _ = coordinate.split(":")
         jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version))
     return jars
 
 
 if __name__ == "__main__":
     try:
-        write_lock_file()
+        write_lock_file(LINES[sys.argv[1]])
     except BuildError as problem:
         sys.exit(str(problem))
