@@ -16,7 +16,7 @@ class Otherwise(Enum):
 
     BARE_404 = (
         "a 404 has no body",
-        "the program reads the code alone",
+        "the program takes both for an answer of Eureka",
     )
     STATUS_AS_JSON = (
         "`/status` can be had as JSON; newer ones answer 500 to that",
