@@ -219,7 +219,12 @@ class Registry:
         answer = requests.get(
             f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30
         )
-        return dict(answer.json()["instance"]) if answer.status_code == 200 else None
+        if answer.status_code != 200:
+            return None
+        instance = dict(answer.json()["instance"])
+        if "overriddenstatus" in instance:  # its name in Spring Cloud Edgware
+            instance["overriddenStatus"] = instance.pop("overriddenstatus")
+        return instance
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's
