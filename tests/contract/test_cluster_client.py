@@ -34,6 +34,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from tests.embedded.kubernetes import FullKubernetes
+from tests.servers.go_builds import NEWEST_KUBERNETES, chosen_release
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
@@ -551,3 +552,27 @@ class TestConfiguration:
                 connection, clock=SystemClock(), random=random.Random(1), tries=1
             )
             assert isinstance(cluster.identity(), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("family", "written", "read"),
+    [("IPv4", "010.0.0.1", "10.0.0.1"), ("IPv6", "2001:DB8:0::1", "2001:db8::1")],
+)
+def test_an_address_that_is_not_canonical_is_refused_or_read_as_if_it_were(
+    subject: Subject, family: str, written: str, read: str
+) -> None:
+    """The newest API server refuses it in a slice, and older ones take it."""
+    namespace = f"canonical-{next(_numbers)}"
+    subject.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    body = {
+        "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": "rating"}},
+        "addressType": family,
+        "ports": [{"name": "http", "port": 80}],
+        "endpoints": [{"addresses": [written]}],
+    }
+    code, _ = subject.call("POST", slices, body)
+    pieces = data(subject.cluster().list_slices([namespace]).of(namespace))
+    addresses = [endpoint.address for piece in pieces for endpoint in piece.endpoints]
+    assert (code, addresses) in ((422, []), (201, [read]))
+    assert code == 422 or chosen_release() != NEWEST_KUBERNETES

@@ -22,7 +22,7 @@ from eurekube_sync.manifests.validation import refusal
 from tests.cases import Case, manifest_of, released_cases, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
-from tests.servers.go_builds import oldest_kubernetes
+from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd, KubernetesServers
 from tests.waiting import wait_until
 
@@ -68,7 +68,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesServers | ApiSe
     if request.param == "newest":
         yield request.getfixturevalue("kubernetes_servers")
     else:
-        with Etcd() as etcd, ApiServer(etcd_url=etcd.url, programs=oldest_kubernetes()) as server:
+        with (
+            Etcd() as etcd,
+            ApiServer(etcd_url=etcd.url, programs=kubernetes(OLDEST_KUBERNETES)) as server,
+        ):
             yield server
 
 

@@ -54,7 +54,7 @@ def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
 
 @pytest.fixture
 def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
-    with connect(f"{eureka.root}/eureka") as connected:
+    with connect(eureka.url("")) as connected:
         yield connected
 
 
@@ -399,7 +399,7 @@ def test_a_200_to_a_write_has_no_body(
 ) -> None:
     """So a 200 with a body is another program's."""
     client.register(wanted, dirty_timestamp=int(time.time() * 1000))
-    path = f"{eureka.root}/eureka/apps/{wanted.key.app}/{wanted.key.id}"
+    path = eureka.url(f"/apps/{wanted.key.app}/{wanted.key.id}")
     renewed, cancelled = requests.put(path, timeout=30), requests.delete(path, timeout=30)
     assert [(one.status_code, one.content) for one in (renewed, cancelled)] == [(200, b"")] * 2
 

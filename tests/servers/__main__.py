@@ -5,12 +5,14 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
-from .go_builds import actionlint, coredns, etcd, helm, kubernetes, oldest_kubernetes, toxiproxy
+from .eureka_lines import LINES
+from .go_builds import KUBERNETES_RELEASES, actionlint, coredns, etcd, helm, kubernetes, toxiproxy
 from .kube import KubernetesServers
 from .process import ServerError
 from .pythons import IMAGE, NEWEST, locked_python, python
@@ -18,9 +20,9 @@ from .toolchains import nginx, promtool
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,
-    "kube": kubernetes,
-    "kube128": oldest_kubernetes,
+    **{release.module: partial(kubernetes, name) for name, release in KUBERNETES_RELEASES.items()},
     "eureka": eureka,
+    **{f"eureka-{name}": partial(eureka, line) for name, line in LINES.items()},
     "coredns": coredns,
     "toxiproxy": toxiproxy,
     "helm3": lambda: helm(3),

@@ -1,5 +1,5 @@
-"""Owns a real Spring Eureka server: its properties, its address; one alone, or two that replicate
-to each other.
+"""Owns a real Eureka server, Spring's or Netflix's own: its properties, its address; one alone, or
+two that replicate to each other.
 
 A server must know itself by the host name in its own URL, else it takes itself for a peer and
 replicates to itself. Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has
@@ -19,6 +19,7 @@ from typing import Any, Self
 import requests
 
 from .eureka_build import eureka
+from .eureka_lines import EurekaLine, chosen_lines
 from .process import LOOPBACK, Server, free_port
 from .toxiproxy import Proxy, Toxiproxy
 
@@ -92,7 +93,7 @@ class Call:
 
 
 class EurekaServer(Server):
-    """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no
+    """A Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no
     self-preservation)."""
 
     name = "eureka"
@@ -110,6 +111,7 @@ class EurekaServer(Server):
         access_log: bool = False,
         extra_properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
+        line: EurekaLine | None = None,
     ) -> None:
         """Describe a server; `start` or `with` runs it.
 
@@ -117,9 +119,10 @@ class EurekaServer(Server):
         at. `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are.
         `peers` are the URLs of the others, with user and password if they ask for them; with peers
         it registers itself, as EUREKA-SERVER. `self_preservation` None is off with fast timings.
-        `access_log` is for `calls`. `extra_properties` are Spring's, and win.
+        `access_log` is for `calls`. `extra_properties` are Spring's, and win. `line` None is the
+        one that the run chose, by default the newest; login, TLS and the access log need the newest.
         """
-        self._program = eureka()
+        self._program = eureka(line or chosen_lines()[0])
         super().__init__(host=host, port=port)
         self.stock_timings = stock_timings
         self.peers = tuple(peers)
@@ -134,7 +137,22 @@ class EurekaServer(Server):
     def url(self) -> str:
         """Its address for clients, without credentials and without a slash at the end:
         `http://localhost:8761/eureka`."""
-        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}/eureka"
+        return f"{self.root}{self.path}"
+
+    @property
+    def root(self) -> str:
+        """The part of `url` before the path."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    @property
+    def path(self) -> str:
+        """The path of `url`: `/eureka`, or `/eureka/v2` of Netflix's own."""
+        return self._program.path
+
+    @property
+    def line(self) -> EurekaLine:
+        """The line that it is of."""
+        return self._program.line
 
     def properties(self) -> dict[str, str]:
         """Return the Spring properties it starts with."""
@@ -210,9 +228,11 @@ class EurekaServer(Server):
     )
 
     def _command(self) -> list[str]:
-        arguments = self._program.arguments(secured=self.basic_auth is not None)
-        properties = [f"--{key}={value}" for key, value in self.properties().items()]
-        return [str(self._program.java), *self.jvm_options, *arguments, *properties]
+        return self._program.command(
+            self.properties(),
+            secured=self.basic_auth is not None,
+            jvm_options=self.jvm_options,
+        )
 
     def _is_ready(self) -> bool:
         verify: bool | str = True
@@ -283,13 +303,14 @@ def _running_pair(
 ) -> Iterator[tuple[EurekaServer, EurekaServer]]:
     """`ports` where they listen, `called_ports` where the other one calls them."""
     credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
+    lines = chosen_lines()
     called = [
-        f"http://{credentials}{host}:{port}/eureka"
-        for host, port in zip(PEER_HOSTS, called_ports, strict=True)
+        f"http://{credentials}{host}:{port}{eureka(line).path}"
+        for host, port, line in zip(PEER_HOSTS, called_ports, lines, strict=True)
     ]
     first, second = (
-        EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, **options)
-        for host, port, other in zip(PEER_HOSTS, ports, reversed(called), strict=True)
+        EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, line=line, **options)
+        for host, port, other, line in zip(PEER_HOSTS, ports, reversed(called), lines, strict=True)
     )
     with ExitStack() as running:
         running.callback(first.close)

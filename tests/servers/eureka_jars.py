@@ -1,4 +1,4 @@
-"""Owns lock files of jars, the Eureka server's first of all: reads them, writes them anew, downloads
+"""Owns lock files of jars, the Eureka servers' first of all: reads them, writes them anew, downloads
 and verifies what they name.
 
 A lock file has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
@@ -6,9 +6,10 @@ knows where the public repository is; a mirror is named in jgo's own settings fi
 `[repositories]` of `~/.config/jgo.conf`). Certificates are those of `requests`, so
 `REQUESTS_CA_BUNDLE` is honoured.
 
-To raise a version, change `java/pom.xml` and run, with Maven on PATH:
+To raise a version, change it in `eureka_lines` (or in `java/netflix.xml`) and run, with Maven on
+PATH:
 
-    python -m tests.servers.eureka_jars
+    python -m tests.servers.eureka_jars LINE
 """
 
 import hashlib
@@ -27,10 +28,9 @@ from jgo.config import GlobalSettings
 from jgo.maven import MavenContext
 
 from .cache import BuildError, say
+from .eureka_lines import LINES, NEWEST, EurekaLine
 
-LOCK_FILE = Path(__file__).parent / "java" / "jars.lock"
-JAR_SETS = ("server", "security", "compiler")
-_POM = LOCK_FILE.with_name("pom.xml")
+COMPILER = "compiler"
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _DOWNLOADS_AT_ONCE = 8
@@ -41,7 +41,8 @@ class Jar:
     """One jar of the lock file."""
 
     jar_set: str
-    """`server`, `security` (only with basic authentication) or `compiler` (only to build)."""
+    """`server`, `security` (only with basic authentication) or `compiler` (only to build). The
+    newest line has all three; the others have the first."""
     group: str
     artifact: str
     version: str
@@ -58,7 +59,7 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def locked_jars(lock: Path = LOCK_FILE) -> tuple[Jar, ...]:
+def locked_jars(lock: Path = NEWEST.lock) -> tuple[Jar, ...]:
     """Return all jars of a lock file. Raises ValueError when a line is malformed."""
     jars = []
     for line in lock.read_text().splitlines():
@@ -113,12 +114,17 @@ def _fetch(jar: Jar, repository: Path) -> Path:
     raise AssertionError("unreachable")
 
 
-def write_lock_file() -> None:
-    """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
-    server = resolved_by_maven(_POM, "-Pserver", jar_set="server")
-    security = resolved_by_maven(_POM, "-Psecurity", jar_set="security")
-    compiler = resolved_by_maven(_POM, "-Pcompiler", jar_set="compiler")
-    write_lock(LOCK_FILE, [*server, *_without(security, server), *_without(compiler, server)])
+def write_lock_file(line: EurekaLine) -> None:
+    """Write the lock file of a line of Eureka servers anew. Raises BuildError without Maven."""
+    versions = (f"-Dcloud={line.cloud}", f"-Dboot={line.boot}")
+    profiles = [f"-P{profile}" for profile in line.profiles]
+    server = resolved_by_maven(line.pom, *versions, *profiles, jar_set="server")
+    jars = list(server)
+    if line is NEWEST:
+        for jar_set in ("security", COMPILER):
+            more = resolved_by_maven(line.pom, *versions, f"-P{jar_set}", jar_set=jar_set)
+            jars += _without(more, server)
+    write_lock(line.lock, jars)
 
 
 def write_lock(lock: Path, jars: Sequence[Jar]) -> None:
@@ -154,14 +160,14 @@ def resolved_by_maven(pom: Path, *options: str, jar_set: str) -> list[Jar]:
         subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", pom, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []
-    for line in sorted(line for line in lines if line.count(":") == 4):
-        group, artifact, _, version, _ = line.split(":")
+    for coordinate in sorted(line for line in lines if line.count(":") == 4):
+        group, artifact, _, version, _ = coordinate.split(":")
         jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version))
     return jars
 
 
 if __name__ == "__main__":
     try:
-        write_lock_file()
+        write_lock_file(LINES[sys.argv[1]])
     except BuildError as problem:
         sys.exit(str(problem))

@@ -6,6 +6,8 @@ Kubernetes also in every `replace` and below), run `go mod tidy -e` there and co
 Go's own module and build caches are used as the machine has them, so a second build is quick.
 """
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import cached, run_logged
@@ -13,7 +15,6 @@ from .toolchains import go
 
 ETCD_VERSION = "v3.6.8"
 KUBERNETES_VERSION = "v1.36.3"
-OLDEST_KUBERNETES_VERSION = "v1.28.15"
 COREDNS_VERSION = "v1.15.0"
 TOXIPROXY_VERSION = "v2.12.0"
 ACTIONLINT_VERSION = "v1.7.12"
@@ -26,9 +27,45 @@ _ENVIRONMENT = {
     "GOWORK": "off",
     "GOFLAGS": "-trimpath -buildvcs=false",
 }
-_KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kubectl")
 _LINKING = "-s -w -X k8s.io/component-base/version.gitVersion="
-_KUBERNETES_LINKING = f"{_LINKING}{KUBERNETES_VERSION}"
+_SERVER_COMMANDS = ("kube-apiserver", "kube-controller-manager")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesRelease:
+    """A release of Kubernetes that the tests run on."""
+
+    version: str
+    """Its tag, such as "v1.36.3"."""
+    module: str
+    """The folder of its go.mod."""
+    commands: tuple[str, ...] = _SERVER_COMMANDS
+    tags: tuple[str, ...] = ()
+    """Tags of the build, as arguments of `go build`."""
+
+
+OLDEST_KUBERNETES = "1.28"
+NEWEST_KUBERNETES = "1.36"
+KUBERNETES_RELEASES = {
+    OLDEST_KUBERNETES: KubernetesRelease(
+        version="v1.28.15",
+        module="kube128",
+        # Without the clouds' own code, which is not on every module proxy.
+        tags=("-tags", "providerless"),
+    ),
+    "1.32": KubernetesRelease(version="v1.32.2", module="kube132"),
+    NEWEST_KUBERNETES: KubernetesRelease(
+        version=KUBERNETES_VERSION,
+        module="kube",
+        commands=(*_SERVER_COMMANDS, "kube-proxy", "kubectl"),
+    ),
+}
+RELEASE_VARIABLE = "EUREKUBE_SYNC_TEST_KUBERNETES"
+
+
+def chosen_release() -> str:
+    """Return the release that the run chose by the variable, by default the newest."""
+    return os.environ.get(RELEASE_VARIABLE, NEWEST_KUBERNETES)
 
 
 def etcd() -> Path:
@@ -50,59 +87,38 @@ def etcd() -> Path:
     return cached(f"etcd-{ETCD_VERSION}", [module / "go.mod", module / "go.sum"], build) / "etcd"
 
 
-def kubernetes() -> Path:
-    """Return the folder with kube-apiserver, kube-controller-manager, kube-proxy and kubectl, built
-    first when the cache lacks it.
+def kubernetes(release: str = NEWEST_KUBERNETES) -> Path:
+    """Return the folder with kube-apiserver and kube-controller-manager of a release, built first
+    when the cache lacks it. The newest has kube-proxy and kubectl as well.
 
     An empty Go cache takes 5 to 10 minutes on two cores. Raises BuildError.
     """
-    module = _MODULES / "kube"
+    built = KUBERNETES_RELEASES[release]
+    module = _MODULES / built.module
+    linking = f"{_LINKING}{built.version}"
 
     def build(folder: Path) -> None:
-        packages = [f"k8s.io/kubernetes/cmd/{command}" for command in _KUBERNETES_COMMANDS]
+        packages = [f"k8s.io/kubernetes/cmd/{command}" for command in built.commands]
         command: list[str | Path] = [
             go(),
             "build",
+            *built.tags,
             "-ldflags",
-            _KUBERNETES_LINKING,
+            linking,
             "-o",
             f"{folder}/",
             *packages,
         ]
-        run_logged("kubernetes", command, environment=_ENVIRONMENT, directory=module)
+        run_logged(f"kubernetes-{release}", command, environment=_ENVIRONMENT, directory=module)
 
     inputs: list[str | Path] = [
         module / "go.mod",
         module / "go.sum",
-        _KUBERNETES_LINKING,
-        *_KUBERNETES_COMMANDS,
+        linking,
+        *built.tags,
+        *built.commands,
     ]
-    return cached(f"kubernetes-{KUBERNETES_VERSION}", inputs, build)
-
-
-def oldest_kubernetes() -> Path:
-    """Return the folder with the kube-apiserver of the oldest Kubernetes that is supported, built
-    first when the cache lacks it: 3 to 5 minutes on two cores. Raises BuildError."""
-    module = _MODULES / "kube128"
-    # Without the clouds' own code, which is not on every module proxy.
-    flags = ("-tags", "providerless", "-ldflags", f"{_LINKING}{OLDEST_KUBERNETES_VERSION}")
-
-    def build(folder: Path) -> None:
-        command: list[str | Path] = [
-            go(),
-            "build",
-            *flags,
-            "-o",
-            f"{folder}/",
-            "k8s.io/kubernetes/cmd/kube-apiserver",
-        ]
-        run_logged("kubernetes-oldest", command, environment=_ENVIRONMENT, directory=module)
-
-    return cached(
-        f"kubernetes-{OLDEST_KUBERNETES_VERSION}",
-        [module / "go.mod", module / "go.sum", *flags],
-        build,
-    )
+    return cached(f"kubernetes-{built.version}", inputs, build)
 
 
 def coredns() -> Path:

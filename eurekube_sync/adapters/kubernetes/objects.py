@@ -3,6 +3,8 @@ Decoding and `read` raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from sys import intern
@@ -16,6 +18,26 @@ SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice tha
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
+
+# As plain numbers: the members of an enumeration take longer for each endpoint.
+_IPV4, _IPV6 = int(socket.AF_INET), int(socket.AF_INET6)
+_FOUR_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
+
+
+def canonical(address: str) -> str:
+    """Return an IP address in its canonical form, and any other text as it is.
+
+    Before 1.36 the API takes `010.0.0.1` and `2001:DB8:0::1` in a slice, and external IPs in such
+    forms to this day. kube-proxy reads zeros as decimal (netutils.ParseIPSloppy). As texts they
+    would be other addresses than those of the pods that have them."""
+    try:
+        if ":" in address:
+            return socket.inet_ntop(_IPV6, socket.inet_pton(_IPV6, address))
+        socket.inet_pton(_IPV4, address)  # takes the canonical form alone
+    except (OSError, ValueError):  # ValueError: it has a null character
+        if _FOUR_NUMBERS.fullmatch(address):
+            return ".".join([part.lstrip("0") or "0" for part in address.split(".")])
+    return address
 
 
 def seconds(time: datetime) -> float:
@@ -102,7 +124,10 @@ class _ServiceStatus(Wire):
     def hosts(self) -> tuple[str, ...]:
         """Return the addresses of the load balancer. An IP needs no DNS, so it comes first."""
         balancer = self.load_balancer or _LoadBalancer()
-        hosts = [ingress.ip or ingress.hostname for ingress in balancer.ingress or ()]
+        hosts = [
+            canonical(ingress.ip) if ingress.ip else ingress.hostname
+            for ingress in balancer.ingress or ()
+        ]
         return tuple([host for host in hosts if host])
 
 
@@ -127,7 +152,7 @@ class ServiceItem(Item):
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
             load_balancer=self.status.hosts() if self.status else (),
-            external_ips=tuple(spec.external_ips or ()),
+            external_ips=tuple([canonical(address) for address in spec.external_ips or ()]),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
         )
@@ -165,7 +190,7 @@ class _Endpoint(Wire):
         EndpointConditions)."""
         conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
-            address=self.addresses[0],
+            address=canonical(self.addresses[0]),
             ready=conditions.ready is not False,
             serving=conditions.serving is not False,
             terminating=conditions.terminating is True,
