@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from eurekube_sync.model.kubernetes import Condition
+from eurekube_sync.model.kubernetes import Condition, EndpointSlice, Service
 from eurekube_sync.model.sources import Listed
 
 MANAGER = "import.eurekube.io"
 """Value of the label `endpointslice.kubernetes.io/managed-by`: a label's value has no slash."""
+IMPORT = "EurekaImport"  # the kind
 
 
 class ImportRef(NamedTuple):
@@ -128,3 +129,11 @@ class ImportWrites(Protocol):
     def add_import_finalizer(self, import_: ImportObject) -> ImportObject: ...
     def remove_import_finalizer(self, import_: ImportObject) -> None: ...
     def write_import_status(self, import_: ImportObject, status: ImportStatus) -> None: ...
+
+
+def is_of_an_import(thing: Service | EndpointSlice) -> bool:
+    """Say whether a Service or slice leads to apps of Eureka, by any installation. No syncer
+    registers it: its instances would be registered back in Eureka."""
+    if isinstance(thing, Service):
+        return thing.controller == IMPORT
+    return thing.managed_by == MANAGER

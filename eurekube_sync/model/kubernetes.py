@@ -126,6 +126,10 @@ class Service:
     external_ips: tuple[str, ...] = ()
     external_name: str = ""
     local: bool = False  # `externalTrafficPolicy: Local`: a node serves only its own endpoints
+    uid: str = ""
+    resource_version: str = ""
+    controller: str = ""  # the kind of its controller; empty without one
+    owner_uid: str = ""  # the UID of its controller
 
     @property
     def headless(self) -> bool:
@@ -225,6 +229,10 @@ class EndpointSlice:
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
+    # Read only of slices of imports; empty of others, which are many
+    uid: str = ""
+    resource_version: str = ""
+    owner_uid: str = ""  # the UID of its controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

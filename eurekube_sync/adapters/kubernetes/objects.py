@@ -10,6 +10,7 @@ from sys import intern
 import msgspec
 
 from eurekube_sync.desired.catalog import drainable
+from eurekube_sync.model import imports
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
@@ -32,6 +33,12 @@ class Wire(msgspec.Struct, rename="camel", gc=False):
     """The base of all structs. gc=False: a page has tens of thousands of them, and no cycles."""
 
 
+class _OwnerReference(Wire):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class Meta(Wire):
     name: str
     namespace: str = ""
@@ -40,8 +47,24 @@ class Meta(Wire):
     annotations: dict[str, str] | None = None
 
 
+class OwnedMeta(Meta):
+    resource_version: str = ""
+    owner_references: list[_OwnerReference] | None = None
+
+    def controller(self) -> _OwnerReference:
+        """Return the reference to the object's controller; an empty one without a controller."""
+        for reference in self.owner_references or ():
+            if reference.controller:
+                return reference
+        return _OwnerReference()
+
+
 class Item(Wire):
     metadata: Meta
+
+
+class OwnedItem(Wire):
+    metadata: OwnedMeta
 
 
 class Condition(Wire):
@@ -106,12 +129,13 @@ class _ServiceStatus(Wire):
         return tuple([host for host in hosts if host])
 
 
-class ServiceItem(Item):
+class ServiceItem(OwnedItem):
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
     def read(self) -> model.Service:
         meta, spec = self.metadata, self.spec
+        controller = meta.controller()
         cluster_ips = spec.cluster_ips
         if not cluster_ips and spec.cluster_ip:
             cluster_ips = [spec.cluster_ip]
@@ -130,6 +154,10 @@ class ServiceItem(Item):
             external_ips=tuple(spec.external_ips or ()),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            controller=intern(controller.kind),
+            owner_uid=controller.uid,
         )
 
 
@@ -183,7 +211,7 @@ class _EndpointPort(Wire):
         return model.EndpointPort(name=self.name or "", port=self.port)
 
 
-class SliceItem(Item):
+class SliceItem(OwnedItem):
     address_type: str
     endpoints: list[_Endpoint] | None = None  # null if there are none, as for `ports` [real 1.36]
     ports: tuple[_EndpointPort, ...] | None = None
@@ -198,6 +226,8 @@ class SliceItem(Item):
         for endpoint in self.endpoints or ():
             if endpoint.addresses:
                 endpoints.append(endpoint.read(meta.namespace))
+        managed_by = intern(labels.get(MANAGED_BY, ""))
+        of_import = managed_by == imports.MANAGER
         return model.EndpointSlice(
             namespace=meta.namespace,
             name=meta.name,
@@ -205,7 +235,10 @@ class SliceItem(Item):
             address_type=self.address_type,
             ports=tuple([port.read() for port in self.ports or ()]),
             endpoints=tuple(endpoints),
-            managed_by=intern(labels.get(MANAGED_BY, "")),
+            managed_by=managed_by,
+            uid=meta.uid if of_import else "",
+            resource_version=meta.resource_version if of_import else "",
+            owner_uid=meta.controller().uid if of_import else "",
         )
 
 

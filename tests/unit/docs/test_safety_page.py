@@ -25,6 +25,7 @@ PROMISES = {
         "no endpoints",
         "without any slice",
         "selector matches nothing",
+        "What came from Eureka",
         "became an ExternalName",
         "counts towards its syncer's limit",
         "none of the Service's ports",
