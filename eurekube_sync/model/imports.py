@@ -8,8 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from eurekube_sync.model.kubernetes import Condition, EndpointSlice, Service
-from eurekube_sync.model.sources import Listed
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    CrdAge,
+    EndpointSlice,
+    EventRecord,
+    Service,
+)
+from eurekube_sync.model.sources import Listed, Source
 
 MANAGER = "import.eurekube.io"
 """Value of the label `endpointslice.kubernetes.io/managed-by`: a label's value has no slash."""
@@ -111,8 +117,12 @@ class ImportWrites(Protocol):
     def list_imports(self, namespaces: Sequence[str] | None) -> Listed[ImportObject]:
         """List the imports; without the CRD: Unknown(CRD_MISSING). Never raises."""
 
-    def create_service(self, service: ImportService) -> None:
-        """POST. ClusterConflict if a Service of this name exists."""
+    def import_crd_live(self) -> Source[CrdAge]:
+        """As `Cluster.crd_live`, of the CRD of the imports."""
+
+    def create_service(self, service: ImportService) -> Service:
+        """POST, and return what the server made of it, with its address family. ClusterConflict if
+        a Service of this name exists."""
 
     def write_service_ports(self, service: ImportService, *, resource_version: str) -> None:
         """Replace `spec.ports` of our Service of that version, by a merge patch."""
@@ -129,6 +139,8 @@ class ImportWrites(Protocol):
     def add_import_finalizer(self, import_: ImportObject) -> ImportObject: ...
     def remove_import_finalizer(self, import_: ImportObject) -> None: ...
     def write_import_status(self, import_: ImportObject, status: ImportStatus) -> None: ...
+    def record_import_event(self, event: EventRecord, *, at: float) -> None:
+        """As `Cluster.record_event`, about the import of this namespace and name."""
 
 
 def is_of_an_import(thing: Service | EndpointSlice) -> bool:
