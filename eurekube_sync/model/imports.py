@@ -12,7 +12,6 @@ from eurekube_sync.model.kubernetes import (
     Condition,
     CrdAge,
     EndpointSlice,
-    EventRecord,
     Service,
 )
 from eurekube_sync.model.sources import Listed, Source
@@ -139,8 +138,6 @@ class ImportWrites(Protocol):
     def add_import_finalizer(self, import_: ImportObject) -> ImportObject: ...
     def remove_import_finalizer(self, import_: ImportObject) -> None: ...
     def write_import_status(self, import_: ImportObject, status: ImportStatus) -> None: ...
-    def record_import_event(self, event: EventRecord, *, at: float) -> None:
-        """As `Cluster.record_event`, about the import of this namespace and name."""
 
 
 def is_of_an_import(thing: Service | EndpointSlice) -> bool:
