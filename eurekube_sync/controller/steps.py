@@ -120,12 +120,13 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
     monotonic = given.world.clock.monotonic()
     claims = desired.claims.items()
     freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
+    statuses = {ref: claim.syncer.status for ref, claim in claims}
     sightings = given.world.memory.sightings
     return Brake(
         limits=settings.brake,
         freed=freed,
         approval=approval,
-        seen=sightings.before(desired, monotonic=monotonic, now=now, within=within),
+        seen=sightings.before(statuses, monotonic=monotonic, now=now, within=within),
         confirm_within=within,
     )
 

@@ -181,12 +181,14 @@ def as_data(
     plan_id = None  # what --approve takes
     if report.held is not None:
         plan_id = report.held.plan_id
-        held = [_action(action, report) for action in report.held.removals]
+        for removal in report.held.removals:
+            assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
+            held.append(_action(removal, report))
         for hold in report.held.holds:
             count = len(hold.removals)
             holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
     elif plan.removals:
-        plan_id = removal_id(plan.actions)
+        plan_id = removal_id(plan.removals)
     return {
         "apiVersion": API_VERSION,
         "version": __version__,

@@ -252,8 +252,9 @@ def rows_of(report: PassReport) -> list[Row]:
                 row = _troubled(row, outcome)
             rows.append(row)
     if report.held is not None:
-        for action in report.held.removals:
-            row = _row(action)
+        for removal in report.held.removals:
+            assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
+            row = _row(removal)
             rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
     for blocked in report.plan.blocked:
         sign, danger = "?", Danger.FAILED
