@@ -167,6 +167,7 @@ def test_the_base_alone_names_no_installation() -> None:
     ("original", "copy"),
     [
         ("crds/eurekasyncer.yaml", "crds/eurekasyncer.yaml"),
+        ("crds/eurekaimport.yaml", "crds/eurekaimport.yaml"),
         ("cronjob/monitoring/rules.yml", "files/rules.yml"),
         ("cronjob/monitoring/dashboard.json", "files/dashboard.json"),
     ],

@@ -28,7 +28,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import load_crds
 from eurekube_sync.manifests.validation import refusal, stored
 from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
 
@@ -255,7 +255,7 @@ class Story:
 def new_playground() -> Playground:
     """Return both servers of the demo. Unlike a real Eureka, this one does not cache its lists."""
     kubernetes = EmbeddedKubernetes(
-        time.time, definitions=[load_crd()], validate=refusal, conform=stored
+        time.time, definitions=load_crds(), validate=refusal, conform=stored
     )
     return Playground(kubernetes, EmbeddedEureka(time.time))
 

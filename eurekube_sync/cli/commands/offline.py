@@ -20,7 +20,7 @@ from eurekube_sync.cli.options.declare import (
 )
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.manifests.crd import crd_text
+from eurekube_sync.manifests.crd import crd_texts
 from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.sanitize import json_printable, printable
@@ -96,10 +96,10 @@ def _write(report: Report, output: str) -> None:
             click.echo(summary)
 
 
-@click.command(cls=Command, short_help="Print the EurekaSyncer CRD.")
+@click.command(cls=Command, short_help="Print the CRDs.")
 def crd_command() -> None:
-    """Print the CustomResourceDefinition of EurekaSyncers."""
-    click.echo(crd_text(), nl=False)
+    """Print the CustomResourceDefinitions of EurekaSyncers and EurekaImports."""
+    click.echo(crd_texts(), nl=False)
 
 
 @click.command(cls=Command, short_help="Print the completion script for bash, zsh or fish.")
