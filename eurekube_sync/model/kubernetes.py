@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
+
+if TYPE_CHECKING:
+    from eurekube_sync.model.imports import ImportRef
 
 
 class SyncerRef(NamedTuple):
@@ -237,14 +240,15 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A Kubernetes Event about one syncer, written only when a condition changes."""
+    """A Kubernetes Event about one syncer or import, written only when a condition changes."""
 
-    syncer: SyncerRef
+    syncer: SyncerRef | ImportRef
     uid: str
     warning: bool
     reason: str  # CamelCase
     message: str
     key: str  # events with the same uid, reason and key are one Event with a count
+    kind: str = "EurekaSyncer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import msgspec
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import CORE, Calls, Kind, decoded, unusable, writing
-from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
+from eurekube_sync.adapters.kubernetes.client import SYNCERS
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
@@ -254,7 +254,9 @@ class KubernetesDetails:
 
     def schema(self) -> Source[Mapping[str, Any]]:
         what = "the CustomResourceDefinition"
-        return self._calls.read_object(DEFINITION, _stored_schema, what, absent=CRD_MISSING)
+        return self._calls.read_object(
+            SYNCERS.crd_path, _stored_schema, what, absent=SYNCERS.listed.when_absent
+        )
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Ask by a SelfSubjectAccessReview, a POST that stores nothing."""
