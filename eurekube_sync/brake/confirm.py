@@ -211,6 +211,12 @@ class Sightings:
             first[removal.syncer, seen_as(removal, dead=True)] = -inf
         self.first, self.looked = first, monotonic
 
+    def keep(self, failed: Iterable[Removal]) -> None:
+        """Let removals that were made and failed not wait again, after `note`."""
+        self.first = dict(self.first or {})
+        for removal in failed:
+            self.first[removal.syncer, seen_as(removal, dead=True)] = -inf
+
     def nothing_seen(self) -> None:
         """Forget everything, because a pass ended before it could look."""
         self.first = {}

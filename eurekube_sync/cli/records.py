@@ -324,11 +324,13 @@ class RecordedPass:
 
     def world(self, workers: Workers) -> World:
         limit = TimeLimit(self.clock)
+        cluster = KubernetesCluster(
+            self.connection, clock=self.clock, random=random.Random(), limit=limit
+        )
         return World(
             registry=self.registry,
-            cluster=KubernetesCluster(
-                self.connection, clock=self.clock, random=random.Random(), limit=limit
-            ),
+            cluster=cluster,
+            imports=cluster.imports,
             clock=self.clock,
             workers=workers,
             renewals=RenewalLedger(period=RENEWAL_INTERVAL, slack=RENEWAL_INTERVAL),

@@ -1,7 +1,7 @@
 """One pass, step by step.
 
     list Eureka -> renew -> list Kubernetes -> claims -> list other Eureka servers -> plan
-    -> read again what would change -> plan again -> brake -> apply -> write statuses
+    -> read again what would change -> plan again -> brake -> apply -> imports -> write statuses
 
 Eureka is listed first: if Kubernetes were first, an instance that another process registers between
 the two lists would look unwanted. Our leases are renewed next, so that a slow Kubernetes API cannot
@@ -16,11 +16,13 @@ from typing import TypeAlias
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
+from eurekube_sync.controller.imports import import_apps, settle_apps
 from eurekube_sync.controller.one_pass import (
     Ends,
     EurekaWorld,
     Found,
     Given,
+    ImportReport,
     PassReport,
     PassSettings,
     Renewed,
@@ -106,10 +108,18 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
-        return replace(report, all_statuses=statuses_due(given, found, report)[1])
+        report = replace(report, all_statuses=statuses_due(given, found, report)[1])
+        return replace(report, imports=_with_statuses(given, import_apps(given, found, listed)))
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
-    return write_to_kubernetes(given, found, report)
+    imports = import_apps(given, found, listed)
+    report = write_to_kubernetes(given, found, report)
+    imports = _with_statuses(given, imports)
+    return replace(report, imports=imports, cut_short=deadline.cut_short)
+
+
+def _with_statuses(given: Given, imports: ImportReport | None) -> ImportReport | None:
+    return None if imports is None else settle_apps(given, imports)
 
 
 def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:

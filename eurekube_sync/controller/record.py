@@ -28,11 +28,14 @@ def decisions(report: PassReport) -> list[tuple[str, str, str, str]]:
     plan, held = report.plan, report.held
     if report.basis is not None:
         plan, held = report.basis.braked.plan, report.basis.braked.held
-    actions = [*plan.changes, *(held.removals if held else ())]
-    return [
-        (type(action).__name__.lower(), action.key.app, action.key.id, action.why)
-        for action in actions
-    ]
+    decided = []
+    for action in [*plan.changes, *(held.removals if held else ())]:
+        decided.append((type(action).__name__.lower(), action.key.app, action.key.id, action.why))
+    if report.imports is not None:
+        for change in report.imports.plan.changes:
+            ref, socket = str(change.import_), str(change.socket)
+            decided.append((type(change).__name__.lower(), ref, socket, change.why))
+    return decided
 
 
 def without_logins(text: bytes) -> bytes:

@@ -22,7 +22,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.options.scope import drain_option
+from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
@@ -201,7 +201,7 @@ def _explained(
     default="30s",
     help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
-@installation_options(*connect.inspect_options, drain_option)
+@installation_options(*connect.inspect_options, imports_option, drain_option)
 @report_options
 def check_command(
     pre: bool, interval: float, installation: Installation, form: ReportForm
