@@ -236,14 +236,9 @@ def _held(hold: Hold, result: ImportResult) -> str:
 def _counted(claim: Importing, outcome: ImportOutcome | None, synced: Aspect) -> Aspect:
     """Return Ready by the number of endpoints."""
     wanted, written = len(claim.wanted), _written(claim, outcome)
-    left_out = claim.left_out
-    if not claim.verdicts:
-        name = claim.spec.app or claim.spec.vip_address
-        text = f"Eureka lists no instance of {name}"
-        return Aspect(False, Reason.NO_INSTANCES, text)
     if not wanted:
-        reason = next(iter(left_out))
-        return Aspect(False, reason, _why_none(claim, reason))
+        return Aspect(False, *without_endpoints(claim))
+    left_out = claim.left_out
     text = f"{written} of {counted(wanted, 'endpoint')} written"
     if left_out:
         reasons = [f"{number} {reason}" for reason, number in left_out.items()]
@@ -251,11 +246,15 @@ def _counted(claim: Importing, outcome: ImportOutcome | None, synced: Aspect) ->
     return Aspect(bool(written), synced.reason, text)
 
 
-def _why_none(claim: Importing, reason: Reason) -> str:
+def without_endpoints(claim: Importing) -> tuple[Reason, str]:
     """Return why no instance is an endpoint, with one of the most frequent reason."""
+    if not claim.verdicts:
+        name = claim.spec.app or claim.spec.vip_address
+        return Reason.NO_INSTANCES, f"Eureka lists no instance of {name}"
+    reason = next(iter(claim.left_out))
     alike = []
     for key, verdict in sorted(claim.verdicts.items()):
         if isinstance(verdict, LeftOut) and verdict.reason is reason:
             alike.append(f"{key}: {verdict.why}")
     listed = counted(len(claim.verdicts), "instance")
-    return f"none of {listed} is an endpoint; {alike[0]}{and_more(len(alike))}"
+    return reason, f"none of {listed} is an endpoint; {alike[0]}{and_more(len(alike))}"

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
 from eurekube_sync.brake.holds import HOLD_REASONS
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
@@ -23,7 +24,6 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerSta
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.kubernetes import unread
 
 _Kind: TypeAlias = Literal["gauge", "counter", "histogram"]
 
@@ -135,7 +135,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
         UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(unread(report.view))),
+            (Server.KUBERNETES.value,): float(len(unread_of(report))),
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
