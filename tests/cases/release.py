@@ -10,12 +10,12 @@ import sys
 
 import yaml
 
-from tests.cases import RELEASED, syncer_cases
+from tests.cases import RELEASED, all_cases
 
 
 def main(version: str) -> None:
-    """Write the accepted cases of today's table."""
-    accepted = {case.name: case.manifest for case in syncer_cases() if case.accepted}
+    """Write the accepted cases of today's tables."""
+    accepted = {case.name: case.manifest for case in all_cases() if case.accepted}
     text = yaml.safe_dump(accepted, allow_unicode=True, sort_keys=False, width=100)
     (RELEASED / f"{version}.yaml").write_text(text, encoding="utf-8")
 

@@ -197,7 +197,7 @@ VALIDATED = {
         ExitCode.OK,
         "1 other object skipped",
     ),
-    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
+    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer or EurekaImport was found"),
     "unknown field": (
         UNKNOWN_FIELD,
         ExitCode.INVALID_MANIFEST,
@@ -258,7 +258,7 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
         ended = settled.command("validate", *arguments, stdin="")
         assert ended.code == ExitCode.INVALID_MANIFEST
         assert (
-            "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty"
+            "no EurekaSyncer or EurekaImport was found, nothing at all; if that is right, give --allow-empty"
             in ended.out
         )
         assert (
