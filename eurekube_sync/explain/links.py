@@ -23,6 +23,7 @@ class Part(StrEnum):
     """The subjects of links, in the order of the chain."""
 
     SYNCER = "syncer"
+    IMPORT = "import"
     SPEC = "spec"
     SERVED = "served"  # by an installation: class and scope
     SERVICES = "services"
@@ -37,6 +38,8 @@ class Part(StrEnum):
     BRAKE = "brake"
     OWNER = "owner"
     EUREKA = "eureka"
+    INSTANCES = "instances"  # of an import, in Eureka
+    SLICES = "slices"  # of an import
     CALLERS = "callers"
     STATUS = "status"  # of the syncer, as the last pass wrote it
     LAST_PASS = "lastPass"

@@ -33,6 +33,7 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
 from eurekube_sync.explain.check import code_of_check
 from eurekube_sync.explain.check import everything as all_findings
+from eurekube_sync.explain.imports import explain_import
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.overview import (
@@ -45,7 +46,7 @@ from eurekube_sync.explain.overview import (
 )
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
-from eurekube_sync.explain.what import What
+from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
@@ -150,8 +151,8 @@ def explain_command(
     """Explain why something is or is not registered in Eureka. It checks the requirements in order:
     the first that fails is the answer.
 
-    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or
-    an instance id.
+    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, an
+    instance id, or import/NAMESPACE/NAME.
 
     Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
     be checked, and continues. Use the same options or variables as for run.
@@ -175,6 +176,8 @@ def _explained(
     else:
         found = look(seen, settings, sorted(settings.scope.namespaces or ()))
         found = with_details(seen, found, [])
+    if what.kind is Kind.IMPORT:
+        return found, (explain_import(what, found),)
     about = subjects(what, found)
     if not about:
         return found, (explain_missing(what, found),)
