@@ -30,7 +30,7 @@ from eurekube_sync.explain.links import (
     unseen,
 )
 from eurekube_sync.explain.registry import last_pass_link
-from eurekube_sync.explain.what import What, near_names
+from eurekube_sync.explain.what import Kind, What, near_names
 from eurekube_sync.model.imports import ImportObject, ImportRef
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
@@ -46,6 +46,16 @@ _PARTS = {
 """The link that a refusal breaks; any other one breaks that of the Service."""
 
 
+def explained_imports(look: Look) -> tuple[Explanation, ...]:
+    """Make the chains of all imports in scope, the worst first."""
+    report = look.report.imports
+    explained = []
+    for ref in sorted(report.claims) if report else ():
+        explained.append(explain_import(What(Kind.IMPORT, ref.name, ref.namespace), look))
+    order = list(Outcome)
+    return tuple(sorted(explained, key=lambda found: order.index(found.outcome)))
+
+
 def explain_import(what: What, look: Look) -> Explanation:
     """Make the chain of one import."""
     ref = ImportRef(what.namespace, what.name)
@@ -58,7 +68,8 @@ def explain_import(what: What, look: Look) -> Explanation:
     links.append(last_pass_link(look, alone=False))
     claim = report.claims.get(ref) if report else None
     written, wanted = _numbers(claim)
-    outcome = _outcome(links, written, wanted)
+    known = report is not None and report.registry is None
+    outcome = _outcome(links, written)
     broken = first_broken(links)
     return Explanation(
         about=str(what),
@@ -66,9 +77,17 @@ def explain_import(what: What, look: Look) -> Explanation:
         outcome=outcome,
         sentence=_sentence(outcome, links, written, wanted),
         fix=broken.fix if broken else "",
-        up=written,
+        up=written if known else None,
         of=wanted,
+        apps=_apps(claim),
     )
+
+
+def _apps(claim: ImportClaim | None) -> tuple[str, ...]:
+    """Return the app or VIP that is imported; empty if the spec does not say it."""
+    if not isinstance(claim, Importing):
+        return ()
+    return (claim.spec.app or claim.spec.vip_address or "",)
 
 
 def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
@@ -213,7 +232,7 @@ def _edit(ref: ImportRef) -> str:
     return f"kubectl edit eimp {ref.name} -n {ref.namespace}"
 
 
-def _outcome(links: list[Link], written: int, wanted: int) -> Outcome:
+def _outcome(links: list[Link], written: int) -> Outcome:
     """Sum up the links.
 
     | a link is broken | a link is unknown | written | outcome        |
