@@ -23,6 +23,12 @@ from tests.contract.kubernetes_subject import CRDS, DEFINITIONS, SERVERS, SYNCER
 from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)
+_SERVICE_CIDRS = "/apis/networking.k8s.io/v1/servicecidrs"
+_FIRST_CIDR = {
+    "metadata": {"name": "kubernetes"},
+    "spec": {"cidrs": ["10.96.0.0/16", "fd00:10:96::/112"]},
+}
+"""A real API server makes it from its options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,7 @@ def subject(
     definitions = [yaml.safe_load(file.read_text()) for file in CRDS]
     if request.param == "embedded":
         server = FullKubernetes(time.time, tokens={"secret": "admin"}, definitions=definitions)
+        server.call("POST", _SERVICE_CIDRS, _FIRST_CIDR)
         with LoopbackServer(server.handle) as loopback:
             yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
     else:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
+from eurekube_sync.manifests.crd import FILE_NAMES, object_schema
+from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict
 from eurekube_sync.model.imports import (
     IMPORT,
@@ -111,6 +117,21 @@ def test_imports_are_listed(
     assert (owner.generation, owner.finalizers, owner.deleted, owner.status) == (1, (), None, None)
     assert of(cluster.imports.list_imports(None), namespace) == (owner,)
     assert isinstance(cluster.imports.import_crd_live(), Complete)
+
+
+def test_the_networks_of_services_are_read(subject: Subject) -> None:
+    """Of both families, as the cluster was set up; an import into one would lead nowhere."""
+    settings = ConnectionSettings(kubeconfig=subject.kubeconfig())
+    clock = SystemClock()
+    details = KubernetesDetails(
+        ClientConnection(settings, {}),
+        clock=clock,
+        random=random.Random(1),
+        limit=TimeLimit(clock),
+    )
+    assert details.service_networks() == Complete(data=("10.96.0.0/16", "fd00:10:96::/112"))
+    for kind in FILE_NAMES:
+        assert details.schema(kind) == Complete(data=object_schema(kind))
 
 
 class TestService:

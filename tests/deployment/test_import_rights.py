@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,10 +29,12 @@ from eurekube_sync.model.imports import (
     ImportStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.deployment.rendered import CRONJOB, Form, Json, documents, shipped
+from tests.deployment.rendered import CRONJOB, NETWORK, Form, Json, documents, shipped
 from tests.deployment.rights import Right, granted, lacking, rights_of
 from tests.integration.conftest import CRD_PATH
 from tests.integration.hand_made import make_namespace, slices_of
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
@@ -438,3 +441,112 @@ def test_a_tenant_imports_nothing_that_is_not_granted(
             grant(tenant, "*")
         with pytest.raises(requests.HTTPError, match="403"):
             tenant.request("POST", SLICES, piece(made, "10.20.0.9"))
+
+
+ELSEWHERE = "10.1.0.9"
+"""Outside of the networks, as an address of the cluster."""
+
+
+@pytest.fixture
+def program(
+    cluster: KubernetesServers, eureka_fast: EurekaServer, registry: Registry, tmp_path: Path
+) -> Iterator[Program]:
+    """The program as in its pod, with the networks of the data centre."""
+    with (
+        CountingProxy(cluster.url, ca_file=cluster.ca_file) as kubernetes,
+        CountingProxy(eureka_fast.url.removesuffix("/eureka")) as counted,
+    ):
+        yield Program(
+            kubernetes=kubernetes,
+            eureka=counted,
+            token="",
+            folder=tmp_path,
+            owner="imports",
+            options=(
+                "--registry-cache=3s",
+                "--lock=off",
+                "--require-app-grant",
+                f"--import-networks={NETWORK}",
+            ),
+            registry=registry,
+        )
+
+
+@pytest.fixture
+def data_centre(registry: Registry, eureka_fast: EurekaServer) -> Iterator[None]:
+    """Apps with an instance each; one of BANK is nobody's business, and one of REVIEW is at an
+    address of the cluster."""
+    instances = {
+        ("REVIEW", "dc-1:review:8080"): "10.20.0.1",
+        ("REVIEW", "dc-2:review:8080"): ELSEWHERE,
+        ("BANK", "dc-1:bank:8080"): "10.20.0.7",
+    }
+    for (app, id_), address in instances.items():
+        registry.register(app, id_, address)
+    for app in ("REVIEW", "BANK"):
+        registry.list_follows(app, [id_ for of, id_ in instances if of == app])
+    yield
+    for app, id_ in instances:
+        eureka_fast.session().delete(f"{registry.url}/apps/{app}/{id_}", timeout=30)
+
+
+def written(world: KubernetesWorld) -> dict[str, list[str]]:
+    """The addresses of each Service that an import made."""
+    found: dict[str, list[str]] = {}
+    for item in world.request("GET", SERVICES)["items"]:
+        found[item["metadata"]["name"]] = []
+    for item in world.request("GET", SLICES)["items"]:
+        if item["metadata"]["labels"].get(MANAGED_BY) == MANAGER:
+            service = item["metadata"]["labels"]["kubernetes.io/service-name"]
+            for endpoint in item["endpoints"] or ():
+                found[service] += endpoint["addresses"]
+    return found
+
+
+def ready(world: KubernetesWorld, name: str) -> tuple[str, str]:
+    status = world.request("GET", f"{IMPORTS}/{name}")["status"]
+    (condition,) = (each for each in status["conditions"] if each["type"] == "Ready")
+    return condition["status"], condition["reason"]
+
+
+def test_a_pass_with_these_rights_alone_imports(
+    world: KubernetesWorld, import_: Json, program: Program, data_centre: None
+) -> None:
+    """A granted app gets its Service and its slice, and nothing is refused, also under the policy
+    for the account. An address outside of the networks is never written."""
+    grant(world, "review")
+    probe = piece(import_, ELSEWHERE)
+    with granted(world, WITH_IMPORTS) as token:
+        program.token = token
+        thief = KubernetesWorld(program.kubernetes.url, token=token, ca_file=None)
+
+        def tried() -> None:
+            thief.request("POST", f"{SLICES}?dryRun=All", probe)
+
+        with in_force(world, policies("imports/policy.yaml"), [tried]):
+            done = program.run()
+    assert "cannot" not in done.stdout + done.stderr
+    assert written(world) == {"review": ["10.20.0.1"]}
+    assert ready(world, "review")[0] == "True"
+
+
+def test_a_tenant_makes_the_program_write_nothing_that_is_not_granted(
+    tenant: KubernetesWorld, world: KubernetesWorld, program: Program, data_centre: None
+) -> None:
+    """Without the admission policies, too: the program decides. A grant to register is none to
+    call, and an address outside of the networks stays outside of them."""
+    for name, spec in (
+        ("bank", {}),
+        ("capitals", {"app": "BANK"}),
+        ("vip", {"vipAddress": "bank"}),
+        ("review", {}),
+    ):
+        tenant.request("POST", IMPORTS, of_kind(spec, name))
+    grant(world, "review")
+    with granted(world, WITH_IMPORTS) as token:
+        program.token = token
+        for _ in range(2):
+            program.run()
+    assert written(world) == {"review": ["10.20.0.1"]}
+    for name in ("bank", "capitals", "vip"):
+        assert ready(world, name) == ("False", "NotGranted")
