@@ -212,6 +212,12 @@ class Check(StrEnum):
         "Another cluster uses the same owner, or another owner serves the same syncers.",
         "As for [OwnerClash](#ownerclash).",
     )
+    IMPORT_NETWORKS = (
+        "ImportNetworks",
+        "A network of `--import-networks` leads into the cluster: to ClusterIPs, to the API "
+        "server, or to pods. Whoever may write an import could lead callers there.",
+        "Name the networks of the data centre alone.",
+    )
     LAST_PASS = (
         "LastPass",
         "The last good pass ended minutes ago, or its time is unknown.",

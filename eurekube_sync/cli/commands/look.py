@@ -33,8 +33,9 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
 from eurekube_sync.explain.check import code_of_check
 from eurekube_sync.explain.check import everything as all_findings
+from eurekube_sync.explain.import_check import check_imports
 from eurekube_sync.explain.imports import explain_import
-from eurekube_sync.explain.links import Explanation
+from eurekube_sync.explain.links import Explanation, Grade
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.overview import (
     Overview,
@@ -50,6 +51,7 @@ from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.text import counted
@@ -227,6 +229,9 @@ def check_command(
             before=pre,
         )
         found = tuple(findings)
+        if not pre and found[0].grade is Grade.OK:
+            schema = object_schema(IMPORT)
+            found += tuple(check_imports(seen, installation.settings(), schema=schema))
     return form.answer(
         code_of_check(found),
         partial(answers.findings_table, found),
