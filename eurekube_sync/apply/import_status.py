@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eurekube_sync.apply.conditions import Aspect
 from eurekube_sync.apply.imports import ImportOutcome, Outcomes, served
@@ -22,6 +22,7 @@ from eurekube_sync.brake.approval import (
     annotation_refused,
     approve_command,
 )
+from eurekube_sync.brake.confirm import by_syncer
 from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.desired.import_spec import service_name
@@ -51,28 +52,33 @@ class ImportResult:
 
 def import_statuses(result: ImportResult) -> dict[ImportRef, ImportStatus]:
     """Return the status of each import."""
-    holds = _by_import(result.held)
+    holds = holds_by_import(result.held)
+    awaited: dict[SyncerRef | None, Hold] = {}
+    for hold in result.held.awaited if result.held else ():
+        awaited.setdefault(hold.syncer, hold)
     statuses = {}
     for ref, claim in result.claims.items():
-        statuses[ref] = _status(ref, claim, result, holds.get(SyncerRef(*ref), ()))
+        syncer = SyncerRef(*ref)
+        own = holds.get(syncer, ())
+        statuses[ref] = _status(ref, claim, result, own, awaited.get(syncer))
     return statuses
 
 
-def _by_import(held: Held | None) -> dict[SyncerRef, list[Hold]]:
+def holds_by_import(held: Held | None) -> dict[SyncerRef, list[Hold]]:
     """Return the holds of each import, with its own removals alone."""
     by_import: dict[SyncerRef, list[Hold]] = {}
     for hold in held.holds if held else ():
-        own: dict[SyncerRef, None] = {}
-        for removal in hold.removals:
-            own[removal.syncer] = None
-        for ref in own:
-            others = [removal.key for removal in hold.removals if removal.syncer != ref]
-            by_import.setdefault(ref, []).append(hold.without(frozenset(others)))
+        for ref, own in by_syncer(hold.removals).items():
+            by_import.setdefault(ref, []).append(replace(hold, removals=tuple(own)))
     return by_import
 
 
 def _status(
-    ref: ImportRef, claim: ImportClaim, result: ImportResult, holds: Sequence[Hold]
+    ref: ImportRef,
+    claim: ImportClaim,
+    result: ImportResult,
+    holds: Sequence[Hold],
+    awaited: Hold | None,
 ) -> ImportStatus:
     now = int(result.now)
     import_ = claim.import_
@@ -83,7 +89,7 @@ def _status(
     for type_, aspect in judged.items():
         old = before.condition(type_)
         conditions.append(as_condition(type_, aspect, old, import_.generation, now))
-    mark, since = _unconfirmed(ref, before, result, now)
+    mark, since = _unconfirmed(awaited, before, now)
     ready, app, instances, left_out = before.ready, before.app, before.instances, before.left_out
     unknown_since = None
     if result.registry is not None:
@@ -117,19 +123,16 @@ def _written(claim: Importing, outcome: ImportOutcome | None) -> int:
     return len(served(claim, outcome) & claim.wanted.keys())
 
 
-def _unconfirmed(
-    ref: ImportRef, before: ImportStatus, result: ImportResult, now: int
-) -> tuple[str, int | None]:
+def _unconfirmed(awaited: Hold | None, before: ImportStatus, now: int) -> tuple[str, int | None]:
     """Return the mark of the removals that await confirmation, and when they were first seen. For
     other removals, or after a time in the future, the wait begins anew."""
-    for hold in result.held.awaited if result.held else ():
-        if hold.syncer == SyncerRef(*ref):
-            since = before.unconfirmed_since
-            same = before.unconfirmed_removal == hold.mark and not hold.first
-            if since is None or since > now or not same:
-                since = now
-            return hold.mark, since
-    return "", None
+    if awaited is None:
+        return "", None
+    since = before.unconfirmed_since
+    same = before.unconfirmed_removal == awaited.mark and not awaited.first
+    if since is None or since > now or not same:
+        since = now
+    return awaited.mark, since
 
 
 # --- Conditions -----------------------------------------------------------------------------------

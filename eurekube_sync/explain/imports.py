@@ -3,9 +3,11 @@ reach, up to the first broken link."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from eurekube_sync.apply.import_status import holds_by_import
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import ImportReport
 from eurekube_sync.desired.claims import every
@@ -50,18 +52,27 @@ def explained_imports(look: Look) -> tuple[Explanation, ...]:
     """Make the chains of all imports in scope, the worst first."""
     report = look.report.imports
     explained = []
+    holds = holds_by_import(report.held if report else None)
     for ref in sorted(report.claims) if report else ():
-        explained.append(explain_import(What(Kind.IMPORT, ref.name, ref.namespace), look))
+        what = What(Kind.IMPORT, ref.name, ref.namespace)
+        explained.append(_explained(what, look, holds.get(SyncerRef(*ref), ())))
     order = list(Outcome)
     return tuple(sorted(explained, key=lambda found: order.index(found.outcome)))
 
 
 def explain_import(what: What, look: Look) -> Explanation:
     """Make the chain of one import."""
+    report = look.report.imports
+    holds = holds_by_import(report.held if report else None)
+    return _explained(what, look, holds.get(SyncerRef(what.namespace, what.name), ()))
+
+
+def _explained(what: What, look: Look, held: Sequence[Hold]) -> Explanation:
+    """Make the chain of an import of which some removals are held."""
     ref = ImportRef(what.namespace, what.name)
     report = look.report.imports
     links: list[Link] = []
-    for link in _links(ref, report, look):
+    for link in _links(ref, report, held):
         links.append(link)
         if link.broken:
             break
@@ -98,7 +109,7 @@ def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
     return len(there & claim.wanted.keys()), len(claim.wanted)
 
 
-def _links(ref: ImportRef, report: ImportReport | None, look: Look) -> Iterator[Link]:
+def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Hold]) -> Iterator[Link]:
     if report is None:
         text = "imports are off: no networks were given"
         fix = "give --import-networks as the installation does"
@@ -122,7 +133,7 @@ def _links(ref: ImportRef, report: ImportReport | None, look: Look) -> Iterator[
         case Importing():
             yield from _of_spec(ref, claim)
             yield from _of_eureka(claim, report)
-            yield from _of_slices(ref, claim, report)
+            yield from _of_slices(ref, claim, report, held)
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -205,17 +216,17 @@ def _left_out(claim: Importing) -> Iterator[Link]:
         yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
 
 
-def _of_slices(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
+def _of_slices(
+    ref: ImportRef, claim: Importing, report: ImportReport, held: Sequence[Hold]
+) -> Iterator[Link]:
     """Yield the links about what is written, and what is not."""
     if claim.spec.suspend:
         text = "it is suspended: its Service and slices are not written"
         yield Link(Part.SUSPEND, Mark.NOTE, text)
-    held = report.held
-    for hold in held.holds if held else ():
-        count = len([removal for removal in hold.removals if removal.syncer == SyncerRef(*ref)])
-        if count:
-            stay = one_or_more(count, "endpoint stays", "endpoints stay")
-            yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}")
+    for hold in held:
+        count = len(hold.removals)
+        stay = one_or_more(count, "endpoint stays", "endpoints stay")
+        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}")
     if report.registry is not None:
         return
     written, wanted = _numbers(claim)
