@@ -132,6 +132,17 @@ PROMISES = {
         "`abandon`",
         "of others",
     ),
+    "Imports": (
+        "Eureka is unknown",
+        "just started",
+        "another Eureka server",
+        "brake",
+        "second pass",
+        "somebody else",
+        "networks",
+        "written once",
+        "CRD of imports",
+    ),
 }
 """The promises that have to be there, as words of their headings."""
 
