@@ -58,6 +58,8 @@ def import_apps(
     report = ImportReport(view=view, claims=claims, plan=ImportPlan(claims=claims))
     if isinstance(registry, Unknown):
         report = replace(report, registry=registry)
+        if not settings.dry_run:
+            given.world.memory.import_sightings.nothing_seen()
     else:
         report = _planned(given, found, report, registry.data)
     given.deadline.stage(Ends.IMPORTING)
@@ -80,7 +82,7 @@ def _planned(
     """Return the report with the plan after the brake."""
     assert isinstance(found.registry, Complete)  # as the list of the same answer
     age = registry_age(instances, found.registry.data.newest)
-    plan = plan_imports(report.claims)
+    plan = plan_imports(report.claims, given.settings.scope.policy)
     unseen: tuple[str, ...] = ()
     is_young = age is not None and age < YOUNG
     if absent(plan.drops) and not is_young:

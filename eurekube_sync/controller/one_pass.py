@@ -72,6 +72,11 @@ class Memory:
     plan: EarlierPlan = field(default_factory=EarlierPlan)
     statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
 
+    def nothing_seen(self) -> None:
+        """Forget which removals were seen, because a pass ended before it could look."""
+        self.sightings.nothing_seen()
+        self.import_sightings.nothing_seen()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaWorld:

@@ -260,7 +260,7 @@ def _may_change(found: Found, report: PassReport) -> bool:
 
 def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
     """Renew our instances and read nothing more, because another cluster uses our owner's name."""
-    given.world.memory.sightings.nothing_seen()
+    given.world.memory.nothing_seen()
     ours = _not_cancelled(early, observed)
     plan = plan_renewals(ours, "another cluster uses our owner name")
     report = _renew_only(given, early, plan, unread_cluster(given.identity), ours)
@@ -286,6 +286,7 @@ def renew_beside(
         if stays and key not in left_alone:
             kept.append(instance)
     plan = plan_renewals(kept, "this pass is refused because of another installation")
+    world.memory.import_sightings.nothing_seen()
     renewed = _renew_only(given, found, plan, found.view)
     return replace(renewed, other_owners=report.other_owners, former=report.former)
 
@@ -298,7 +299,7 @@ def _is_moved(instance: ObservedInstance, desired: Desired, ownership: Ownership
 def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:
     """Renew our instances, and register none again on a 404, because the lists may be another
     cluster's. While Eureka cannot be read, renew what the plan renews."""
-    given.world.memory.sightings.nothing_seen()
+    given.world.memory.nothing_seen()
     if isinstance(found.registry, Unknown):
         plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
     else:
@@ -354,7 +355,7 @@ def renew_unidentified(
     """Renew the instances of our owner and read nothing more, because it is unknown which cluster
     this is."""
     deadline.stage(Ends.SETTLING)
-    world.memory.sightings.nothing_seen()
+    world.memory.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     ours, registry = _of_owner(listed, settings, "", now)
     early: Mapping[InstanceKey, Outcome] = {}

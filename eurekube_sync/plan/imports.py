@@ -16,6 +16,7 @@ from eurekube_sync.desired.imports import (
     socket_of,
     sockets_of,
 )
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.actions import Grounds
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.imports import ImportPort, ImportRef, ImportService
@@ -95,8 +96,11 @@ class ImportPlan:
         return (*self.adds, *self.drops, *self.keeps)
 
 
-def plan_imports(claims: Mapping[ImportRef, ImportClaim]) -> ImportPlan:
-    """Compare what the imports should have with what their slices have."""
+def plan_imports(
+    claims: Mapping[ImportRef, ImportClaim], policy: Policy = Policy.SYNC
+) -> ImportPlan:
+    """Compare what the imports should have with what their slices have. With the policy
+    upsert-only, an endpoint stays whose instance is not listed any more."""
     adds: list[Add] = []
     drops: list[Drop] = []
     endings: list[ImportRef] = []
@@ -111,7 +115,10 @@ def plan_imports(claims: Mapping[ImportRef, ImportClaim]) -> ImportPlan:
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
             for socket in sorted(there - claim.wanted.keys()):
                 drops.append(_drop(ref, claim, socket))
-    return ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
+    plan = ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
+    if policy is Policy.SYNC:
+        return plan
+    return _keeping(plan, absent(drops), f"--policy {policy} removes nothing")
 
 
 def _of_ending(ref: ImportRef, claim: Ending) -> Iterator[Drop]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
@@ -398,6 +399,19 @@ def test_a_suspended_import_gets_only_its_status() -> None:
         "record_event",
     }
     assert there.condition("Synced") == "False Suspended"
+    there.imports.delete(REVIEW, there.clock.now())
+    there.passes()
+    assert there.imports.imports == {}
+
+
+def test_without_removals_what_is_not_listed_any_more_stays() -> None:
+    """As an instance of a dead pod does in Eureka. What is DOWN leaves, and what a person deletes
+    goes."""
+    there = world(1, 2, 4)
+    there.scope = replace(there.scope, policy=Policy.UPSERT_ONLY)
+    there.lists(*OTHERS, dc(1), dc(3), dc(4, status=DOWN))
+    there.passes()
+    assert there.endpoints() == ["10.20.0.1:8080", "10.20.0.2:8080", "10.20.0.3:8080"]
     there.imports.delete(REVIEW, there.clock.now())
     there.passes()
     assert there.imports.imports == {}

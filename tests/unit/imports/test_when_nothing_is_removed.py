@@ -18,7 +18,7 @@ from eurekube_sync.model.ports import EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.imports import registry_age
-from tests.unit.worlds.build import DOWN
+from tests.unit.worlds.build import CLUSTER, DOWN
 from tests.unit.worlds.imports import REVIEW, SHOP, START, ImportWorld, dc, import_object
 
 OTHERS = [dc(number, app="other") for number in range(200, 240)]
@@ -324,6 +324,26 @@ def test_the_wait_begins_anew_when_the_instance_was_back() -> None:
     there.passes()
     there.lists(*OTHERS)
     there.later(30)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
+
+
+def test_a_pass_that_could_not_look_lets_the_wait_begin_anew() -> None:
+    """Eureka was unknown in between, or the pass was refused."""
+    there = apps(1)
+    there.lists(*OTHERS)
+    there.passes()
+    there.registry.unreadable = AWAY
+    there.later(15)
+    there.passes()
+    there.registry.unreadable = None
+    there.later(15)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    there.cluster.uid = AWAY
+    there.later(15)
+    assert there.run().imports is None
+    there.cluster.uid = Complete(data=CLUSTER)
+    there.later(15)
     assert held(there.passes()) == ["AwaitingConfirmation 1"]
     assert len(there.endpoints()) == 1
 
