@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.spec import ZONE
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.sanitize import sounds_secret
 
 _OURS = "eurekube."  # the prefix of our marks in metadata, and of our annotations
 _LOGIN_IN_URL = re.compile(rb"(?<=://)[^/\s\"\\]+(?=@)")
 _SYNCERS = "/eurekasyncers"
+_IMPORTS = "/eurekaimports"
 _PODS = "/pods"
 _DEFINITIONS = "/customresourcedefinitions/"
 
@@ -66,6 +68,7 @@ class Hiding:
         ]
         self._instances = list(instances)
         self._owners = frozenset(owners)
+        self._selected = {key for key in self._selected_keys() if not sounds_secret(key)}
         sources = list(self._sources())
         self._used = {str(name) for source in sources for name in source.values()}
         secret_sources = {
@@ -113,8 +116,9 @@ class Hiding:
             if metadata.get(OWNER) in self._owners:
                 self._hide(metadata)
                 continue
-            for key in [key for key in metadata if not key.startswith(_OURS)]:
-                del metadata[key]
+            for key in list(metadata):
+                if not (key.startswith(_OURS) or key in self._selected):
+                    del metadata[key]
             for url in ("homePageUrl", "statusPageUrl", "healthCheckUrl"):
                 instance.pop(url, None)
 
@@ -140,6 +144,13 @@ class Hiding:
             for source in given if isinstance(given, list) else ():
                 if isinstance(source, dict):
                     yield source
+
+    def _selected_keys(self) -> Iterator[str]:
+        """Yield the keys of metadata by which imports choose instances."""
+        for path, item in self._objects:
+            if path.endswith(_IMPORTS):
+                yield ZONE
+                yield from map(str, _part(item, "spec", "select", "metadata"))
 
     def _texts(self) -> Iterator[Object]:
         """Gives all metadata and annotations that may have secrets."""

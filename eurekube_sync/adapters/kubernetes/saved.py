@@ -24,6 +24,7 @@ from eurekube_sync.model.ports import Clock
 _PLACES = {
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
+    "EurekaImport": ("/apis/eurekube.io/v1", "eurekaimports"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
     "Endpoints": (CORE, "endpoints"),
     "Service": (CORE, "services"),
@@ -229,13 +230,12 @@ class KeptAnswers:
         self._connection.renew(within)
 
     def _keep(self, call: Call, answer: Answer | ClusterError) -> None:
-        """Keep an answer that the plan may be made from. A single syncer is read only before a
-        write."""
-        if (
-            call.method == "GET"
-            and _place(call.path) is not None
-            and "/eurekasyncers/" not in call.path
-        ):
+        """Keep an answer that the plan may be made from. A single syncer or import is read only
+        before a write."""
+        place = _place(call.path)
+        if call.method != "GET" or place is None:
+            return
+        if place.name is None or place.kind not in ("EurekaSyncer", "EurekaImport"):
             self._kept.append((moment_of(self._clock), call, answer))
 
 

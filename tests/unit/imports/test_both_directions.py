@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.cli.records import Recording, decoded, encoded, recorded_pass
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request
@@ -45,6 +49,7 @@ class Servers:
 
     def __init__(self) -> None:
         self.clock = Clock(1_800_000_000.0)
+        self.recording = Recording(self.clock)
         self.kubernetes = FullKubernetes(self.clock.now, definitions=definitions())
         self.eureka = FullEureka(self.clock.now, self_preservation=False)
         self.writes: list[str] = []
@@ -57,11 +62,12 @@ class Servers:
             session=InProcessSession(lambda request: self.eureka.handle(request)),
             limit=limit,
         )
+        connection = self.recording.connection(InProcessConnection(self._note))
         cluster = KubernetesCluster(
-            InProcessConnection(self._note), clock=self.clock, random=random.Random(1), limit=limit
+            connection, clock=self.clock, random=random.Random(1), limit=limit
         )
         self.world = World(
-            registry=client,
+            registry=self.recording.registry(client),
             cluster=cluster,
             imports=cluster.imports,
             clock=self.clock,
@@ -82,7 +88,14 @@ class Servers:
         assert status < 300, (method, path, answer)
         return answer
 
-    def register(self, number: int, *, app: str = "REVIEW", status: str = "UP") -> None:
+    def register(
+        self,
+        number: int,
+        *,
+        app: str = "REVIEW",
+        status: str = "UP",
+        metadata: dict[str, str] | None = None,
+    ) -> None:
         """Register an instance of the data centre, or renew it with another status."""
         instance = {
             "instanceId": f"dc-{number}",
@@ -98,7 +111,7 @@ class Servers:
                 "name": "MyOwn",
             },
             "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 90_000},
-            "metadata": {},
+            "metadata": metadata or {},
             "lastDirtyTimestamp": str(int(self.clock.now() * 1000)),
         }
         headers = {"content-type": "application/json"}
@@ -117,6 +130,7 @@ class Servers:
         """Make a pass when Eureka's lists show what was registered."""
         self.clock.sleep(60)
         self.writes.clear()
+        self.recording.begin(self.world)
         settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
         report = reconcile(self.world, settings)
         assert report.cluster_errors == ()
@@ -223,3 +237,32 @@ def test_a_eureka_that_starts_again_costs_no_endpoint() -> None:
         assert there.endpoints() == before
         assert not [write for write in there.writes if "review-" in write]
     assert there.ready() == ("True", "InSync")
+
+
+def test_a_recorded_pass_is_made_again_with_its_imports(caplog: pytest.LogCaptureFixture) -> None:
+    """What was seen before, and the metadata by which instances are chosen, are in the record. The
+    password of an instance is not."""
+    there = Servers()
+    select = {"select": {"zones": ["a"]}}
+    there.ask("POST", IMPORTS, manifest("EurekaImport", "review", select))
+    metadata = {"zone": "a", "password": "hunter2"}
+    there.register(1, metadata=metadata)
+    there.register(2, metadata=metadata)
+    there.register(8, app="OTHER")
+    there.clock.sleep(600)
+    there.register(9, app="OTHER")
+    there.passes()
+    there.cancel(1)
+    there.cancel(2)
+    for _ in range(2):
+        report = there.passes()
+        text = encoded(there.recording.of(report, ExitCode.OK))
+        assert b"hunter2" not in text
+        record = recorded_pass(decoded(text))
+        again = reconcile(record.world(InTurn()), replace(record.record.settings, dry_run=True))
+        assert again.imports is not None
+        assert report.imports is not None
+        assert again.imports.plan.changes == report.imports.plan.changes
+        record.compare(again, ExitCode.OK)
+        assert caplog.messages == []
+    assert there.endpoints() == []
