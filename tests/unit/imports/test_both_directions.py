@@ -47,6 +47,7 @@ class Servers:
         self.clock = Clock(1_800_000_000.0)
         self.kubernetes = FullKubernetes(self.clock.now, definitions=definitions())
         self.eureka = FullEureka(self.clock.now, self_preservation=False)
+        self.settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
         self.writes: list[str] = []
         limit = TimeLimit(self.clock)
         address = EurekaAddress.parse("http://eureka:8761/eureka")
@@ -117,8 +118,7 @@ class Servers:
         """Make a pass when Eureka's lists show what was registered."""
         self.clock.sleep(60)
         self.writes.clear()
-        settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
-        report = reconcile(self.world, settings)
+        report = reconcile(self.world, self.settings)
         assert report.cluster_errors == ()
         assert report.imports is not None
         assert report.imports.failures == ()
