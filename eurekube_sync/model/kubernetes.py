@@ -227,7 +227,8 @@ pkg/controller/endpointslice)."""
 class EndpointSlice:
     namespace: str
     name: str
-    service: str  # label `kubernetes.io/service-name`; slices without it are not read
+    # The label `kubernetes.io/service-name`. Slices without it are not read, except those of imports
+    service: str
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()

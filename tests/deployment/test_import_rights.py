@@ -17,6 +17,7 @@ import yaml
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.embedded.http import Request
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.model.errors import ClusterDenied
 from eurekube_sync.model.imports import (
@@ -29,8 +30,9 @@ from eurekube_sync.model.imports import (
     ImportStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.deployment.conftest import hands
 from tests.deployment.rendered import CRONJOB, NETWORK, Form, Json, documents, shipped
-from tests.deployment.rights import Right, granted, lacking, rights_of
+from tests.deployment.rights import Right, granted, lacking, right_for, rights_of
 from tests.integration.conftest import CRD_PATH
 from tests.integration.hand_made import make_namespace, slices_of
 from tests.integration.program import CountingProxy, Program, Registry
@@ -451,9 +453,19 @@ ELSEWHERE = "10.1.0.9"
 def program(
     cluster: KubernetesServers, eureka_fast: EurekaServer, registry: Registry, tmp_path: Path
 ) -> Iterator[Program]:
-    """The program as in its pod, with the networks of the data centre."""
+    """The program as in its pod, with the networks of the data centre. Somebody else changes an
+    import a moment before its status is written for the first time."""
+    other = hands(cluster)
+    raced: list[str] = []
+
+    def race(call: Request) -> None:
+        if call.method == "PATCH" and call.path == f"{IMPORTS}/review/status" and not raced:
+            raced.append(call.path)
+            labels = {"metadata": {"labels": {"raced": "yes"}}}
+            other.request("PATCH", f"{IMPORTS}/review", labels)
+
     with (
-        CountingProxy(cluster.url, ca_file=cluster.ca_file) as kubernetes,
+        CountingProxy(cluster.url, ca_file=cluster.ca_file, before=race) as kubernetes,
         CountingProxy(eureka_fast.url.removesuffix("/eureka")) as counted,
     ):
         yield Program(
@@ -528,6 +540,60 @@ def test_a_pass_with_these_rights_alone_imports(
     assert "cannot" not in done.stdout + done.stderr
     assert written(world) == {"review": ["10.20.0.1"]}
     assert ready(world, "review")[0] == "True"
+
+
+def test_the_programs_life_of_an_import_uses_every_right(
+    world: KubernetesWorld,
+    import_: Json,
+    program: Program,
+    data_centre: None,
+    registry: Registry,
+    eureka_fast: EurekaServer,
+) -> None:
+    """From its Service until it is gone: a person edits what it made, an instance goes DOWN and
+    takes the only slice of its port along, and the import is deleted."""
+    second = ("REVIEW", "dc-3:review:9090")
+    registry.register(*second, "10.20.0.3", port=9090)
+    registry.list_follows("REVIEW", [second[1]])
+    grant(world, "review")
+    used: set[Right] = set()
+
+    def passes() -> None:
+        done = program.run()
+        assert "cannot" not in done.stdout + done.stderr
+        used.update(right_for(call) for call in program.kubernetes.calls)
+
+    try:
+        with granted(world, WITH_IMPORTS) as token:
+            program.token = token
+            passes()
+            assert sorted(written(world)["review"]) == ["10.20.0.1", "10.20.0.3"]
+            ports = [{"name": "http", "port": 81}]
+            world.request("PATCH", f"{SERVICES}/review", {"spec": {"ports": ports}})
+            (first,) = (
+                item
+                for item in world.request("GET", SLICES)["items"]
+                if item["ports"][0]["port"] == 8080
+            )
+            world.request("PATCH", f"{SLICES}/{first['metadata']['name']}", {"endpoints": []})
+            url = f"{registry.url}/apps/{'/'.join(second)}/status"
+            eureka_fast.session().put(url, params={"value": "DOWN"}, timeout=30)
+            wait_until(
+                lambda: registry.listed_hosts("REVIEW") == [ELSEWHERE, "10.20.0.1"],
+                "the list is old",
+            )
+            passes()
+            assert written(world) == {"review": ["10.20.0.1"]}
+            assert [
+                port["port"] for port in world.request("GET", f"{SERVICES}/review")["spec"]["ports"]
+            ] == [80]
+            world.request("DELETE", f"{IMPORTS}/review")
+            passes()
+        wait_until(lambda: world.request("GET", SERVICES)["items"] == [], "the Service stays")
+        wait_until(lambda: world.request("GET", SLICES)["items"] == [], "a slice stays")
+    finally:
+        eureka_fast.session().delete(f"{registry.url}/apps/{'/'.join(second)}", timeout=30)
+    assert set(RIGHTS) <= used <= rights_of(WITH_IMPORTS)
 
 
 def test_a_tenant_makes_the_program_write_nothing_that_is_not_granted(

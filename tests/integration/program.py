@@ -320,7 +320,13 @@ class Registry:
         requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
     def register(
-        self, app: str, id_: str, ip: str, *, metadata: Mapping[str, str] | None = None
+        self,
+        app: str,
+        id_: str,
+        ip: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        port: int = 8080,
     ) -> None:
         """Register an instance of others, with a long lease."""
         body = {
@@ -331,7 +337,7 @@ class Registry:
                 "app": app,
                 "vipAddress": app.lower(),
                 "status": "UP",
-                "port": {"$": 8080, "@enabled": "true"},
+                "port": {"$": port, "@enabled": "true"},
                 "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 3600},
                 "dataCenterInfo": {
                     "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",

@@ -219,15 +219,15 @@ class SliceItem(OwnedItem):
     def read(self) -> model.EndpointSlice | None:
         meta = self.metadata
         labels = meta.labels or {}
-        service = labels.get(SERVICE_NAME)
-        if not service:
-            return None
+        service = labels.get(SERVICE_NAME, "")
+        managed_by = intern(labels.get(MANAGED_BY, ""))
+        of_import = managed_by == imports.MANAGER
+        if not service and not of_import:
+            return None  # an import finds its slice without the label, and writes it again
         endpoints: list[model.Endpoint] = []
         for endpoint in self.endpoints or ():
             if endpoint.addresses:
                 endpoints.append(endpoint.read(meta.namespace))
-        managed_by = intern(labels.get(MANAGED_BY, ""))
-        of_import = managed_by == imports.MANAGER
         return model.EndpointSlice(
             namespace=meta.namespace,
             name=meta.name,

@@ -52,6 +52,7 @@ class Servers:
         self.recording = Recording(self.clock)
         self.kubernetes = FullKubernetes(self.clock.now, definitions=definitions())
         self.eureka = FullEureka(self.clock.now, self_preservation=False)
+        self.settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
         self.writes: list[str] = []
         limit = TimeLimit(self.clock)
         address = EurekaAddress.parse("http://eureka:8761/eureka")
@@ -131,8 +132,7 @@ class Servers:
         self.clock.sleep(60)
         self.writes.clear()
         self.recording.begin(self.world)
-        settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
-        report = reconcile(self.world, settings)
+        report = reconcile(self.world, self.settings)
         assert report.cluster_errors == ()
         assert report.imports is not None
         assert report.imports.failures == ()
