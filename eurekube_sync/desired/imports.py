@@ -224,7 +224,7 @@ class Rules:
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
     """Make one claim for each listed import in scope."""
-    taken = [each for each in every(view.imports) if rules.scope.takes_import(each)]
+    taken = [import_ for import_ in every(view.imports) if rules.scope.takes_import(import_)]
     lists = _Lists(view, taken)
     return {import_.ref: _claim(import_, view, lists, names, rules) for import_ in taken}
 

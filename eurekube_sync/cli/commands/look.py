@@ -240,7 +240,7 @@ def check_command(
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@installation_options(*connect.required_options, brake_options)
+@installation_options(*connect.required_options, imports_option, brake_options)
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -251,7 +251,8 @@ def orphans_command(
     installation: Installation, detailed_exitcode: bool, form: ReportForm
 ) -> ExitCode:
     """List our instances whose syncer does not exist. Each line says what the next run does with
-    the instance, and why.
+    the instance, and why. With --import-networks, it also lists EndpointSlices that an import made
+    and that are of no import any more.
 
     Nothing is changed. If part of the cluster cannot be read, it says which: there may be more
     orphans.

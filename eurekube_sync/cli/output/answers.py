@@ -332,7 +332,7 @@ def orphans_table(orphans: Orphans) -> RenderableType:
         instance, sign = orphan.instance, _FATES[orphan.fate]
         status, syncer = instance.status.value, syncer_of(instance)
         rows.append(row_of(instance.key, sign, status, orphan.why, syncer))
-    return rows_table(rows, orphans.unknown, orphans.summary)
+    return rows_table(rows, (*orphans.slices, *orphans.unknown), orphans.summary)
 
 
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
@@ -340,7 +340,12 @@ def orphans_data(orphans: Orphans) -> dict[str, Any]:
     for orphan in orphans.found:
         instance = _instance(orphan.instance)
         data.append({**instance, "run": orphan.fate.value, "why": orphan.why})
-    return {"summary": orphans.summary, "orphans": data, "unknown": list(orphans.unknown)}
+    return {
+        "summary": orphans.summary,
+        "orphans": data,
+        "slices": list(orphans.slices),
+        "unknown": list(orphans.unknown),
+    }
 
 
 def purge_table(report: PurgeReport) -> RenderableType:
