@@ -37,7 +37,7 @@ from tests.integration.conftest import CRD_PATH
 from tests.integration.hand_made import make_namespace, slices_of
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
-from tests.servers.kube import KubernetesServers
+from tests.servers.kube import ApiServer, Etcd, KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
 
@@ -53,9 +53,8 @@ RIGHTS = sorted(rights_of(WITH_IMPORTS) - rights_of(shipped()))
 PORT = ImportPort(name="http", port=80)
 
 
-@pytest.fixture
-def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
-    """A namespace with an import, and the CRD of imports."""
+def open_shop(world: KubernetesWorld) -> None:
+    """Make the namespace, and the CRD of imports."""
     with suppress(requests.HTTPError):
         world.request("POST", CRD_PATH, load_crd(IMPORT))
 
@@ -67,6 +66,12 @@ def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
 
     wait_until(served, "the CRD is not served")
     make_namespace(world, SHOP)
+
+
+@pytest.fixture
+def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
+    """A namespace with the CRD of imports; afterwards it is empty."""
+    open_shop(world)
     yield
     for path in (IMPORTS, SERVICES, SLICES):
         for item in world.request("GET", path)["items"]:
@@ -87,16 +92,16 @@ def of_kind(spec: Json, name: str = "review") -> Json:
 
 
 @pytest.fixture
-def as_account(cluster: KubernetesServers, tmp_path: Any) -> Callable[[str], KubernetesCluster]:
+def as_account(cluster: KubernetesServers, tmp_path: Path) -> Callable[[str], KubernetesCluster]:
     """Our client with a token."""
+    return lambda token: client_of(cluster, token, tmp_path)
 
-    def client(token: str) -> KubernetesCluster:
-        path = tmp_path / "kubeconfig"
-        write_kubeconfig(path, url=cluster.url, token=token, ca_file=cluster.ca_file)
-        connection = ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
-        return KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=2)
 
-    return client
+def client_of(server: KubernetesServers | ApiServer, token: str, folder: Path) -> KubernetesCluster:
+    path = folder / "kubeconfig"
+    write_kubeconfig(path, url=server.url, token=token, ca_file=server.ca_file)
+    connection = ClientConnection(ConnectionSettings(kubeconfig=str(path)), {})
+    return KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=2)
 
 
 def life(cluster: KubernetesCluster) -> None:
@@ -162,10 +167,37 @@ def test_these_are_the_rights_to_import() -> None:
 def test_an_imports_whole_life_needs_no_other_right(
     world: KubernetesWorld, import_: Json, as_account: Callable[[str], KubernetesCluster]
 ) -> None:
-    """Nor does it need the one that `blockOwnerDeletion` would: to update finalizers."""
+    """From its Service until its finalizer is gone."""
     with granted(world, WITH_IMPORTS) as token:
         life(as_account(token))
     assert "finalizers" not in world.request("GET", f"{IMPORTS}/review")["metadata"]
+
+
+def test_an_api_that_guards_owners_asks_for_no_other_right(tmp_path: Path) -> None:
+    """As on OpenShift. It would ask for more if we set `blockOwnerDeletion`, or gave an object that
+    is there to another owner."""
+    with (
+        Etcd() as etcd,
+        ApiServer(
+            etcd_url=etcd.url,
+            service_accounts=True,
+            plugins=("OwnerReferencesPermissionEnforcement",),
+        ) as server,
+    ):
+        world = KubernetesWorld(server.url, token=server.admin_token, ca_file=server.ca_file)
+        open_shop(world)
+        import_ = world.request("POST", IMPORTS, of_kind({}))
+        with granted(world, WITH_IMPORTS) as token:
+            life(client_of(server, token, tmp_path))
+            thief = KubernetesWorld(server.url, token=token, ca_file=server.ca_file)
+            blocks = piece(import_, "10.20.0.9")
+            blocks["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = True
+            with pytest.raises(requests.HTTPError, match="cannot set blockOwnerDeletion"):
+                thief.request("POST", SLICES, blocks)
+            world.request("POST", SERVICES, FOREIGN_SERVICE)
+            taken = {"metadata": {"ownerReferences": owners(import_)}}
+            with pytest.raises(requests.HTTPError, match="cannot set an ownerRef"):
+                thief.request("PATCH", f"{SERVICES}/bank", taken)
 
 
 @pytest.mark.parametrize("right", RIGHTS, ids=str)

@@ -252,7 +252,8 @@ def _slice_path(slice_: model.ImportSlice) -> str:
 
 
 def _reference(owner: model.ImportObject) -> dict[str, Any]:
-    """Make a controller reference. `blockOwnerDeletion` would need one more right."""
+    """Make a controller reference. `blockOwnerDeletion` would need one more right where the API
+    guards owners, as on OpenShift [real 1.36]."""
     return {
         "apiVersion": "eurekube.io/v1",
         "kind": model.IMPORT,

@@ -26,6 +26,7 @@ class Owners:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._dependents: dict[str, dict[tuple[str, str, str, str], Dependent]] = {}
+        self._gone: set[str] = set()  # UIDs of owners that had dependents, and were removed
 
     def note(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         """Take note of the references of an object that was created, changed or removed."""
@@ -43,7 +44,10 @@ class Owners:
 
     def of(self, uid: str) -> list[Dependent]:
         """Return the dependents of an owner that is gone, and forget them."""
-        return list(self._dependents.pop(uid, {}).values())
+        dependents = list(self._dependents.pop(uid, {}).values())
+        if dependents:
+            self._gone.add(uid)  # nobody may serve its kind by now
+        return dependents
 
     def is_orphan(self, stored: Object, served: Iterable[Resource]) -> bool:
         """Say whether an object has references to owners of which none is there. One of a kind that
@@ -62,6 +66,8 @@ class Owners:
         namespace: str,
         kinds: Mapping[tuple[str, str], Resource],
     ) -> bool:
+        if reference["uid"] in self._gone:
+            return False
         resource = kinds.get((reference["apiVersion"], reference["kind"]))
         if resource is None:
             return True
