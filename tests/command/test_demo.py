@@ -63,6 +63,10 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
         "kubectl delete esync rating",
         "2 cancelled",
         "nothing",
+        "The other way round",
+        "rating/billing",
+        "1 endpoint added",
+        "192.0.2.17:8080         UP",
         "BILLING, which is not ours, was never touched",
         "demo --serve",
     ]
@@ -282,5 +286,5 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     for field in ("readinessGate", "onDuplicate"):
         assert f"{field}:" in ended.out
     again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
-    assert "1 other object skipped" in again.out
+    assert "2 other objects skipped" in again.out
     assert settled.status(IDS[0]) == "UP"
