@@ -44,7 +44,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import NO_FORMER, Former
-from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
+from eurekube_sync.model.ports import Clock, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
 
@@ -69,6 +69,7 @@ class Installation(EurekaAccess):
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
+    import_networks: tuple[str, ...] | None = None  # None: imports are off
     pod_drains: bool = False  # whether the drain annotations of Pods are read
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
@@ -95,12 +96,16 @@ class Installation(EurekaAccess):
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
         named = ("--owner", self.owner) if on_command_line("owner") else ()
+        networks = self.import_networks or ()
+        if on_command_line("import_networks"):
+            named = (*named, "--import-networks", ",".join(networks))
         return PassSettings(
             owner=self.owner,
             former=self.former,
             scope=self.scope,
             brake=self.brake,
             pod_drains=self.pod_drains,
+            import_networks=networks,
             named=named,
             **more,
         )
@@ -120,7 +125,9 @@ inspect_options = (
     scope_choices.lock_option,
 )
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*inspect_options, scope_choices.drain_option, brake_options)
+look_options = installation_options(
+    *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_options
+)
 """For a command that shows what a dry pass found."""
 
 
@@ -137,7 +144,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
         if ours.recording is not None:
             to_cluster = ours.recording.connection(to_cluster)
             registry = ours.recording.registry(registry)
-        cluster: Cluster = KubernetesCluster(
+        cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
@@ -147,6 +154,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
         yield World(
             registry=registry,
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
+            imports=ours.waits.of(cluster.imports, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
             renewals=seen.renewals,

@@ -13,6 +13,7 @@ from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.errors import SourceUnknown
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
     ClusterView,
     Drainable,
@@ -26,6 +27,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 
 T = TypeVar("T")
+S = TypeVar("S", Service, EndpointSlice)
 
 DRAINED = "eurekube.drained"  # the mark of a drained instance: kinds, separated by commas
 
@@ -226,6 +228,7 @@ class Catalogs:
             return services
         if isinstance(slices, Unknown):
             return slices
+        services, slices = _of_syncers(services), _of_syncers(slices)
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
@@ -243,6 +246,13 @@ class Catalogs:
             if isinstance(catalog, Complete):
                 services[namespace] = catalog.data.services
         return services
+
+
+def _of_syncers(listed: Complete[tuple[S, ...]]) -> Complete[tuple[S, ...]]:
+    """Return the Services or slices that syncers may register: those of no import."""
+    if not any(map(is_of_an_import, listed.data)):
+        return listed  # nearly always
+    return Complete(data=tuple([thing for thing in listed.data if not is_of_an_import(thing)]))
 
 
 def same(before: Sequence[object], now: Sequence[object]) -> bool:
@@ -263,6 +273,7 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
     | a pod that terminates                         | the address may have been given away              |
     | a slice of another namespace                  | its users could write any address                 |
     | a slice of a Service without a selector       | no controller updates it                          |
+    | a slice of an import                          | it leads to an instance of Eureka                 |
     """
     listed: dict[PodSocket, set[str]] = {}
     ready: set[PodSocket] = set()
@@ -290,5 +301,5 @@ def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service
         if service.selects and not service.is_external_name:
             selecting[service.name] = service
     for piece in slices.data:
-        if piece.service in selecting:
+        if piece.service in selecting and not is_of_an_import(piece):
             yield selecting[piece.service], piece

@@ -157,7 +157,7 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
 def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
-    raw = _normal(syncer.spec)
+    raw = normal(syncer.spec)
     wrong = Faults()
     try:
         spec = msgspec.convert(raw, _SPEC.type)
@@ -243,18 +243,23 @@ def value_fault(value: str) -> str:
     return ""
 
 
+def is_metadata_key(key: str) -> bool:
+    """Say whether a key can be that of an instance's metadata in Eureka."""
+    return len(key) <= _LONGEST_KEY and _METADATA_KEY.fullmatch(key) is not None
+
+
 def size_of(metadata: Mapping[str, str]) -> int:
     """Return the bytes of all keys and values."""
     texts = (f"{key}{value}" for key, value in metadata.items())
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
-def _normal(value: Any) -> Any:
+def normal(value: Any) -> Any:
     """Read a raw spec as the API server does: null is no value, and 8080.0 is the number 8080."""
     if isinstance(value, dict):
-        return {key: _normal(item) for key, item in value.items() if item is not None}
+        return {key: normal(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_normal(item) for item in value]
+        return [normal(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -298,8 +303,8 @@ def _check_names(spec: Spec, wrong: Faults) -> None:
         wrong.add(("service", "hostname"), f"{host[:80]!r} is not a host name", Reason.INVALID_NAME)
     _check_vip("vipAddress", spec.vip_address, wrong)
     _check_vip("secureVipAddress", spec.secure_vip_address, wrong)
-    _check_port("port", spec.port, wrong)
-    _check_port("securePort", spec.secure_port, wrong)
+    check_port(("port",), spec.port, wrong)
+    check_port(("securePort",), spec.secure_port, wrong)
     if not HOST_NAME.fullmatch(spec.host_name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
@@ -311,13 +316,17 @@ def _check_vip(field: str, vip: str | None, wrong: Faults) -> None:
         wrong.add((field,), names, Reason.INVALID_NAME)
 
 
-def _check_port(field: str, port: str | int | None, wrong: Faults) -> None:
+def check_port(path: Path, port: str | int | None, wrong: Faults) -> bool:
+    """Add why a port is neither a name nor a number. Say whether it is wrong."""
     if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
-        wrong.add((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
+        wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
     elif isinstance(port, str) and _DIGITS.fullmatch(port):
         # Charts write a number so. The CRD's pattern says less.
-        fault = f'"{port}" is in quotes, and a number goes without quotes: {field}: {port}'
-        wrong.add((field,), fault)
+        fault = f'"{port}" is in quotes, and a number goes without quotes: {path[-1]}: {port}'
+        wrong.add(path, fault)
+    else:
+        return False
+    return True
 
 
 def _check_paths(paths: Paths, wrong: Faults) -> None:
@@ -381,7 +390,7 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
 
 
 def _check_key(path: Path, key: str, wrong: Faults) -> None:
-    if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+    if not is_metadata_key(key):
         fault = (
             "a metadata key becomes an XML element name: a letter, then letters, digits, dots and "
             "hyphens, "

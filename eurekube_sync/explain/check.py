@@ -25,6 +25,7 @@ from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.text import counted
 
+SYNCER = "EurekaSyncer"  # the kind
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
@@ -34,7 +35,7 @@ _LARGE_SKEW = 60.0
 _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")
 # Seconds after the end of a lease within which a server evicts, on a timer of one minute
 _EVICTED_AFTER = 240.0
-_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _RIGHT_URL = (
     "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own "
     "server. "
@@ -132,23 +133,26 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
 
 
 def definition(
-    cluster: Details, live: Source[CrdAge], expected: Mapping[str, Any], *, before: bool
+    cluster: Details,
+    live: Source[CrdAge],
+    expected: Mapping[str, Any],
+    *,
+    before: bool,
+    kind: str = SYNCER,
 ) -> Finding:
-    """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it
-    may be missing."""
-    schema, crd = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
+    """Check that the CRD of a kind exists, is not being deleted, and has this version's schema.
+    `before`: it may be missing."""
+    name = f"{kind.lower()}s.eurekube.io"
+    schema, crd = cluster.schema(kind), f"the CustomResourceDefinition {name}"
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
             return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
         return Finding(Check.CRD, Grade.FAILED, schema.message, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
-        fix = (
-            "look at the deletion before anything else: kubectl get crd "
-            "eurekasyncers.eurekube.io -o json"
-        )
+        fix = f"look at the deletion before anything else: kubectl get crd {name} -o json"
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
     if schema.data != expected:
-        text = f"{crd} is not of this version: fields of syncers may be refused or dropped"
+        text = f"{crd} is not of this version: fields may be refused or dropped"
         return Finding(Check.CRD, Grade.WARNING, text, f"bring it to this version: {_INSTALL}")
     return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
 
@@ -410,7 +414,7 @@ _OF_EACH_PASS = (
         "",
         name="kube-system",
     ),
-    Needed("get", _DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
+    Needed("get", DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
 )
 
 
@@ -436,7 +440,7 @@ def of_a_pass(
 
 
 TO_INSTALL = (
-    Needed("create", _DEFINITIONS, "the CRD cannot be installed", ""),
+    Needed("create", DEFINITIONS, "the CRD cannot be installed", ""),
     Needed(
         "create", "clusterroles.rbac.authorization.k8s.io", "the program cannot get its rights", ""
     ),

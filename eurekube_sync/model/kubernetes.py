@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
+
+if TYPE_CHECKING:
+    from eurekube_sync.model.imports import ImportRef
 
 
 class SyncerRef(NamedTuple):
@@ -126,6 +129,10 @@ class Service:
     external_ips: tuple[str, ...] = ()
     external_name: str = ""
     local: bool = False  # `externalTrafficPolicy: Local`: a node serves only its own endpoints
+    uid: str = ""
+    resource_version: str = ""
+    controller: str = ""  # the kind of its controller; empty without one
+    owner_uid: str = ""  # the UID of its controller
 
     @property
     def headless(self) -> bool:
@@ -220,23 +227,29 @@ pkg/controller/endpointslice)."""
 class EndpointSlice:
     namespace: str
     name: str
-    service: str  # label `kubernetes.io/service-name`; slices without it are not read
+    # The label `kubernetes.io/service-name`. Slices without it are not read, except those of imports
+    service: str
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
+    # Read only of slices of imports; empty of others, which are many
+    uid: str = ""
+    resource_version: str = ""
+    owner_uid: str = ""  # the UID of its controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A Kubernetes Event about one syncer, written only when a condition changes."""
+    """A Kubernetes Event about one syncer or import, written only when a condition changes."""
 
-    syncer: SyncerRef
+    syncer: SyncerRef | ImportRef
     uid: str
     warning: bool
     reason: str  # CamelCase
     message: str
     key: str  # events with the same uid, reason and key are one Event with a count
+    kind: str = "EurekaSyncer"
 
 
 @dataclass(frozen=True, slots=True)

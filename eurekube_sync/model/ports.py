@@ -255,11 +255,14 @@ class Details(Protocol):
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]: ...
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]: ...
     def server(self) -> Source[str]: ...  # its version, such as `v1.36.0`
-    def schema(
-        self,
-    ) -> Source[
-        Mapping[str, Any]
-    ]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
+    def schema(self, kind: str = "EurekaSyncer") -> Source[Mapping[str, Any]]:
+        """Return the schema of the stored version of our kind's CRD; without the CRD:
+        Unknown(CRD_MISSING)."""
+
+    def service_networks(self) -> Source[tuple[str, ...]]:
+        """Return the networks of ClusterIPs, such as `10.96.0.0/16`. Unknown if the API does not
+        serve ServiceCIDRs, as before 1.33."""
+
     def ahead(self) -> Source[float]: ...  # seconds that its clock is ahead of ours, to a second
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Whether the caller has the right in the namespace; an empty name stands for the whole

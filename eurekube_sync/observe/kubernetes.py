@@ -3,7 +3,7 @@ read only where a syncer needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from eurekube_sync.desired.catalog import Catalog, Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
+from eurekube_sync.desired.imports import ImportView
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer, parse, selected_namespace
@@ -442,6 +443,7 @@ class SourceKind(StrEnum):
 
     API = "Kubernetes API"
     SYNCERS = "EurekaSyncers"
+    IMPORTS = "EurekaImports"
     SERVICES = "Services"
     SLICES = "EndpointSlices"
     NAMESPACES = "Namespaces"
@@ -483,13 +485,13 @@ _FIELDS = {
 """The fields of a view in the order of the messages."""
 
 
-def unread(view: ClusterView | None) -> tuple[Unread, ...]:
+def unread(view: ClusterView | None, imports: ImportView | None = None) -> tuple[Unread, ...]:
     """Return all sources that could not be read. A list that failed for two purposes, with one
     cause, counts once."""
     failed: dict[tuple[SourceKind, str, Cause], Unread] = {}
     sources: set[Unknown] = set()
-    for field, kind in _FIELDS.items() if view is not None else ():
-        for namespace, source in _parts(getattr(view, field)):
+    for read, field, kind in _fields_of(view, imports):
+        for namespace, source in _parts(getattr(read, field)):
             if not isinstance(source, Unknown) or source.cause is Cause.NOT_READ:
                 continue
             # Drain annotations may be those of Pods that were listed for another purpose.
@@ -498,6 +500,19 @@ def unread(view: ClusterView | None) -> tuple[Unread, ...]:
             sources.add(source)
             failed.setdefault((kind, namespace, source.cause), Unread(kind, namespace, source))
     return tuple(failed.values())
+
+
+def _fields_of(
+    view: ClusterView | None, imports: ImportView | None
+) -> Iterator[tuple[object, str, SourceKind]]:
+    """Yield each field of the views, with its kind."""
+    if view is not None:
+        for field, kind in _FIELDS.items():
+            yield view, field, kind
+    if imports is not None:
+        yield imports, "imports", SourceKind.IMPORTS
+        for field in ("services", "slices", "namespaces", "crd_live"):
+            yield imports, field, _FIELDS[field]
 
 
 def _parts(

@@ -17,7 +17,7 @@ import yaml
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.ownership import instance_id
 from eurekube_sync.model.reasons import Reason
-from tests.cases import RELEASED, syncer_cases
+from tests.cases import RELEASED, all_cases
 
 NAMES = RELEASED / "names"
 _SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
@@ -40,8 +40,8 @@ def names() -> dict[str, Any]:
 
 
 def main(version: str) -> None:
-    """Write the accepted cases of today's table, and today's names."""
-    accepted = {case.name: case.manifest for case in syncer_cases() if case.accepted}
+    """Write the accepted cases of today's tables, and today's names."""
+    accepted = {case.name: case.manifest for case in all_cases() if case.accepted}
     for folder, content in ((RELEASED, accepted), (NAMES, names())):
         folder.mkdir(exist_ok=True)
         text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=100)

@@ -64,6 +64,10 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
         "kubectl delete esync rating",
         "2 cancelled",
         "nothing",
+        "The other way round",
+        "rating/billing",
+        "1 endpoint added",
+        "192.0.2.17:8080         UP",
         "BILLING, which is not ours, was never touched",
         "demo --serve",
     ]
@@ -209,7 +213,7 @@ VALIDATED = {
         ExitCode.OK,
         "1 other object skipped",
     ),
-    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
+    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer or EurekaImport was found"),
     "unknown field": (
         UNKNOWN_FIELD,
         ExitCode.INVALID_MANIFEST,
@@ -270,7 +274,7 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
         ended = settled.command("validate", *arguments, stdin="")
         assert ended.code == ExitCode.INVALID_MANIFEST
         assert (
-            "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty"
+            "no EurekaSyncer or EurekaImport was found, nothing at all; if that is right, give --allow-empty"
             in ended.out
         )
         assert (
@@ -294,5 +298,5 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     for field in ("readinessGate", "onDuplicate"):
         assert f"{field}:" in ended.out
     again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
-    assert "1 other object skipped" in again.out
+    assert "2 other objects skipped" in again.out
     assert settled.status(IDS[0]) == "UP"

@@ -9,19 +9,16 @@ import os
 import random
 import socket
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-import yaml
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
-from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import (
     EventRecord,
@@ -33,87 +30,13 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from tests.embedded.kubernetes import FullKubernetes
+from tests.contract.client_subject import Subject
 from tests.servers.go_builds import NEWEST_KUBERNETES, chosen_release
 
-SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
-DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FINALIZER = "eurekube.io/cleanup"
 START = 1_800_000_000.0
 _numbers = itertools.count(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A server, and how to reach it."""
-
-    url: str
-    token: str
-    ca_file: str
-    directory: Path
-
-    def kubeconfig(self, *, token: str = "", user: dict[str, Any] | None = None) -> str:
-        """A kubeconfig of one context, `test`."""
-        cluster = {"server": self.url} | (
-            {"certificate-authority": self.ca_file} if self.ca_file else {}
-        )
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": user or {"token": token or self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "test",
-        }
-        path = self.directory / f"kubeconfig-{next(_numbers)}"
-        path.write_text(json.dumps(content))
-        return str(path)
-
-    def cluster(self, kubeconfig: str = "", **options: Any) -> KubernetesCluster:
-        """Our client."""
-        settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig(), **options)
-        return KubernetesCluster(
-            ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2
-        )
-
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """A call as the administrator."""
-        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        answer = requests.request(
-            method,
-            f"{self.url}{path}",
-            data=None if body is None else json.dumps(body),
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": content},
-            verify=self.ca_file or True,
-            timeout=30,
-        )
-        return answer.status_code, answer.json() if "json" in answer.headers[
-            "Content-Type"
-        ] else answer.text
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def subject(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Subject]:
-    directory = tmp_path_factory.mktemp("kubeconfigs")
-    definition = yaml.safe_load(DEFINITION.read_text())
-    if request.param == "embedded":
-        server = FullKubernetes(time.time, tokens={"secret": "admin"}, definitions=[definition])
-        with LoopbackServer(server.handle) as loopback:
-            yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
-    else:
-        real = request.getfixturevalue("kubernetes_servers")
-        found = Subject(
-            url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory
-        )
-        assert found.call("POST", CRDS, definition)[0] in (201, 409)
-        deadline = time.monotonic() + 180
-        while found.call("GET", "/apis/eurekube.io/v1/eurekasyncers")[0] != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        yield found
 
 
 @pytest.fixture

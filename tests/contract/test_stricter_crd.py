@@ -15,7 +15,8 @@ import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.calls import JSON_PATCH
-from eurekube_sync.adapters.kubernetes.client import DEFINITION, KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import SYNCERS as KIND
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.manifests.crd import load_crd
@@ -30,6 +31,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
+DEFINITION = KIND.crd_path
 SYNCERS = "/apis/eurekube.io/v1/namespaces/default/eurekasyncers"
 SPEC = {"selector": {"app": "rating"}, "hostName": "ip"}
 STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)

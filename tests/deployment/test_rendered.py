@@ -21,6 +21,7 @@ from tests.deployment.rendered import (
     FORMS,
     IMAGE,
     NAME,
+    NETWORK,
     ROOT,
     Form,
     Json,
@@ -178,6 +179,7 @@ def test_the_base_alone_names_no_installation() -> None:
     ("original", "copy"),
     [
         ("crds/eurekasyncer.yaml", "crds/eurekasyncer.yaml"),
+        ("crds/eurekaimport.yaml", "crds/eurekaimport.yaml"),
         ("cronjob/monitoring/rules.yml", "files/rules.yml"),
         ("cronjob/monitoring/dashboard.json", "files/dashboard.json"),
     ],
@@ -245,13 +247,36 @@ def test_the_policy_of_the_chart_is_the_one_that_is_applied_alone() -> None:
 def test_the_policy_is_bound_to_the_namespaces_that_are_served() -> None:
     """Other installations may have other rules."""
     form = Form(values={"admissionPolicy": True, "namespaces": ["shop"]})
-    (binding,) = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
-    (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
-    assert expression == {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "In",
-        "values": ["shop"],
-    }
+    bindings = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
+    assert [binding["metadata"]["name"] for binding in bindings] == [
+        "eurekube-sync",
+        "eurekube-sync-imports",
+    ]
+    for binding in bindings:
+        (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert expression == {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": ["shop"],
+        }
+
+
+def test_the_policy_for_the_account_is_the_one_that_is_applied_alone() -> None:
+    """It has the networks of the chart's values."""
+    alone = output(kubernetes() / "kubectl", "kustomize", CRONJOB / "admission" / "imports")
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    imports = {"networks": [NETWORK], "admissionPolicy": True}
+    form = Form(values={"imports": imports})
+    assert of_kind(documents(form.templated()), *kinds) == documents(alone)
+
+
+def test_without_networks_nothing_is_imported() -> None:
+    """There is neither the option, nor a right, nor a policy."""
+    form = Form(values={"imports": {"networks": [], "admissionPolicy": True}})
+    text = form.templated()
+    assert documents(text) == documents(Form().templated())
+    assert "eurekaimports" not in text
+    assert "EUREKUBE_SYNC_IMPORT_NETWORKS" not in text
 
 
 def test_helm_finds_no_fault(helms: Helm) -> None:

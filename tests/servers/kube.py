@@ -82,11 +82,14 @@ class ApiServer(Server):
         port: int | None = None,
         certificate: tuple[Path, Path, Path] | None = None,
         programs: Path | None = None,
+        plugins: tuple[str, ...] = (),
     ) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a
         pod needs its account, and gets a volume with its token. `certificate`: the files of one for
         localhost, of its key, and of its authority, all PEM; by default the server makes its own.
-        `programs` is the folder of another release than the newest."""
+        `programs` is the folder of another release than the newest, `plugins` are admission plugins
+        that are off by default."""
+        self._plugins = plugins
         self._service_accounts = service_accounts
         self._certificate = certificate
         self._program = (programs or kubernetes()) / "kube-apiserver"
@@ -124,6 +127,7 @@ class ApiServer(Server):
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
             *([] if self._service_accounts else ["--disable-admission-plugins=ServiceAccount"]),
+            *(f"--enable-admission-plugins={plugin}" for plugin in self._plugins),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.key_file}",
             f"--service-account-signing-key-file={self.key_file}",

@@ -12,6 +12,7 @@ from sys import intern
 import msgspec
 
 from eurekube_sync.desired.catalog import drainable
+from eurekube_sync.model import imports
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
@@ -54,6 +55,12 @@ class Wire(msgspec.Struct, rename="camel", gc=False):
     """The base of all structs. gc=False: a page has tens of thousands of them, and no cycles."""
 
 
+class _OwnerReference(Wire):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class Meta(Wire):
     name: str
     namespace: str = ""
@@ -62,8 +69,24 @@ class Meta(Wire):
     annotations: dict[str, str] | None = None
 
 
+class OwnedMeta(Meta):
+    resource_version: str = ""
+    owner_references: list[_OwnerReference] | None = None
+
+    def controller(self) -> _OwnerReference:
+        """Return the reference to the object's controller; an empty one without a controller."""
+        for reference in self.owner_references or ():
+            if reference.controller:
+                return reference
+        return _OwnerReference()
+
+
 class Item(Wire):
     metadata: Meta
+
+
+class OwnedItem(Wire):
+    metadata: OwnedMeta
 
 
 class Condition(Wire):
@@ -131,12 +154,13 @@ class _ServiceStatus(Wire):
         return tuple([host for host in hosts if host])
 
 
-class ServiceItem(Item):
+class ServiceItem(OwnedItem):
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
     def read(self) -> model.Service:
         meta, spec = self.metadata, self.spec
+        controller = meta.controller()
         cluster_ips = spec.cluster_ips
         if not cluster_ips and spec.cluster_ip:
             cluster_ips = [spec.cluster_ip]
@@ -155,6 +179,10 @@ class ServiceItem(Item):
             external_ips=tuple([canonical(address) for address in spec.external_ips or ()]),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            controller=intern(controller.kind),
+            owner_uid=controller.uid,
         )
 
 
@@ -208,7 +236,7 @@ class _EndpointPort(Wire):
         return model.EndpointPort(name=self.name or "", port=self.port)
 
 
-class SliceItem(Item):
+class SliceItem(OwnedItem):
     address_type: str
     endpoints: list[_Endpoint] | None = None  # null if there are none, as for `ports` [real 1.36]
     ports: tuple[_EndpointPort, ...] | None = None
@@ -216,9 +244,11 @@ class SliceItem(Item):
     def read(self) -> model.EndpointSlice | None:
         meta = self.metadata
         labels = meta.labels or {}
-        service = labels.get(SERVICE_NAME)
-        if not service:
-            return None
+        service = labels.get(SERVICE_NAME, "")
+        managed_by = intern(labels.get(MANAGED_BY, ""))
+        of_import = managed_by == imports.MANAGER
+        if not service and not of_import:
+            return None  # an import finds its slice without the label, and writes it again
         endpoints: list[model.Endpoint] = []
         for endpoint in self.endpoints or ():
             if endpoint.addresses:
@@ -230,7 +260,10 @@ class SliceItem(Item):
             address_type=self.address_type,
             ports=tuple([port.read() for port in self.ports or ()]),
             endpoints=tuple(endpoints),
-            managed_by=intern(labels.get(MANAGED_BY, "")),
+            managed_by=managed_by,
+            uid=meta.uid if of_import else "",
+            resource_version=meta.resource_version if of_import else "",
+            owner_uid=meta.controller().uid if of_import else "",
         )
 
 

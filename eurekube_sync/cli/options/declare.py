@@ -231,6 +231,8 @@ HELP: Mapping[str, str] = {
     "--from": "Read output of kubectl get (-o json or yaml) instead of the cluster, or a folder of "
     "run --record instead of both servers. For standard input give `-`. Namespaces without an object in "
     "the files are out of scope. May be repeated.",
+    "--import-networks": "Networks of the data centre, such as 10.20.0.0/16: the only addresses to "
+    "which an EurekaImport may lead callers in the cluster. Default: none, and imports are off.",
     "--interval": "Time between the starts of two passes.",
     "--kubeconfig": "Path to the kubeconfig file. Default: the variable KUBECONFIG, else the pod's "
     "service account, else ~/.kube/config.",

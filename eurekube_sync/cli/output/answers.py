@@ -19,6 +19,7 @@ from eurekube_sync.explain.overview import Overview, Renewals, Row
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.text import (
     counted,
@@ -51,6 +52,7 @@ _STATES = {
 }
 """The sign, the state in JSON, and the state in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
+_IMPORT_HEADINGS = ("", "IMPORT", "APP", "READY", "STATE", "WHY")
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
@@ -150,7 +152,13 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
             rows.append(_cells(row, look.at))
     if rows:
         parts.append(Columns(rows, _HEADINGS))
-    hidden = len(found.rows) - len(rows)
+    imports = []
+    for import_ in found.imports:
+        if everything or import_.outcome is not Outcome.REGISTERED:
+            imports.append(_import_cells(import_))
+    if imports:
+        parts.append(Columns(imports, _IMPORT_HEADINGS))
+    hidden = len(found.rows) + len(found.imports) - len(rows) - len(imports)
     if hidden:
         parts.append(Text(f"+ {hidden} in sync (-a shows them)", style="dim"))
     names = found.unselected
@@ -207,6 +215,19 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     )
 
 
+def _import_cells(found: Explanation) -> tuple[Cell, ...]:
+    sign = _STATES[found.outcome][0]
+    ready = "-" if found.up is None else f"{found.up}/{found.of}"
+    return (
+        (sign.plain, str(sign.style)),
+        (found.about, ""),
+        (", ".join(found.apps) or "-", ""),
+        (ready, ""),
+        (found.reason or Reason.IN_SYNC, str(sign.style)),
+        (found.sentence, ""),
+    )
+
+
 def summary(found: Overview) -> str:
     """Return the counts of syncers by state, of instances and of removals, or that they are
     unknown."""
@@ -229,6 +250,9 @@ def summary(found: Overview) -> str:
         parts.append(f"{counted(up, 'instance')} UP")
     else:
         parts.append("instances unknown")
+    if found.imports:
+        callable_ = found.count_imports(Outcome.REGISTERED)
+        parts.append(f"{counted(len(found.imports), 'import')}: {callable_} callable")
     if found.held:
         parts.append(f"{counted(found.held, 'removal')} held")
     if found.conflicts:
@@ -259,6 +283,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         },
         "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
+        "imports": [_import_data(import_) for import_ in found.imports],
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
@@ -281,6 +306,19 @@ def _row_data(row: Row) -> dict[str, Any]:
     }
 
 
+def _import_data(found: Explanation) -> dict[str, Any]:
+    _, state, _ = _STATES[found.outcome]
+    return {
+        "import": found.about,
+        "state": state,
+        "reason": found.reason or Reason.IN_SYNC.value,
+        "why": found.sentence,
+        "apps": list(found.apps),
+        "written": found.up,
+        "wanted": found.of,
+    }
+
+
 _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~"}
 
 
@@ -292,7 +330,7 @@ def orphans_table(orphans: Orphans) -> RenderableType:
         instance, sign = orphan.instance, _FATES[orphan.fate]
         status, syncer = instance.status.value, syncer_of(instance)
         rows.append(row_of(instance.key, sign, status, orphan.why, syncer))
-    return rows_table(rows, orphans.unknown, orphans.summary)
+    return rows_table(rows, (*orphans.slices, *orphans.unknown), orphans.summary)
 
 
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
@@ -300,7 +338,12 @@ def orphans_data(orphans: Orphans) -> dict[str, Any]:
     for orphan in orphans.found:
         instance = _instance(orphan.instance)
         data.append({**instance, "run": orphan.fate.value, "why": orphan.why})
-    return {"summary": orphans.summary, "orphans": data, "unknown": list(orphans.unknown)}
+    return {
+        "summary": orphans.summary,
+        "orphans": data,
+        "slices": list(orphans.slices),
+        "unknown": list(orphans.unknown),
+    }
 
 
 def purge_table(report: PurgeReport) -> RenderableType:

@@ -16,6 +16,7 @@ from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.report import (
     gathered,
+    imports_data,
     problems,
     renewed,
     sentences,
@@ -32,6 +33,7 @@ from eurekube_sync.cli.output.table import (
     rows_of,
     signs_in,
 )
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -40,7 +42,6 @@ from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
-from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, removal_id
 
 Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
@@ -181,12 +182,14 @@ def as_data(
     plan_id = None  # what --approve takes
     if report.held is not None:
         plan_id = report.held.plan_id
-        held = [_action(action, report) for action in report.held.removals]
+        for removal in report.held.removals:
+            assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
+            held.append(_action(removal, report))
         for hold in report.held.holds:
             count = len(hold.removals)
             holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
     elif plan.removals:
-        plan_id = removal_id(plan.actions)
+        plan_id = removal_id(plan.removals)
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
@@ -203,10 +206,38 @@ def as_data(
         "holds": holds,
         "held": held,
         "syncers": list(syncers_data(report)),
+        "imports": imports_of(report),
         "unknown": list(_unknown(report)),
         "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
         "selfPreservation": _headroom(room) if room else None,
         "messages": sentences(report),
+    }
+
+
+def imports_of(report: PassReport) -> dict[str, Any] | None:
+    """Return what the pass did for imports; None if they are off."""
+    if report.imports is None:
+        return None
+    endpoints = []
+    for change in report.imports.plan.changes:
+        endpoints.append(
+            {
+                "action": type(change).__name__.lower(),
+                "import": str(change.import_),
+                "endpoint": str(change.socket),
+                "why": change.why,
+            }
+        )
+    held = report.imports.held
+    holds = []
+    for hold in held.holds if held else ():
+        count = len(hold.removals)
+        holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
+    return {
+        "planId": held.plan_id if held else None,
+        "endpoints": endpoints,
+        "holds": holds,
+        "imports": list(imports_data(report)),
     }
 
 
@@ -221,7 +252,7 @@ def _blocked(blocked: Blocked) -> dict[str, Any]:
 
 
 def _unknown(report: PassReport) -> Iterator[dict[str, Any]]:
-    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread(report.view)]
+    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread_of(report)]
     if isinstance(report.registry, Unknown):
         sources.insert(0, ("Eureka", report.registry))
     for name, source in sources:

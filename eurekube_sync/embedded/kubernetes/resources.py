@@ -89,6 +89,7 @@ BUILT_IN = (
     _built_in("Lease", group="coordination.k8s.io"),
     _built_in("SelfSubjectAccessReview", group="authorization.k8s.io", namespaced=False),
     # Objects of the following kinds are only stored.
+    _built_in("ServiceCIDR", group="networking.k8s.io", namespaced=False),
     _built_in("Role", group="rbac.authorization.k8s.io"),
     _built_in("RoleBinding", group="rbac.authorization.k8s.io"),
     _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),

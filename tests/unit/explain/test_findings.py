@@ -48,14 +48,18 @@ class Cluster(Details):
         super().__init__()
         self.version: Source[str] = Complete(data="v1.36.0")
         self.crd: Source[Mapping[str, Any]] = Complete(data={"type": "object"})
+        self.networks: Source[tuple[str, ...]] = Complete(data=("10.96.0.0/12",))
         self.denied: set[tuple[str, str, str]] = set()
         self.unknown: Unknown | None = None
 
     def server(self) -> Source[str]:
         return self.version
 
-    def schema(self) -> Source[Mapping[str, Any]]:
+    def schema(self, kind: str = "EurekaSyncer") -> Source[Mapping[str, Any]]:
         return self.crd
+
+    def service_networks(self) -> Source[tuple[str, ...]]:
+        return self.networks
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         return self.unknown or Complete(

@@ -78,6 +78,8 @@ _READS = frozenset(
         "list_readiness",
         "list_pod_drains",
         "list_nodes",
+        "list_imports",
+        "import_crd_live",
         "namespace_exists",
     }
 )

@@ -137,6 +137,47 @@ def test_a_pod_is_ready_when_its_containers_and_all_its_other_gates_are(
     assert (found.ready, found.registered) == (expected, False)
 
 
+OWNERS: list[dict[str, Any]] = [
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "other"},
+    {"apiVersion": "eurekube.io/v1", "kind": "EurekaImport", "name": "i", "uid": "9c41"}
+    | {"controller": True},
+]
+
+
+def test_a_service_names_its_controller() -> None:
+    """Other owners own it as well, and do not control it."""
+    metadata = {"name": "review", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+
+    def owned_by(owners: list[dict[str, Any]] | None) -> Any:
+        body = {"metadata": {**metadata, "ownerReferences": owners}, "spec": {}}
+        return msgspec.json.decode(msgspec.json.encode(body), type=objects.ServiceItem).read()
+
+    found = owned_by(OWNERS)
+    assert (found.controller, found.owner_uid) == ("EurekaImport", "9c41")
+    assert (found.uid, found.resource_version) == ("u", "7")
+    for owners in (None, OWNERS[:1]):
+        plain = owned_by(owners)
+        assert (plain.controller, plain.owner_uid) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "expected"),
+    [("import.eurekube.io", ("u", "7", "9c41")), ("hand.example.com", ("", "", ""))],
+)
+def test_only_a_slice_of_an_import_keeps_what_its_writes_need(
+    managed_by: str, expected: tuple[str, str, str]
+) -> None:
+    """There are many others, and they are never written."""
+    labels = {
+        "kubernetes.io/service-name": "review",
+        "endpointslice.kubernetes.io/managed-by": managed_by,
+    }
+    metadata = {"name": "review-1", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+    found = endpoint_slice(metadata={**metadata, "labels": labels, "ownerReferences": OWNERS})
+    assert found is not None
+    assert (found.uid, found.resource_version, found.owner_uid) == expected
+
+
 def test_an_empty_slice_has_null_lists() -> None:
     """`endpoints: null, ports: null` is an empty slice, not a broken one."""
     found = endpoint_slice(endpoints=None, ports=None)
