@@ -111,7 +111,7 @@ def choose_port(
     elif isinstance(port, str):
         fitting = [offered for offered in service.ports if offered.name == port][:1]
         fits = ""
-    elif service.ports:
+    elif service.ports or service.other_ports:
         fitting = _numbered_ports(service, port)
         fits = f": {port} fits the ports"
     else:  # a headless Service may have no ports, although its pods listen
@@ -169,6 +169,9 @@ def _no_such_port(
         return f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
     names = ", ".join(service.name for service in first)
     have = f"Service {names} has" if len(services) == 1 else f"Services {names} have"
+    others = [port for service in first for port in service.other_ports]
+    if others:
+        return f"{have} no TCP port, only {', '.join(others)}: Eureka's clients call TCP ports"
     lacking = "" if port is None else f", so none is named {port!r}"
     return f"{have} no ports{lacking}: set spec.{field} to the number of the port that {where}"
 

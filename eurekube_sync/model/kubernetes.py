@@ -117,7 +117,8 @@ class Service:
     type: str = "ClusterIP"
     cluster_ips: tuple[str, ...] = ()  # `("None",)` for a headless one
     ip_families: tuple[str, ...] = ()  # `IPv4`, `IPv6`, in the Service's order
-    ports: tuple[ServicePort, ...] = ()
+    ports: tuple[ServicePort, ...] = ()  # those of protocol TCP
+    other_ports: tuple[str, ...] = ()  # the others, such as `514/UDP`
     publish_not_ready: bool = False
     # It has a selector, so the cluster makes its slices, at least one for each address family
     selects: bool = True
@@ -222,7 +223,7 @@ class EndpointSlice:
     name: str
     service: str  # label `kubernetes.io/service-name`; slices without it are not read
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
-    ports: tuple[EndpointPort, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()  # those of protocol TCP
     endpoints: tuple[Endpoint, ...] = ()
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
 

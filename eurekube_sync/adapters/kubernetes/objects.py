@@ -15,6 +15,7 @@ from eurekube_sync.model import kubernetes as model
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+TCP = "TCP"  # the one protocol of Eureka's clients; the default of ports
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
 
 
@@ -64,6 +65,7 @@ class Conditions(Wire):
 class _ServicePort(Wire):
     port: int
     name: str = ""
+    protocol: str = TCP
     target_port: int | str | None = None
     node_port: int | None = None
 
@@ -72,6 +74,9 @@ class _ServicePort(Wire):
         return model.ServicePort(
             name=self.name, port=self.port, target=target, node_port=self.node_port or None
         )
+
+    def __str__(self) -> str:
+        return f"{self.port}/{self.protocol}"
 
 
 class _ServiceSpec(Wire):
@@ -122,7 +127,8 @@ class ServiceItem(Item):
             type=spec.type,
             cluster_ips=tuple(cluster_ips or ()),
             ip_families=tuple(spec.ip_families or ()),
-            ports=tuple([port.read() for port in spec.ports or ()]),
+            ports=tuple([port.read() for port in spec.ports or () if port.protocol == TCP]),
+            other_ports=tuple([str(port) for port in spec.ports or () if port.protocol != TCP]),
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
@@ -178,6 +184,7 @@ class _Endpoint(Wire):
 class _EndpointPort(Wire):
     name: str | None = None
     port: int | None = None
+    protocol: str | None = None  # None: TCP
 
     def read(self) -> model.EndpointPort:
         return model.EndpointPort(name=self.name or "", port=self.port)
@@ -203,7 +210,7 @@ class SliceItem(Item):
             name=meta.name,
             service=service,
             address_type=self.address_type,
-            ports=tuple([port.read() for port in self.ports or ()]),
+            ports=tuple([port.read() for port in self.ports or () if port.protocol in (TCP, None)]),
             endpoints=tuple(endpoints),
             managed_by=intern(labels.get(MANAGED_BY, "")),
         )
