@@ -295,10 +295,15 @@ def _node_ports(
     plain, secure = ports
     family = spec.address_family or (*service.ip_families, "IPv4")[0]
     kind = spec.service.node_address
+    wished = (spec.service.node_selector or {}).items()
+    selected = [node for node in nodes if wished <= node.labels.items()]
     sites = []
-    for node in sorted(nodes, key=lambda node: node.name):
+    leaving: list[str] = []
+    for node in sorted(selected, key=lambda node: node.name):
         usable = _addresses(node, family, kind)
-        if usable and not node.excluded:
+        if usable:
+            if node.leaves:
+                leaving.append(_leaves(node))
             site = Site(
                 host=usable[0],
                 port=plain.node_port if plain else None,
@@ -309,10 +314,21 @@ def _node_ports(
                 allotted=True,
             )
             sites.append(site)
-    if not sites:
-        kinds = kind or "InternalIP or ExternalIP"
-        raise InvalidSyncer(Reason.NO_ADDRESS, f"no node has an {family} address of kind {kinds}")
-    return sites
+    if len(leaving) < len(sites):
+        return sites
+    kinds = kind or "InternalIP or ExternalIP"
+    fault = f"no node has an {family} address of kind {kinds}"
+    if not selected and nodes:
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(wished))
+        fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
+    elif leaving:
+        # It may be the start of a new cluster beside the old one, so no app goes for that alone.
+        fault = f"every node with an {family} address leaves: {leaving[0]}"
+    raise InvalidSyncer(Reason.NO_ADDRESS, fault)
+
+
+def _leaves(node: Node) -> str:
+    return f"node {node.name} {node.leaves}"
 
 
 def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
@@ -367,6 +383,8 @@ def _found(
 ) -> tuple[InstanceKey, Found]:
     key = builder.key(app, site)
     node = catalog.nodes[site.node] if site.node else None
+    if node is not None and node.leaves:
+        return key, Leaving(why=_leaves(node), terminating=True)
     up = behind.serves(service, node)
     if node is not None and not node.ready:
         why = f"node {node.name} is not ready"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
-from eurekube_sync.desired.selector import Selector, check_selector
+from eurekube_sync.desired.selector import Selector, check_labels, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.faults import Path, shape_faults
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
@@ -69,6 +69,7 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     node_address: Literal["InternalIP", "ExternalIP"] | None = (
         None  # None: the external one if the node has one
     )
+    node_selector: dict[str, str] | None = None  # labels of the nodes
     hostname: str | None = None
 
 
@@ -168,6 +169,8 @@ def parse(syncer: SyncerObject) -> Syncer:
         raise wrong.refusal() from error
     _check_combinations(spec, wrong, at_given="service" in raw)
     check_selector(spec.selector, wrong)
+    if spec.service.node_selector is not None:
+        check_labels(("service", "nodeSelector"), spec.service.node_selector, wrong)
     _check_names(spec, wrong)
     _check_paths(spec.paths, wrong)
     _check_metadata(spec, wrong)
@@ -274,6 +277,11 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
             at.node_address and not node_ports,
             ("service", "nodeAddress"),
             "nodeAddress is only for address NodePort",
+        ),
+        (
+            at.node_selector is not None and not node_ports,
+            ("service", "nodeSelector"),
+            "nodeSelector is only for address NodePort",
         ),
         (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),
         (

@@ -180,7 +180,8 @@ class Node:
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
-    excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
+    labels: Mapping[str, str] = field(default_factory=dict)
+    leaves: str = ""  # why nobody should call it any more, such as a taint; empty if it stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,18 +126,10 @@ def create(row: Row, send: Send, namespace: str) -> None:
     core, slices = f"/api/v1/namespaces/{there}", f"/apis/discovery.k8s.io/v1/namespaces/{there}"
     for node in row.given["nodes"]:
         name = node["name"]
-        send(
-            "POST",
-            "/api/v1/nodes",
-            {
-                "metadata": {
-                    "name": name,
-                    "labels": _node_labels(node),
-                    "annotations": node.get("annotations", {}),
-                }
-            },
-        )
+        send("POST", "/api/v1/nodes", _node(node))
         send("PATCH", f"/api/v1/nodes/{name}/status", {"status": _node_status(node)})
+        if node.get("deleting"):
+            send("DELETE", f"/api/v1/nodes/{name}", None)
     for service in row.given["services"]:
         made = _service(service)
         send("POST", f"{core}/services", made)
@@ -190,7 +182,11 @@ def remove(row: Row, send: Send, namespace: str) -> None:
     """Takes away what would stand in another row's way: nodes, and the addresses and node ports of
     Services."""
     for node in row.given["nodes"]:
-        send("DELETE", f"/api/v1/nodes/{node['name']}", None)
+        path = f"/api/v1/nodes/{node['name']}"
+        if node.get("deleting"):
+            send("PATCH", path, {"metadata": {"finalizers": None}})
+        else:
+            send("DELETE", path, None)
     for service in row.given["services"]:
         send(
             "DELETE",
@@ -391,9 +387,18 @@ def _pod_status(pod: Json) -> Json:
     }
 
 
-def _node_labels(node: Json) -> Json:
+def _node(node: Json) -> Json:
     zone = {"topology.kubernetes.io/zone": node["zone"]} if "zone" in node else {}
-    return {**zone, **node.get("labels", {})}
+    taints = [{"key": key, "effect": "NoSchedule"} for key in node.get("taints", [])]
+    return {
+        "metadata": {
+            "name": node["name"],
+            "labels": {**zone, **node.get("labels", {})},
+            "annotations": node.get("annotations", {}),
+            "finalizers": ["example.com/held"] if node.get("deleting") else [],
+        },
+        "spec": {"taints": taints},
+    }
 
 
 def _node_status(node: Json) -> Json:

@@ -16,6 +16,8 @@ SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice tha
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 TCP = "TCP"  # the one protocol of Eureka's clients; the default of ports
+_EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
+_LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
 
 
@@ -39,6 +41,7 @@ class Meta(Wire):
     uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: datetime | None = None
 
 
 class Item(Wire):
@@ -229,20 +232,45 @@ class _NodeStatus(Conditions):
         return tuple([address.address for address in addresses if address.type == kind])
 
 
+class _Taint(Wire):
+    key: str
+
+
+class _NodeSpec(Wire):
+    taints: list[_Taint] | None = None
+
+
 class NodeItem(Item):
+    spec: _NodeSpec | None = None
     status: _NodeStatus | None = None
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
         return model.Node(
             name=self.metadata.name,
             ready=status.is_true("Ready"),
             internal=status.of_type("InternalIP"),
             external=status.of_type("ExternalIP"),
-            excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+            labels=self.metadata.labels or {},
+            leaves=self._leaves(),
         )
+
+    def _leaves(self) -> str:
+        """Return why the node leaves; empty if it stays.
+
+        The label, the deletion and the autoscaler's taint are the tests of Kubernetes' own service
+        controller (k8s.io/cloud-provider, controllers/service, stableNodeSetPredicates). A person
+        gives a node that is dead for good the taint out-of-service."""
+        if self.metadata.deletion_timestamp is not None:
+            return "is being deleted"
+        if _EXCLUDED in (self.metadata.labels or {}):
+            return f"has the label {_EXCLUDED}"
+        taints = self.spec.taints if self.spec else None
+        for taint in taints or ():
+            if taint.key in _LEAVING_TAINTS:
+                return f"has the taint {taint.key}"
+        return ""
 
 
 class NamespaceItem(Item):
