@@ -190,7 +190,7 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
 def _unlisted(address: str, listed: Unknown) -> Finding:
     fix = f"see that it runs and can be reached from here: curl -i {address}/apps"
     if listed.cause is Cause.DENIED:
-        fix = "give its login: --eureka-username and --eureka-password-file"
+        fix = "give its login: --eureka-username and --eureka-password-file, or --eureka-token-file"
     elif listed.cause is Cause.UNUSABLE:
         fix = _RIGHT_URL
     return Finding(Check.EUREKA_READ, Grade.FAILED, without_full_stop(listed.message), fix)

@@ -1,4 +1,4 @@
-"""Owns what a Spring Eureka server is run from: the verified jars and our two classes, one of them
+"""Owns what a Spring Eureka server is run from: the verified jars and our three classes, two of them
 with security.
 
 The classes are compiled with the Eclipse compiler, one of the jars, so that a Java without `javac`
@@ -38,12 +38,15 @@ class EurekaProgram:
     """Without it a start takes longer; a Java that it was not made by, or other jars, leave it
     aside."""
 
-    def arguments(self, *, secured: bool) -> list[str]:
-        """Return the class path and the main class, as arguments of `java`."""
+    def arguments(self, *, secured: bool, bearer: bool = False) -> list[str]:
+        """Return the class path and the main class, as arguments of `java`. With `bearer`, a
+        secured server wants a token."""
         # In the same order each time, and what is secured last: else the archive does not fit.
         sets = ("server", "security") if secured else ("server",)
         jars = [str(jar) for name in sets for jar in sorted((self.folder / name).glob("*.jar"))]
         main = "secured.SecuredEurekaServer" if secured else "open.OpenEurekaServer"
+        if bearer:
+            main = "bearer.BearerEurekaServer"
         shared = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive else []
         return [*shared, "-cp", ":".join([str(self.folder / _CLASSES), *jars]), main]
 

@@ -12,10 +12,10 @@ import requests
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
-from eurekube_sync.adapters.eureka.address import Credentials
+from eurekube_sync.adapters.eureka.address import BearerToken, Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.sanitize import LOOKED_AT, excerpt, login_secrets
+from eurekube_sync.model.sanitize import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -83,10 +83,10 @@ class Answer(NamedTuple):
         return f"a proxy ({name})" if name else "a proxy or firewall"
 
 
-def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
+def refusal(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryError:
     """Return the error for an answer with an unwanted status; its message does not show our
     login."""
-    status, secrets = answer.status, login_secrets(login.user, login.password) if login else ()
+    status, secrets = answer.status, login.secrets if login else ()
     kind: type[errors.RegistryError] = errors.RegistryUnusable
     if 300 <= status < 400:
         return _redirect(answer, secrets)
@@ -103,9 +103,7 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
         )
         return errors.RegistryDenied(f"{answer.call} {why}")
     if status == 401:
-        ours = (
-            "refuses this user or password" if login else "asks for a login; give user and password"
-        )
+        ours = login.refused if login else "asks for a login; give user and password, or a token"
         kind, why = errors.RegistryDenied, f": Eureka {ours}."
     elif status == 407:
         kind, why = (
@@ -154,6 +152,8 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
             f"{answer.call} was answered 403 while other reads work: {why}"
         )
     why = f"was answered {answer.status} although reads work"
+    if "insufficient_scope" in answer.headers.get("WWW-Authenticate", ""):  # RFC 6750, 3.1
+        return errors.RegistryDenied(f"{answer.call} {why}: the token lacks a scope for writes.")
     if "/peerreplication/" in answer.url:
         return errors.RegistryDenied(f"{answer.call} {why}.")
     fix = f"Turn it off for Eureka's paths in the server's Spring Security: {_CSRF_OFF}."

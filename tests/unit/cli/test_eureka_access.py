@@ -83,6 +83,15 @@ def test_the_variables_password_goes_with_the_options_user(
     assert credentials().user == "ann"
 
 
+def test_a_token_file_is_a_login(folder: Path) -> None:
+    """It is read at the start, and `repr` does not show the token."""
+    (folder / "token").write_text(f"{SECRET}\n")
+    credentials = put_together(eureka_token_file="token").credentials
+    assert credentials is not None
+    assert credentials().header == f"Bearer {SECRET}"
+    assert SECRET not in repr(credentials())
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -107,6 +116,19 @@ def test_the_variables_password_goes_with_the_options_user(
                 "eureka_password_file": "password",
             },
             "given twice",
+        ),
+        ({"eureka_token_file": "absent"}, "cannot be read"),
+        (
+            {
+                "eureka_token_file": "password",
+                "eureka_username": "c",
+                "eureka_password_file": "password",
+            },
+            "given twice, as --eureka-token-file and --eureka-username",
+        ),
+        (
+            {"url": f"https://a:{SECRET}@b", "eureka_token_file": "password"},
+            "given twice, as --eureka-token-file and in --eureka-url",
         ),
     ],
 )
