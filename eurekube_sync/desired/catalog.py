@@ -19,6 +19,7 @@ from eurekube_sync.model.kubernetes import (
     EndpointSlice,
     Node,
     Pod,
+    PodHost,
     PodReadiness,
     PodRef,
     Service,
@@ -143,11 +144,13 @@ class Catalog:
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
         pod_drains: Known = None,
+        hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
     ) -> None:
         self.services: Sequence[Service] = services.data
         self.pod_drains = pod_drains
-        self.asked = 0  # how often Pods, Nodes or readiness were read from here
+        self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
+        self._hosts = hosts
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -178,13 +181,22 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next three
         properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
         return self._indexed("readiness", self._readiness, lambda pod: pod.uid)
+
+    @property
+    def hosts(self) -> Mapping[str, PodHost]:
+        return self._indexed("hosts", self._hosts, lambda host: host.uid)
+
+    @property
+    def hosts_if_read(self) -> Mapping[str, PodHost]:
+        """The same, but empty if they could not be read."""
+        return {} if isinstance(self._hosts, Unknown) else self.hosts
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -228,13 +240,13 @@ class Catalogs:
             return slices
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
+        hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
-        return Complete(
-            data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains)
-        )
+        nodes = view.nodes or _NOT_READ
+        return Complete(data=Catalog(services, slices, pods, nodes, readiness, drains, hosts))
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""

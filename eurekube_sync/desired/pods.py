@@ -27,6 +27,7 @@ from eurekube_sync.desired.endpoints import (
     stays,
     strays_of,
 )
+from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -61,21 +62,39 @@ def serve_pods(
     perhaps = _note_missing(chosen, catalog, family, builder)
     _warn(chosen, catalog, builder)
 
+    if spec.names_nodes and not spec.at_host:
+        _warn_of_node_names(main, catalog, builder)
     needs_both = len(listening) > 1
     secure = listening["securePort"].backends if needs_both else {}
     pairs = paired(main.backends, secure)
+    nowhere: dict[str, str] = {}
+    any_at_host = False
     for identity, backend in main.backends.items():
         app = _app(backend, apps)
         if app is None:
             continue
         pair = pairs.get(identity)
         site = _site(backend, pair, secure_alone="port" not in listening)
+        if spec.at_host:
+            hosted = site_at_host(site, catalog.hosts, spec.address_family)
+            if isinstance(hosted, str):
+                if not _ends(backend.endpoint, spec):
+                    nowhere[backend.place] = hosted
+                continue
+            any_at_host = True
+            site = hosted
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if needs_both and pair is None and not isinstance(verdict, Leaving):
             why = _lacks(backend, spec.secure_port, builder)
             verdict = Kept(why=why, host=site.host, port=site.main_port)
         yield key, verdict
+
+    if nowhere and not any_at_host:
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, min(nowhere.values()))
+    for why in nowhere.values():
+        builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+    builder.unplaced |= nowhere
 
     placed = {backend.place for backend in main.backends.values()}
     builder.unplaced |= _not_on_main_port(main, chosen, placed, catalog, family)
@@ -129,6 +148,19 @@ def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None
     drains = catalog.pod_drains
     if isinstance(drains, Unknown) and drains.cause is Cause.DENIED:
         builder.drains_unread = drains
+
+
+def _warn_of_node_names(main: _Listening, catalog: Catalog, builder: Builder) -> None:
+    """Warn if callers are sent to a node's name with a port at which only a pod listens."""
+    for backend in main.backends.values():
+        host = catalog.hosts_if_read.get(backend.place)
+        if host is not None and not host.host_network:
+            builder.warn(
+                f"spec.hostName {builder.spec.host_name} names nodes, where nobody listens on port "
+                f"{backend.port} of {backend.label}: set spec.pod.address to HostPort, or "
+                "spec.hostName to ip"
+            )
+            return
 
 
 def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site:

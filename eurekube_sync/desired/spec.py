@@ -73,6 +73,12 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     hostname: str | None = None
 
 
+class PodAt(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """`spec.pod`: the address at which a pod is registered."""
+
+    address: Literal["PodIP", "HostPort"] | None = None
+
+
 class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     home: str | None = None
     status: str | None = None
@@ -120,6 +126,7 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    pod: PodAt = PodAt()
     service: At = At()
     limit: Any = None
 
@@ -148,6 +155,16 @@ class Syncer(Spec, frozen=True, kw_only=True):
         return (self.app_name or service.name).upper()
 
     @property
+    def at_host(self) -> bool:
+        """Whether pods are registered at their nodes' addresses and host ports."""
+        return self.pod.address == "HostPort"
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether instances are called by the names of nodes."""
+        return self.host_name.startswith("nodeName")
+
+    @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for the metadata."""
         for entry in self.metadata_from:
@@ -167,7 +184,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         for path, fault in faults or [((), str(error))]:
             wrong.add(path, fault, reason=Reason.INVALID_SPEC)
         raise wrong.refusal() from error
-    _check_combinations(spec, wrong, at_given="service" in raw)
+    _check_combinations(spec, wrong, given=raw)
     check_selector(spec.selector, wrong)
     if spec.service.node_selector is not None:
         check_labels(("service", "nodeSelector"), spec.service.node_selector, wrong)
@@ -261,13 +278,14 @@ def _normal(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
+def _check_combinations(spec: Spec, wrong: Faults, *, given: Mapping[str, Any]) -> None:
     at, pods = spec.service, spec.mode == "pod"
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
     same_port = f"securePort must differ from port (both are {spec.port})"
     by_name = not spec.host_name.startswith("ip")
     for excluded, path, fault in (
-        (at_given and pods, ("service",), "service is only for mode service"),
+        ("service" in given and pods, ("service",), "service is only for mode service"),
+        ("pod" in given and not pods, ("pod",), "pod is only for mode pod"),
         (
             at.hostname is not None and at.address,
             ("service", "address"),

@@ -174,6 +174,23 @@ class PodReadiness:
     registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
 
 
+class HostPort(NamedTuple):
+    """A port of a node that is passed on to a Pod."""
+
+    number: int
+    address: str = ""  # empty: at each address of the node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodHost:
+    """Where a Pod is reached at its node."""
+
+    uid: str
+    addresses: tuple[str, ...] = ()  # of its node, the first family first; empty without a node
+    host_network: bool = False  # it listens at the node's own addresses
+    ports: Mapping[int, HostPort] = field(default_factory=dict)  # by container port
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
@@ -264,6 +281,7 @@ class ClusterView:
     namespaces: Listed[Namespace] | None = None  # for the grants in their annotations
     readiness: Listed[PodReadiness] | None = None
     pod_drains: Listed[Drainable] | None = None
+    hosts: Listed[PodHost] | None = None
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)
     if the CRD is being deleted, or was installed after a syncer's deletion."""

@@ -203,6 +203,9 @@ class Cluster(Protocol):
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """List whole Pods, for their readiness without our readiness gate."""
 
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.PodHost]:
+        """List whole Pods, for their host ports."""
+
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
         """Read these Namespaces, each by itself, or list all of them, for the grants in their
         annotations."""

@@ -35,6 +35,8 @@ from eurekube_sync.observe.eureka import Observed
 T = TypeVar("T")
 U = TypeVar("U")
 _FEW_NAMESPACES = 20
+_MORE = frozenset({"metadataFrom", "readinessGate", "pod", "hostName"})
+"""Fields for which a syncer of mode pod may need more than Services and slices."""
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 _MOMENT = 10.0
@@ -175,6 +177,8 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
         view = replace(view, nodes=cluster.list_nodes())
     if needs.pods:
         view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
+    if needs.hosts:
+        view = replace(view, hosts=cluster.list_hosts(_one_by_one(needs.hosts, scope)))
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
@@ -217,6 +221,7 @@ class Needs:
 
     pods: frozenset[str] = frozenset()  # namespaces
     readiness: frozenset[str] = frozenset()  # namespaces
+    hosts: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
@@ -227,11 +232,12 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     |---|---|
     | Pods | metadata of pods |
     | Nodes | node ports |
-    | whole Pods | a readiness gate, which needs the pods' conditions |
+    | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
+    hosts: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         if not _may_need_more(syncer, scope):
@@ -249,15 +255,22 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             pods.add(namespace)
         if spec.readiness_gate:
             readiness.add(namespace)
-    return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
+        if spec.at_host or spec.names_nodes:
+            hosts.add(namespace)
+    return Needs(
+        pods=frozenset(pods),
+        nodes=nodes,
+        readiness=frozenset(readiness),
+        hosts=frozenset(hosts),
+    )
 
 
 def _may_need_more(syncer: SyncerObject, scope: Scope) -> bool:
     """Return whether the syncer is served and has a field that needs more than Services and slices.
     Most syncers have none, and their specs need not be parsed here."""
     spec = syncer.spec
-    asks = spec.get("metadataFrom") or spec.get("readinessGate") or spec.get("mode") == "service"
-    return bool(asks) and scope.takes(syncer) and scope.may_select(syncer)
+    asks = spec.get("mode") == "service" or not _MORE.isdisjoint(spec)
+    return asks and scope.takes(syncer) and scope.may_select(syncer)
 
 
 def _has_node_ports(spec: Syncer, catalog: Catalog) -> bool:

@@ -350,10 +350,13 @@ def _service(service: Json) -> Json:
 
 
 def _pod(pod: Json) -> Json:
-    ports = [
-        {"name": name, "containerPort": number}
-        for name, number in pod.get("ports", {"http": 8080}).items()
-    ]
+    ports: list[Json] = []
+    for name, number in pod.get("ports", {"http": 8080}).items():
+        port = {"name": name, "containerPort": number}
+        if name in pod.get("host_ports", {}):
+            port["hostPort"] = pod["host_ports"][name]
+            port["hostIP"] = pod.get("host_ip", "")
+        ports.append(port)
     return {
         "metadata": {
             "name": pod["name"],
@@ -362,6 +365,7 @@ def _pod(pod: Json) -> Json:
         },
         "spec": {
             "nodeName": pod.get("node", "node-a"),
+            "hostNetwork": pod.get("host_network", False),
             "containers": [{"name": "app", "image": "example.invalid/app:1", "ports": ports}],
             "terminationGracePeriodSeconds": 300,
             "readinessGates": [{"conditionType": "eurekube.io/registered"}]
@@ -373,7 +377,11 @@ def _pod(pod: Json) -> Json:
 
 def _pod_status(pod: Json) -> Json:
     addresses = [pod["ip"]] if isinstance(pod["ip"], str) else pod["ip"]
+    host = pod.get("host", [])
+    hosts = [host] if isinstance(host, str) else host
+    of_host = {"hostIP": hosts[0], "hostIPs": [{"ip": ip} for ip in hosts]} if hosts else {}
     return {
+        **of_host,
         "phase": "Running",
         "podIP": addresses[0],
         "podIPs": [{"ip": address} for address in addresses],

@@ -25,7 +25,9 @@ from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import (
     EventRecord,
+    HostPort,
     Pod,
+    PodHost,
     PodReadiness,
     ServedPort,
     SyncerObject,
@@ -245,6 +247,43 @@ def test_drained_pods_are_listed_by_their_annotation(subject: Subject, namespace
 
 
 _CONTAINER = {"name": "c", "image": "example.com/c"}
+
+
+def test_the_host_ports_of_pods_are_read(subject: Subject, namespace: str) -> None:
+    """With the node's addresses from the status. A UDP port is none."""
+    cluster = subject.cluster()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    subject.call("POST", account, {"metadata": {"name": "default"}})
+    ports = [
+        {"containerPort": 8080, "hostPort": 31080},
+        {"containerPort": 8443, "hostPort": 31443, "hostIP": "203.0.113.1"},
+        {"containerPort": 53, "hostPort": 31053, "protocol": "UDP"},
+        {"containerPort": 9090},
+    ]
+    specs: dict[str, Any] = {
+        "a": {"containers": [{**_CONTAINER, "ports": ports}]},
+        "b": {"containers": [_CONTAINER], "hostNetwork": True},
+    }
+    uids: dict[str, str] = {}
+    for name, spec in specs.items():
+        pod = {"metadata": {"name": name}, "spec": spec}
+        deadline = time.monotonic() + 180
+        while (made := subject.call("POST", pods, pod))[0] != 201:
+            assert time.monotonic() < deadline, made
+            time.sleep(0.1)
+        uids[name] = made[1]["metadata"]["uid"]
+    status = {"hostIP": "192.168.7.1", "hostIPs": [{"ip": "192.168.7.1"}, {"ip": "fd00:7::1"}]}
+    subject.call("PATCH", f"{pods}/a/status", {"status": status})
+    a = PodHost(
+        uid=uids["a"],
+        addresses=("192.168.7.1", "fd00:7::1"),
+        ports={8080: HostPort(31080), 8443: HostPort(31443, "203.0.113.1")},
+    )
+    b = PodHost(uid=uids["b"], host_network=True)
+    for namespaces in (None, [namespace]):
+        listed = data(cluster.list_hosts(namespaces).of(namespace))
+        assert sorted(listed, key=lambda host: len(host.ports)) == [b, a]
 
 
 def test_a_gate_is_opened_beside_the_pods_other_conditions(

@@ -57,6 +57,7 @@ _NAMESPACES = Kind(
 )
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
+_HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))
 _WHOLE_PODS = Kind(CORE, "pods", "PodList", Decoder(objects.ReadinessItem))
 
 
@@ -118,6 +119,9 @@ class KubernetesCluster:
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return self._calls.list_all(_WHOLE_PODS, namespaces)
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[model.PodHost]:
+        return self._calls.list_all(_HOSTS, namespaces)
 
     def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
         """Patch strategically, which keeps other conditions. The UID makes the API refuse another

@@ -16,6 +16,7 @@ SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice tha
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 TCP = "TCP"  # the one protocol of Eureka's clients; the default of ports
+_EACH_ADDRESS = (None, "", "0.0.0.0", "::")  # `hostIP` of a port that is open at all of a node's
 _EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
 _LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
@@ -298,6 +299,53 @@ class PodItem(Item):
 class PodDrainItem(Item):
     def read(self) -> model.Drainable:
         return drainable(_uid(self.metadata), self.metadata.annotations or {})
+
+
+class _ContainerPort(Wire):
+    container_port: int
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    protocol: str = TCP
+
+
+class _Container(Wire):
+    ports: list[_ContainerPort] | None = None
+
+
+class _HostedSpec(Wire):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None  # a sidecar is one of them
+    host_network: bool | None = None
+
+
+class _HostIp(Wire):
+    ip: str = ""
+
+
+class _HostedStatus(Wire):
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    host_ips: list[_HostIp] | None = msgspec.field(name="hostIPs", default=None)  # since 1.30
+
+
+class PodHostItem(Item):
+    spec: _HostedSpec | None = None
+    status: _HostedStatus | None = None
+
+    def read(self) -> model.PodHost:
+        spec, status = self.spec or _HostedSpec(), self.status or _HostedStatus()
+        addresses = [host.ip for host in status.host_ips or ()] or [status.host_ip or ""]
+        ports: dict[int, model.HostPort] = {}
+        for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+            for port in container.ports or ():
+                if port.host_port and port.protocol == TCP:
+                    address = "" if port.host_ip in _EACH_ADDRESS else port.host_ip or ""
+                    ports[port.container_port] = model.HostPort(port.host_port, address)
+        return model.PodHost(
+            uid=_uid(self.metadata),
+            addresses=tuple([address for address in addresses if address]),
+            host_network=bool(spec.host_network),
+            ports=ports,
+        )
 
 
 class _Gate(Wire):

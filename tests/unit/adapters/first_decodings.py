@@ -124,6 +124,7 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: nodes": cluster.list_nodes,
         "kubernetes: pods": lambda: cluster.list_pods(None),
         "kubernetes: drained pods": lambda: cluster.list_pod_drains(None),
+        "kubernetes: hosts": lambda: cluster.list_hosts(["b"]),
         "kubernetes: readiness": lambda: cluster.list_readiness(["b"]),
         "kubernetes: namespaces": lambda: cluster.list_namespaces(None),
         "kubernetes: a namespace": lambda: cluster.list_namespaces(["a"]),

@@ -84,6 +84,6 @@ def test_the_table_has_rows_for_every_field() -> None:
         "two syncers",
         "drain",
     }
-    for name in ("selector", "service"):
+    for name in ("selector", "pod", "service"):
         parts = {row.field.partition(".")[2] for row in ROWS if row.field.startswith(f"{name}.")}
         assert parts == set(spec[name]["properties"])

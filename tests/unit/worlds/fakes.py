@@ -45,6 +45,7 @@ from eurekube_sync.model.kubernetes import (
     Namespace,
     Node,
     Pod,
+    PodHost,
     PodReadiness,
     PodRef,
     Service,
@@ -76,6 +77,7 @@ _READS = frozenset(
         "list_slices",
         "list_pods",
         "list_readiness",
+        "list_hosts",
         "list_pod_drains",
         "list_nodes",
         "namespace_exists",
@@ -416,6 +418,8 @@ class Cluster:
         self.slices: list[EndpointSlice] = []
         self.events: list[EventRecord] = []
         self.readiness: dict[str, PodReadiness] = {}
+        self.hosts: dict[str, tuple[PodHost, ...]] = {}
+        """By namespace."""
         self.opened: dict[str, tuple[str, str]] = {}
         """Opened gates, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
@@ -477,6 +481,18 @@ class Cluster:
         return Listed(
             by_namespace={name: drains(source) for name, source in listed.by_namespace.items()},
             elsewhere=drains(listed.elsewhere),
+        )
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[PodHost]:
+        def walk() -> Listed[PodHost]:
+            sources: dict[str, Source[tuple[PodHost, ...]]] = {}
+            for namespace in self.hosts if namespaces is None else namespaces:
+                unknown = self.unknown.get(("hosts", namespace))
+                sources[namespace] = unknown or Complete(data=self.hosts.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        return self.wire.send(
+            "list_hosts", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
         )
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
