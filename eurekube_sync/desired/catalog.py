@@ -17,6 +17,7 @@ from eurekube_sync.model.kubernetes import (
     ClusterView,
     Drainable,
     EndpointSlice,
+    Ingress,
     Node,
     Pod,
     PodHost,
@@ -145,12 +146,13 @@ class Catalog:
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
         pod_drains: Known = None,
         hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
+        ingresses: Source[tuple[Ingress, ...]] = _NOT_READ,
     ) -> None:
         self.services: Sequence[Service] = services.data
         self.pod_drains = pod_drains
         self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
-        self._hosts = hosts
+        self._hosts, self._ingresses = hosts, ingresses
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -181,7 +183,7 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next three
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the other
         properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
@@ -197,6 +199,10 @@ class Catalog:
     def hosts_if_read(self) -> Mapping[str, PodHost]:
         """The same, but empty if they could not be read."""
         return {} if isinstance(self._hosts, Unknown) else self.hosts
+
+    @property
+    def ingresses(self) -> Mapping[str, Ingress]:
+        return self._indexed("ingresses", self._ingresses, lambda ingress: ingress.name)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -241,12 +247,16 @@ class Catalogs:
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
+        ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
         nodes = view.nodes or _NOT_READ
-        return Complete(data=Catalog(services, slices, pods, nodes, readiness, drains, hosts))
+        catalog = Catalog(
+            services, slices, pods, nodes, readiness, drains, hosts=hosts, ingresses=ingresses
+        )
+        return Complete(data=catalog)
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""

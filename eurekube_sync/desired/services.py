@@ -23,6 +23,7 @@ from eurekube_sync.desired.endpoints import (
     stays,
     strays_of,
 )
+from eurekube_sync.desired.entries import Entries, entered, of_ingresses, sites_at
 from eurekube_sync.desired.instance import Builder, Site, family_of
 from eurekube_sync.desired.spec import ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -57,6 +58,9 @@ def serve_services(
     chosen = _chosen(spec, services, builder)
     behind, backed = _behind(spec, chosen, catalog)
     chosen = _of_one_port(chosen, backed, spec, builder)
+    entries = _entries(spec, chosen, catalog)
+    if entries is not None:
+        chosen = [(service, ports) for service, ports in chosen if service.name in entries]
     builder.remembered.update(service.name for service, _ in chosen)
     for service, ports in chosen:
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
@@ -66,7 +70,11 @@ def serve_services(
             continue
         kind = None if spec.service.hostname is not None else address_kind(service, spec)
         nodes = catalog.nodes.values() if kind == "NodePort" else ()
-        sites = places(service, ports, spec, nodes)
+        if entries is None:
+            sites = places(service, ports, spec, nodes)
+        else:
+            sites = _entered_sites(service, ports, spec, entries[service.name])
+            builder.warn(*_entry_warnings(entries[service.name]))
         if isinstance(sites, str):
             builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=sites))
             continue
@@ -80,16 +88,50 @@ def serve_services(
             yield _found(service, site, served, app, builder, catalog)
 
 
+def _entries(
+    spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog
+) -> Mapping[str, Entries] | None:
+    """Return where calls for the Services enter the cluster, of those that are entered; None if the
+    syncer asks for an address of another kind. Raises InvalidSyncer, SourceUnknown."""
+    if spec.service.address != "Ingress":
+        return None
+    ingresses = catalog.ingresses.values()
+    entries = {service.name: of_ingresses(service, ports, ingresses) for service, ports in chosen}
+    return entered(entries)
+
+
+def _entered_sites(
+    service: Service, ports: Ports, spec: Syncer, entries: Entries
+) -> Sequence[Site] | str:
+    """Return the same as `places`, of a Service with entries. Raises InvalidSyncer."""
+    sites = sites_at(_site(service, ports), entries, spec)
+    if isinstance(sites, str):
+        return sites
+    families = _of_family([site.host for site in sites], service, spec)
+    if not families:
+        asked = f"no {spec.address_family} address of kind {spec.service.address}"
+        raise _no_address(service, asked)
+    return [site for site in sites if site.host in families]
+
+
+def _entry_warnings(entries: Entries) -> Iterator[str]:
+    if entries.why and entries.entries:
+        yield entries.why
+    for entry in entries.entries:
+        if entry.warning:
+            yield entry.warning
+
+
 def _chosen(
     spec: Syncer, services: Sequence[Service], builder: Builder
 ) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address. It accompanies another Service, or callers reach it by a
-    # fixed host name.
+    # fixed host name or an Ingress.
     addressed = [service for service in named if not service.headless]
-    host = spec.service.hostname
-    if not addressed and host is None:
+    elsewhere = spec.service.hostname is not None or spec.service.address == "Ingress"
+    if not addressed and not elsewhere:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
             Reason.NO_ADDRESS,
@@ -120,13 +162,12 @@ def _chosen(
 def _having(
     candidates: Sequence[Service], asked: str | int | None, field: str, spec: Syncer
 ) -> Mapping[str, ServicePort]:
-    """Return the port of each Service that has the one of a field, by the Service's name. With a
-    fixed or external host name, a number is the port at that host, such as an Ingress's 443. Raises
-    InvalidSyncer if no Service has it."""
+    """Return the port of each Service that has the one of a field, by the Service's name. A number
+    may be that of a port elsewhere. Raises InvalidSyncer if no Service has it."""
     having: dict[str, ServicePort] = {}
     for service in candidates:
-        if isinstance(asked, int) and _is_elsewhere(service, spec):
-            having[service.name] = ServicePort(name="", port=asked)
+        if _is_a_port_elsewhere(asked, service, spec):
+            having[service.name] = ServicePort(name="", port=int(asked or 0))
         elif (port := choose_port(service, asked, field=field)) is not None:
             having[service.name] = port
     if not having:
@@ -208,9 +249,13 @@ def _numbers(port: ServicePort) -> Sequence[int]:
     return [number for number in (port.port, port.node_port) if number]
 
 
-def _is_elsewhere(service: Service, spec: Syncer) -> bool:
-    """Whether callers use a host name that is not the Service's own address."""
-    return spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
+def _is_a_port_elsewhere(asked: str | int | None, service: Service, spec: Syncer) -> bool:
+    """Whether a field asks for a port of a host that is not the Service's own address. An Ingress
+    has ports of its own, if the field is not set."""
+    if spec.service.address == "Ingress":
+        return not isinstance(asked, str)
+    elsewhere = spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
+    return elsewhere and isinstance(asked, int)
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
@@ -361,7 +406,7 @@ def _behind(
         # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):
+        if port is None or _is_a_port_elsewhere(asked, service, spec):
             # It is not the Service's port, so all of its endpoints count.
             used = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]

@@ -58,7 +58,7 @@ _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
 ServiceAddress: TypeAlias = Literal[
-    "Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName"
+    "Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName", "Ingress"
 ]
 
 

@@ -102,7 +102,8 @@ def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Ne
     if settings.scope.granted_only:
         grants = "get" if settings.scope.namespaces else "list"
     nodes = view is not None and view.nodes is not None
-    return of_a_pass(lock=lock, gates=gates, nodes=nodes, grants=grants)
+    ingresses = view is not None and view.ingresses is not None
+    return of_a_pass(lock=lock, gates=gates, nodes=nodes, ingresses=ingresses, grants=grants)
 
 
 def _last_pass(look: Look) -> Finding:
@@ -415,10 +416,15 @@ _OF_EACH_PASS = (
 
 
 def of_a_pass(
-    *, lock: str | None, gates: bool, nodes: bool, grants: str | None = None
+    *,
+    lock: str | None,
+    gates: bool,
+    nodes: bool,
+    ingresses: bool = False,
+    grants: str | None = None,
 ) -> Sequence[Needed]:
-    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a
-    syncer needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`,
+    `ingresses`: a syncer needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
     needed = [*_OF_EACH_PASS]
     if grants is not None:
         without = "grants are unknown, so nothing new is registered"
@@ -428,6 +434,9 @@ def of_a_pass(
         needed.append(Needed("patch", "pods/status", without))
     if nodes:
         needed.append(Needed("list", "nodes", "no instance of a node port is found", ""))
+    if ingresses:
+        without = "no instance of an Ingress is found"
+        needed.append(Needed("list", "ingresses.networking.k8s.io", without))
     if lock is not None:
         leases, without = "leases.coordination.k8s.io", "no replica gets the lock"
         for verb in ("create", "get", "patch"):

@@ -174,6 +174,23 @@ class PodReadiness:
     registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
 
 
+class IngressPath(NamedTuple):
+    """A path of an Ingress, and the Service to which it leads."""
+
+    host: str  # empty: each host
+    path: str  # empty for the default backend
+    service: str
+    port: int | str  # of the Service, by number or name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingress:
+    name: str
+    paths: tuple[IngressPath, ...] = ()
+    tls: tuple[str, ...] = ()  # the hosts with TLS, some as `*.example.com`; an empty one for each
+    addresses: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
+
+
 class HostPort(NamedTuple):
     """A port of a node that is passed on to a Pod."""
 
@@ -282,6 +299,7 @@ class ClusterView:
     readiness: Listed[PodReadiness] | None = None
     pod_drains: Listed[Drainable] | None = None
     hosts: Listed[PodHost] | None = None
+    ingresses: Listed[Ingress] | None = None
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)
     if the CRD is being deleted, or was installed after a syncer's deletion."""

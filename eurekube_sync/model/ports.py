@@ -193,6 +193,7 @@ class Cluster(Protocol):
 
     # The following are listed only if something needs them, such as nodes for node ports.
     def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Ingress]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
         """List Pods' metadata only: for labels and annotations, and as evidence that a kept
         instance's pod is gone."""

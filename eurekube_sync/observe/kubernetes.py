@@ -179,6 +179,9 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
         view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
     if needs.hosts:
         view = replace(view, hosts=cluster.list_hosts(_one_by_one(needs.hosts, scope)))
+    if needs.ingresses:
+        listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
+        view = replace(view, ingresses=listed)
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
@@ -222,6 +225,7 @@ class Needs:
     pods: frozenset[str] = frozenset()  # namespaces
     readiness: frozenset[str] = frozenset()  # namespaces
     hosts: frozenset[str] = frozenset()  # namespaces
+    ingresses: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
@@ -232,12 +236,14 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     |---|---|
     | Pods | metadata of pods |
     | Nodes | node ports |
+    | Ingresses | addresses of Ingresses |
     | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
     hosts: set[str] = set()
+    ingresses: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         if not _may_need_more(syncer, scope):
@@ -257,11 +263,14 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             readiness.add(namespace)
         if spec.at_host or spec.names_nodes:
             hosts.add(namespace)
+        if spec.service.address == "Ingress":
+            ingresses.add(namespace)
     return Needs(
         pods=frozenset(pods),
         nodes=nodes,
         readiness=frozenset(readiness),
         hosts=frozenset(hosts),
+        ingresses=frozenset(ingresses),
     )
 
 

@@ -54,6 +54,7 @@ _STANDARD: Json = {
     "nodes": [{"name": "node-a"}],
     "endpoints": [],
     "slices": [],
+    "ingresses": [],
 }
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
@@ -143,6 +144,12 @@ def create(row: Row, send: Send, namespace: str) -> None:
         send("POST", f"{core}/endpoints", endpoints)
     for piece in row.given["slices"]:
         send("POST", f"{slices}/endpointslices", piece)
+    ingresses = f"/apis/networking.k8s.io/v1/namespaces/{there}/ingresses"
+    for ingress in row.given["ingresses"]:
+        send("POST", ingresses, {"metadata": ingress["metadata"], "spec": ingress["spec"]})
+        if "status" in ingress:
+            path = f"{ingresses}/{ingress['metadata']['name']}/status"
+            send("PATCH", path, {"status": ingress["status"]})
     for pod in row.given["pods"]:
         send("POST", f"{core}/pods", _pod(pod))
         send("PATCH", f"{core}/pods/{pod['name']}/status", {"status": _pod_status(pod)})

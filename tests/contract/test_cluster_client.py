@@ -26,6 +26,8 @@ from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, Configura
 from eurekube_sync.model.kubernetes import (
     EventRecord,
     HostPort,
+    Ingress,
+    IngressPath,
     Pod,
     PodHost,
     PodReadiness,
@@ -284,6 +286,46 @@ def test_the_host_ports_of_pods_are_read(subject: Subject, namespace: str) -> No
     for namespaces in (None, [namespace]):
         listed = data(cluster.list_hosts(namespaces).of(namespace))
         assert sorted(listed, key=lambda host: len(host.ports)) == [b, a]
+
+
+def test_ingresses_are_read_with_their_hosts(subject: Subject, namespace: str) -> None:
+    """Each path names its Service and port. A backend of another kind is none."""
+    cluster = subject.cluster()
+    to_http = {"service": {"name": "a", "port": {"name": "http"}}}
+    paths = [
+        {"path": "/", "pathType": "Prefix", "backend": to_http},
+        {
+            "pathType": "ImplementationSpecific",
+            "backend": {"service": {"name": "b", "port": {"number": 81}}},
+        },
+        {
+            "path": "/c",
+            "pathType": "Exact",
+            "backend": {"resource": {"kind": "Bucket", "name": "c"}},
+        },
+    ]
+    spec = {
+        "defaultBackend": {"service": {"name": "d", "port": {"number": 80}}},
+        "rules": [{"host": "a.example.com", "http": {"paths": paths}}, {"host": "b.example.com"}],
+        "tls": [{"hosts": ["a.example.com", "*.example.net"]}, {"secretName": "all"}],
+    }
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses"
+    status, answer = subject.call("POST", path, {"metadata": {"name": "web"}, "spec": spec})
+    assert status == 201, answer
+    balancer = {"ingress": [{"ip": "203.0.113.1"}, {"hostname": "lb.example.net"}]}
+    subject.call("PATCH", f"{path}/web/status", {"status": {"loadBalancer": balancer}})
+    web = Ingress(
+        name="web",
+        paths=(
+            IngressPath("", "", "d", 80),
+            IngressPath("a.example.com", "/", "a", "http"),
+            IngressPath("a.example.com", "", "b", 81),
+        ),
+        tls=("a.example.com", "*.example.net", ""),
+        addresses=("203.0.113.1", "lb.example.net"),
+    )
+    for namespaces in (None, [namespace]):
+        assert data(cluster.list_ingresses(namespaces).of(namespace)) == (web,)
 
 
 def test_a_gate_is_opened_beside_the_pods_other_conditions(

@@ -108,9 +108,9 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/readiness-gate"),
+        components=("rights/nodes", "rights/ingresses", "rights/readiness-gate"),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json"},
-        values={"rights": {"nodes": True, "readinessGate": True}},
+        values={"rights": {"nodes": True, "ingresses": True, "readinessGate": True}},
     ),
 }
 """Each is rendered by both tools, and by both in the same way."""

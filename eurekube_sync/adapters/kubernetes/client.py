@@ -55,6 +55,9 @@ _NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=F
 _NAMESPACES = Kind(
     CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False
 )
+_INGRESSES = Kind(
+    "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(objects.IngressItem)
+)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
 _HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))
@@ -110,6 +113,9 @@ class KubernetesCluster:
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
         return self._calls.list_all(_SLICES, namespaces)
+
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[model.Ingress]:
+        return self._calls.list_all(_INGRESSES, namespaces)
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         return self._calls.list_all(_PODS, namespaces)

@@ -3,7 +3,7 @@ Decoding and `read` raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from sys import intern
 
@@ -140,6 +140,72 @@ class ServiceItem(Item):
             external_ips=tuple(spec.external_ips or ()),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
+        )
+
+
+class _BackendPort(Wire):
+    name: str = ""
+    number: int = 0
+
+
+class _BackendService(Wire):
+    name: str
+    port: _BackendPort | None = None
+
+
+class _Backend(Wire):
+    service: _BackendService | None = None  # None: a resource of another kind
+
+    def path(self, host: str, path: str) -> Iterator[model.IngressPath]:
+        if self.service is not None:
+            port = self.service.port or _BackendPort()
+            yield model.IngressPath(host, path, self.service.name, port.name or port.number)
+
+
+class _Path(Wire):
+    backend: _Backend
+    path: str = ""
+
+
+class _Http(Wire):
+    paths: list[_Path]
+
+
+class _Rule(Wire):
+    host: str = ""
+    http: _Http | None = None
+
+
+class _Tls(Wire):
+    hosts: list[str] | None = None
+
+
+class _IngressSpec(Wire):
+    default_backend: _Backend | None = None
+    rules: list[_Rule] | None = None
+    tls: list[_Tls] | None = None
+
+
+class IngressItem(Item):
+    spec: _IngressSpec | None = None
+    status: _ServiceStatus | None = None
+
+    def read(self) -> model.Ingress:
+        spec = self.spec or _IngressSpec()
+        paths: list[model.IngressPath] = []
+        if spec.default_backend is not None:
+            paths += spec.default_backend.path("", "")
+        for rule in spec.rules or ():
+            for path in rule.http.paths if rule.http else ():
+                paths += path.backend.path(rule.host, path.path)
+        tls: list[str] = []
+        for entry in spec.tls or ():
+            tls += entry.hosts or [""]
+        return model.Ingress(
+            name=self.metadata.name,
+            paths=tuple(paths),
+            tls=tuple(tls),
+            addresses=self.status.hosts() if self.status else (),
         )
 
 

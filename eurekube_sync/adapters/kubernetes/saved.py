@@ -29,6 +29,7 @@ _PLACES = {
     "Service": (CORE, "services"),
     "Pod": (CORE, "pods"),
     "Node": (CORE, "nodes"),
+    "Ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
     "Namespace": (CORE, "namespaces"),
 }
 _IDENTITY = f"{CORE}/namespaces/kube-system"

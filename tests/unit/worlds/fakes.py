@@ -42,6 +42,7 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Ingress,
     Namespace,
     Node,
     Pod,
@@ -78,6 +79,7 @@ _READS = frozenset(
         "list_pods",
         "list_readiness",
         "list_hosts",
+        "list_ingresses",
         "list_pod_drains",
         "list_nodes",
         "namespace_exists",
@@ -420,6 +422,8 @@ class Cluster:
         self.readiness: dict[str, PodReadiness] = {}
         self.hosts: dict[str, tuple[PodHost, ...]] = {}
         """By namespace."""
+        self.ingresses: dict[str, tuple[Ingress, ...]] = {}
+        """By namespace."""
         self.opened: dict[str, tuple[str, str]] = {}
         """Opened gates, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
@@ -494,6 +498,17 @@ class Cluster:
         return self.wire.send(
             "list_hosts", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
         )
+
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[Ingress]:
+        def walk() -> Listed[Ingress]:
+            sources: dict[str, Source[tuple[Ingress, ...]]] = {}
+            for namespace in self.ingresses if namespaces is None else namespaces:
+                unknown = self.unknown.get(("ingresses", namespace))
+                sources[namespace] = unknown or Complete(data=self.ingresses.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[Ingress] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_ingresses", walk, lambda: failed)
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:
