@@ -46,7 +46,7 @@ HOST_NAME = re.compile(
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _DIGITS = re.compile(r"[0-9]+")
 _PATH = re.compile(r"/[!-~]*")
-_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ACTED_ON = re.compile(
     r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*"
@@ -409,9 +409,8 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
 def _check_key(path: Path, key: str, wrong: Faults) -> None:
     if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
         fault = (
-            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and "
-            "hyphens, "
-            f"at most {_LONGEST_KEY} characters"
+            "a metadata key becomes an XML element name: a letter or _, then letters, digits, '.', "
+            f"'-' and '_', at most {_LONGEST_KEY} characters"
         )
     elif key.startswith("eurekube."):
         fault = (
