@@ -12,6 +12,7 @@ from eurekube_sync.desired.endpoints import (
     Backend,
     Identity,
     Numbers,
+    apart,
     backends,
     chosen_ports,
     label_of,
@@ -26,6 +27,7 @@ from eurekube_sync.desired.endpoints import (
     slices_in_use,
     stays,
     strays_of,
+    without_common_pods,
 )
 from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
@@ -61,6 +63,9 @@ def serve_pods(
     apps = _apps(main, builder)
     perhaps = _note_missing(chosen, catalog, family, builder)
     _warn(chosen, catalog, builder)
+    separate = without_common_pods(main.backends.values())
+    if separate is not None and spec.app_name is not None:
+        builder.warn(apart(separate, spec.app_name))
 
     if spec.names_nodes and not spec.at_host:
         _warn_of_node_names(main, catalog, builder)

@@ -12,6 +12,7 @@ from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
     Numbers,
+    apart,
     backends,
     choose_port,
     chosen_ports,
@@ -22,6 +23,7 @@ from eurekube_sync.desired.endpoints import (
     slices_in_use,
     stays,
     strays_of,
+    without_common_pods,
 )
 from eurekube_sync.desired.entries import Entries, entered, of_ingresses, sites_at
 from eurekube_sync.desired.instance import Builder, Site, family_of
@@ -58,6 +60,9 @@ def serve_services(
     chosen = _chosen(spec, services, builder)
     behind, backed = _behind(spec, chosen, catalog)
     chosen = _of_one_port(chosen, backed, spec, builder)
+    separate = without_common_pods(backed)
+    if separate is not None and spec.app_name is not None:
+        builder.warn(apart(separate, spec.app_name))
     entries = _entries(spec, chosen, catalog)
     if entries is not None:
         chosen = [(service, ports) for service, ports in chosen if service.name in entries]
