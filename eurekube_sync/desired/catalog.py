@@ -17,6 +17,8 @@ from eurekube_sync.model.kubernetes import (
     ClusterView,
     Drainable,
     EndpointSlice,
+    Gateway,
+    HttpRoute,
     Ingress,
     Node,
     Pod,
@@ -25,7 +27,7 @@ from eurekube_sync.model.kubernetes import (
     PodRef,
     Service,
 )
-from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 
 T = TypeVar("T")
 
@@ -147,12 +149,15 @@ class Catalog:
         pod_drains: Known = None,
         hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
         ingresses: Source[tuple[Ingress, ...]] = _NOT_READ,
+        routes: Source[tuple[HttpRoute, ...]] = _NOT_READ,
+        gateways: Listed[Gateway] | None = None,
     ) -> None:
         self.services: Sequence[Service] = services.data
         self.pod_drains = pod_drains
         self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._hosts, self._ingresses = hosts, ingresses
+        self._routes, self._gateways = routes, gateways
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -205,6 +210,16 @@ class Catalog:
         return self._indexed("ingresses", self._ingresses, lambda ingress: ingress.name)
 
     @property
+    def routes(self) -> Mapping[str, HttpRoute]:
+        return self._indexed("routes", self._routes, lambda route: route.name)
+
+    def gateway(self, namespace: str, name: str) -> Gateway | None:
+        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown."""
+        source = self._gateways.of(namespace) if self._gateways else _NOT_READ
+        of_namespace = self._indexed(f"gateways {namespace}", source, lambda gateway: gateway.name)
+        return of_namespace.get(name)
+
+    @property
     def nodes(self) -> Mapping[str, Node]:
         return self._indexed("nodes", self._nodes, lambda node: node.name)
 
@@ -248,13 +263,23 @@ class Catalogs:
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
         ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
+        routes = view.routes.of(namespace) if view.routes else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
         nodes = view.nodes or _NOT_READ
         catalog = Catalog(
-            services, slices, pods, nodes, readiness, drains, hosts=hosts, ingresses=ingresses
+            services,
+            slices,
+            pods,
+            nodes,
+            readiness,
+            drains,
+            hosts=hosts,
+            ingresses=ingresses,
+            routes=routes,
+            gateways=view.gateways,
         )
         return Complete(data=catalog)
 

@@ -25,9 +25,9 @@ from eurekube_sync.desired.endpoints import (
     strays_of,
     without_common_pods,
 )
-from eurekube_sync.desired.entries import Entries, entered, of_ingresses, sites_at
+from eurekube_sync.desired.entries import Entries, entered, of_gateways, of_ingresses, sites_at
 from eurekube_sync.desired.instance import Builder, Site, family_of
-from eurekube_sync.desired.spec import ServiceAddress, Syncer
+from eurekube_sync.desired.spec import ENTRIES, ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
@@ -98,10 +98,15 @@ def _entries(
 ) -> Mapping[str, Entries] | None:
     """Return where calls for the Services enter the cluster, of those that are entered; None if the
     syncer asks for an address of another kind. Raises InvalidSyncer, SourceUnknown."""
-    if spec.service.address != "Ingress":
+    if spec.service.address not in ENTRIES:
         return None
-    ingresses = catalog.ingresses.values()
-    entries = {service.name: of_ingresses(service, ports, ingresses) for service, ports in chosen}
+    entries: dict[str, Entries] = {}
+    for service, ports in chosen:
+        if spec.service.address == "Ingress":
+            entries[service.name] = of_ingresses(service, ports, catalog.ingresses.values())
+        else:
+            routes = catalog.routes.values()
+            entries[service.name] = of_gateways(service, ports, routes, catalog.gateway)
     return entered(entries)
 
 
@@ -133,9 +138,9 @@ def _chosen(
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address. It accompanies another Service, or callers reach it by a
-    # fixed host name or an Ingress.
+    # fixed host name, an Ingress or a Gateway.
     addressed = [service for service in named if not service.headless]
-    elsewhere = spec.service.hostname is not None or spec.service.address == "Ingress"
+    elsewhere = spec.service.hostname is not None or spec.service.address in ENTRIES
     if not addressed and not elsewhere:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
@@ -256,8 +261,8 @@ def _numbers(port: ServicePort) -> Sequence[int]:
 
 def _is_a_port_elsewhere(asked: str | int | None, service: Service, spec: Syncer) -> bool:
     """Whether a field asks for a port of a host that is not the Service's own address. An Ingress
-    has ports of its own, if the field is not set."""
-    if spec.service.address == "Ingress":
+    or Gateway has ports of its own, if the field is not set."""
+    if spec.service.address in ENTRIES:
         return not isinstance(asked, str)
     elsewhere = spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
     return elsewhere and isinstance(asked, int)

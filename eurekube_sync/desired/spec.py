@@ -58,8 +58,17 @@ _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
 ServiceAddress: TypeAlias = Literal[
-    "Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName", "Ingress"
+    "Auto",
+    "ClusterIP",
+    "LoadBalancer",
+    "NodePort",
+    "ExternalIP",
+    "ExternalName",
+    "Ingress",
+    "Gateway",
 ]
+ENTRIES = ("Ingress", "Gateway")
+"""The kinds of addresses that other objects than the Service have."""
 
 
 class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

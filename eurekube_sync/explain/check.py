@@ -103,7 +103,10 @@ def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Ne
         grants = "get" if settings.scope.namespaces else "list"
     nodes = view is not None and view.nodes is not None
     ingresses = view is not None and view.ingresses is not None
-    return of_a_pass(lock=lock, gates=gates, nodes=nodes, ingresses=ingresses, grants=grants)
+    gateways = view is not None and view.routes is not None
+    return of_a_pass(
+        lock=lock, gates=gates, nodes=nodes, ingresses=ingresses, gateways=gateways, grants=grants
+    )
 
 
 def _last_pass(look: Look) -> Finding:
@@ -421,10 +424,12 @@ def of_a_pass(
     gates: bool,
     nodes: bool,
     ingresses: bool = False,
+    gateways: bool = False,
     grants: str | None = None,
 ) -> Sequence[Needed]:
     """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`,
-    `ingresses`: a syncer needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    `ingresses`, `gateways`: a syncer needs them. `grants` is how Namespaces are read for grants,
+    `list` or `get`."""
     needed = [*_OF_EACH_PASS]
     if grants is not None:
         without = "grants are unknown, so nothing new is registered"
@@ -437,6 +442,10 @@ def of_a_pass(
     if ingresses:
         without = "no instance of an Ingress is found"
         needed.append(Needed("list", "ingresses.networking.k8s.io", without))
+    if gateways:
+        for plural in ("httproutes", "gateways"):
+            without = "no instance of a Gateway is found"
+            needed.append(Needed("list", f"{plural}.gateway.networking.k8s.io", without))
     if lock is not None:
         leases, without = "leases.coordination.k8s.io", "no replica gets the lock"
         for verb in ("create", "get", "patch"):

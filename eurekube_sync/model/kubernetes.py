@@ -191,6 +191,52 @@ class Ingress:
     addresses: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
 
 
+class RouteParent(NamedTuple):
+    """A Gateway to which an HTTPRoute is attached."""
+
+    namespace: str
+    name: str
+    section: str = ""  # the name of one listener; empty for all
+    port: int | None = None  # of one listener; None for all
+    accepted: bool = False  # the Gateway's controller says so
+
+
+class RoutePath(NamedTuple):
+    """A path of an HTTPRoute, and the Service to which it leads."""
+
+    path: str
+    service: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRoute:
+    """An HTTPRoute of the Gateway API."""
+
+    name: str
+    hostnames: tuple[str, ...] = ()  # some as `*.example.com`; empty for each host
+    parents: tuple[RouteParent, ...] = ()
+    paths: tuple[RoutePath, ...] = ()
+
+
+class Listener(NamedTuple):
+    """A listener of a Gateway for HTTP or HTTPS."""
+
+    name: str
+    port: int
+    secure: bool = False
+    hostname: str = ""  # may be `*.example.com`; empty for each host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A Gateway of the Gateway API."""
+
+    name: str
+    listeners: tuple[Listener, ...] = ()
+    addresses: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
+
+
 class HostPort(NamedTuple):
     """A port of a node that is passed on to a Pod."""
 
@@ -300,6 +346,8 @@ class ClusterView:
     pod_drains: Listed[Drainable] | None = None
     hosts: Listed[PodHost] | None = None
     ingresses: Listed[Ingress] | None = None
+    routes: Listed[HttpRoute] | None = None
+    gateways: Listed[Gateway] | None = None  # of the namespaces that the routes name
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)
     if the CRD is being deleted, or was installed after a syncer's deletion."""

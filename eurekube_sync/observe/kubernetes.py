@@ -22,6 +22,7 @@ from eurekube_sync.model.kubernetes import (
     ClusterView,
     CrdAge,
     Drainable,
+    HttpRoute,
     Pod,
     Pods,
     SyncerObject,
@@ -182,9 +183,25 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
     if needs.ingresses:
         listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
         view = replace(view, ingresses=listed)
+    if needs.routes:
+        routes = cluster.list_routes(_one_by_one(needs.routes, scope))
+        parents = _parents(needs.routes, routes)
+        gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
+        view = replace(view, routes=routes, gateways=gateways)
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
+
+
+def _parents(namespaces: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
+    """Return the namespaces of the Gateways that these namespaces' routes name."""
+    parents: set[str] = set()
+    for namespace in namespaces:
+        source = routes.of(namespace)
+        if isinstance(source, Complete):
+            for route in source.data:
+                parents.update(parent.namespace for parent in route.parents)
+    return frozenset(parents)
 
 
 def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
@@ -226,6 +243,7 @@ class Needs:
     readiness: frozenset[str] = frozenset()  # namespaces
     hosts: frozenset[str] = frozenset()  # namespaces
     ingresses: frozenset[str] = frozenset()  # namespaces
+    routes: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
@@ -237,6 +255,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     | Pods | metadata of pods |
     | Nodes | node ports |
     | Ingresses | addresses of Ingresses |
+    | HTTPRoutes and Gateways | addresses of Gateways |
     | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
@@ -244,6 +263,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     readiness: set[str] = set()
     hosts: set[str] = set()
     ingresses: set[str] = set()
+    routes: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         if not _may_need_more(syncer, scope):
@@ -265,12 +285,15 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             hosts.add(namespace)
         if spec.service.address == "Ingress":
             ingresses.add(namespace)
+        if spec.service.address == "Gateway":
+            routes.add(namespace)
     return Needs(
         pods=frozenset(pods),
         nodes=nodes,
         readiness=frozenset(readiness),
         hosts=frozenset(hosts),
         ingresses=frozenset(ingresses),
+        routes=frozenset(routes),
     )
 
 

@@ -55,7 +55,10 @@ _STANDARD: Json = {
     "endpoints": [],
     "slices": [],
     "ingresses": [],
+    "gateways": [],
+    "routes": [],
 }
+_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1/namespaces"
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
 
@@ -150,6 +153,12 @@ def create(row: Row, send: Send, namespace: str) -> None:
         if "status" in ingress:
             path = f"{ingresses}/{ingress['metadata']['name']}/status"
             send("PATCH", path, {"status": ingress["status"]})
+    for gateway in row.given["gateways"]:
+        spec = {"gatewayClassName": "example", **gateway["spec"]}
+        whole = {**gateway, "spec": spec}
+        _create_whole(send, f"{_GATEWAY_API}/{there}/gateways", "Gateway", whole)
+    for route in row.given["routes"]:
+        _create_whole(send, f"{_GATEWAY_API}/{there}/httproutes", "HTTPRoute", _route(route))
     for pod in row.given["pods"]:
         send("POST", f"{core}/pods", _pod(pod))
         send("PATCH", f"{core}/pods/{pod['name']}/status", {"status": _pod_status(pod)})
@@ -172,6 +181,38 @@ def create(row: Row, send: Send, namespace: str) -> None:
         send("POST", syncers, body)
         if name in row.deleted:
             send("DELETE", f"{syncers}/{name}", None)
+
+
+def gateway_api() -> list[Json]:
+    """The definitions of HTTPRoutes and Gateways."""
+    text = (_TABLE.parent / "gateway_api.yaml").read_text(encoding="utf-8")
+    definitions: list[Json] = yaml.safe_load(text)
+    return definitions
+
+
+def _create_whole(send: Send, path: str, kind: str, given: Json) -> None:
+    """Create an object of the Gateway API, and its status as its controller does."""
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}
+    send("POST", path, {**head, "metadata": given["metadata"], "spec": given["spec"]})
+    if "status" in given:
+        name = given["metadata"]["name"]
+        send("PATCH", f"{path}/{name}/status", {"status": given["status"]})
+
+
+def _route(route: Json) -> Json:
+    """A route that its parents accepted, unless `accepted` says otherwise."""
+    accepted = {
+        "type": "Accepted",
+        "status": str(route.get("accepted", True)),
+        "reason": "Decided",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    parents: list[Json] = []
+    for parent in route["spec"]["parentRefs"]:
+        controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
+        parents.append({"parentRef": parent, **controller})
+    return {**route, "status": {"parents": parents}}
 
 
 def _there(row: Row, namespace: str) -> str:

@@ -328,6 +328,18 @@ def test_ingresses_are_read_with_their_hosts(subject: Subject, namespace: str) -
         assert data(cluster.list_ingresses(namespaces).of(namespace)) == (web,)
 
 
+def test_without_the_gateway_api_its_lists_are_unknown(subject: Subject, namespace: str) -> None:
+    """They are not empty, and the sentence says what lacks."""
+    cluster = subject.cluster()
+    for source in (
+        cluster.list_routes(None).of(namespace),
+        cluster.list_routes([namespace]).of(namespace),
+        cluster.list_gateways([namespace]).of(namespace),
+    ):
+        assert isinstance(source, Unknown)
+        assert "the Gateway API (gateway.networking.k8s.io/v1) is not installed" in source.message
+
+
 def test_a_gate_is_opened_beside_the_pods_other_conditions(
     subject: Subject, namespace: str
 ) -> None:

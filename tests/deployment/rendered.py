@@ -108,9 +108,11 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/ingresses", "rights/readiness-gate"),
+        components=("rights/nodes", "rights/ingresses", "rights/gateways", "rights/readiness-gate"),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json"},
-        values={"rights": {"nodes": True, "ingresses": True, "readinessGate": True}},
+        values={
+            "rights": {"nodes": True, "ingresses": True, "gateways": True, "readinessGate": True}
+        },
     ),
 }
 """Each is rendered by both tools, and by both in the same way."""

@@ -4,13 +4,14 @@ end, and when the address goes, `explain` names what is missing while the instan
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 import requests
 
+from tests.integration.gateways import API, installed_gateway_api
 from tests.integration.hand_made import make_syncer
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.servers
 NAMESPACE, APP, NODE = "addresses", "addressed", "addresses-node"
 SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"
+GATEWAYS = f"{API}/namespaces/{NAMESPACE}/gateways"
+ROUTES = f"{API}/namespaces/{NAMESPACE}/httproutes"
 PORTS: list[dict[str, Any]] = [{"name": "http", "port": 80, "targetPort": "http"}]
 BALANCER = {"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}}
 NO_BALANCER: dict[str, Any] = {"status": {"loadBalancer": None}}
@@ -39,6 +42,10 @@ def tainted(world: KubernetesWorld) -> None:
 
 def without_ingress(world: KubernetesWorld) -> None:
     world.request("DELETE", f"{INGRESSES}/web")
+
+
+def without_route(world: KubernetesWorld) -> None:
+    world.request("DELETE", f"{ROUTES}/web")
 
 
 def pod_without_host_port(world: KubernetesWorld) -> None:
@@ -95,7 +102,38 @@ KINDS = {
         goes=without_ingress,
         words="no Ingress routes to Service addressed",
     ),
+    "Gateway": Kind(
+        spec={"mode": "service", "service": {"address": "Gateway"}},
+        place="addressed.example.com:8080",
+        goes=without_route,
+        words="no HTTPRoute leads to Service addressed",
+    ),
 }
+
+
+def make_route(world: KubernetesWorld) -> None:
+    """A Gateway with a listener for HTTP, and a route that its controller accepted."""
+    listener = {"name": "http", "port": 8080, "protocol": "HTTP"}
+    gateway = {"gatewayClassName": "example", "listeners": [listener]}
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": "edge"}}
+    world.request("POST", GATEWAYS, {**head, "kind": "Gateway", "spec": gateway})
+    route = {
+        "parentRefs": [{"name": "edge"}],
+        "hostnames": ["addressed.example.com"],
+        "rules": [{"backendRefs": [{"name": APP, "port": 80}]}],
+    }
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": "web"}}
+    world.request("POST", ROUTES, {**head, "kind": "HTTPRoute", "spec": route})
+    accepted = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
+    parents = [{"parentRef": {"name": "edge"}, **controller}]
+    world.request("PATCH", f"{ROUTES}/web/status", {"status": {"parents": parents}})
 
 
 def make_pod(world: KubernetesWorld, name: str, *, host_port: int | None = None) -> None:
@@ -131,8 +169,15 @@ def make_pod(world: KubernetesWorld, name: str, *, host_port: int | None = None)
     )
 
 
+@pytest.fixture(scope="module")
+def gateways(kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """The cluster has the Gateway API."""
+    with installed_gateway_api(kubernetes_world):
+        yield
+
+
 @pytest.fixture
-def cluster(kubernetes_world: KubernetesWorld, crd: None) -> KubernetesWorld:
+def cluster(kubernetes_world: KubernetesWorld, crd: None, gateways: None) -> KubernetesWorld:
     """A cluster with the node and the namespace, and without Services, Ingresses and pods."""
     world = kubernetes_world
     with contextlib.suppress(requests.HTTPError):
@@ -146,7 +191,7 @@ def cluster(kubernetes_world: KubernetesWorld, crd: None) -> KubernetesWorld:
         "conditions": [{"type": "Ready", "status": "True"}],
     }
     world.request("PATCH", f"/api/v1/nodes/{NODE}/status", {"status": status})
-    for path in (SERVICES, INGRESSES):
+    for path in (SERVICES, INGRESSES, GATEWAYS, ROUTES):
         for item in world.request("GET", path)["items"]:
             world.request("DELETE", f"{path}/{item['metadata']['name']}")
     for item in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
@@ -166,6 +211,7 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     rule = {"host": "addressed.example.com", "http": {"paths": [path]}}
     cluster.request("POST", INGRESSES, {"metadata": {"name": "web"}, "spec": {"rules": [rule]}})
+    make_route(cluster)
     make_pod(cluster, "addressed-1", host_port=31080)
     cluster.wait_for_slices(NAMESPACE, APP, {"10.41.0.1": "Ready"})
     if kind.balancer:

@@ -10,7 +10,7 @@ from types import FrameType
 from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
-from .go_builds import etcd, helm, kubernetes, oldest_kubernetes, toxiproxy
+from .go_builds import etcd, gateway_api, helm, kubernetes, oldest_kubernetes, toxiproxy
 from .kube import KubernetesServers
 from .process import ServerError
 from .pythons import IMAGE, NEWEST, locked_python, python
@@ -24,6 +24,7 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "toxiproxy": toxiproxy,
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
+    "gateway-api": gateway_api,
     "promtool": promtool,
     "nginx": nginx,
     f"python{IMAGE}": lambda: locked_python(IMAGE),

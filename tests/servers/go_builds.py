@@ -15,6 +15,7 @@ ETCD_VERSION = "v3.6.8"
 KUBERNETES_VERSION = "v1.36.3"
 OLDEST_KUBERNETES_VERSION = "v1.28.15"
 TOXIPROXY_VERSION = "v2.12.0"
+GATEWAY_API_VERSION = "v1.3.0"
 HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
 _MODULES = Path(__file__).parent / "go"
@@ -118,6 +119,19 @@ def helm(major: int = 4) -> Path:
     return (
         _installed(f"helm{major}", HELM_VERSIONS[major], f"helm.sh/helm/v{major}/cmd/helm") / "helm"
     )
+
+
+def gateway_api() -> Path:
+    """Return the folder with the definitions of the Gateway API, downloaded first when the cache
+    lacks them. Raises BuildError."""
+    module = f"sigs.k8s.io/gateway-api@{GATEWAY_API_VERSION}"
+
+    def build(folder: Path) -> None:
+        environment = {**_ENVIRONMENT, "GOMODCACHE": str(folder), "GOFLAGS": "-modcacherw"}
+        run_logged("gateway-api", [go(), "mod", "download", module], environment=environment)
+
+    folder = cached(f"gateway-api-{GATEWAY_API_VERSION}", [module], build)
+    return folder / module / "config" / "crd" / "standard"
 
 
 def _installed(name: str, version: str, package: str) -> Path:

@@ -58,6 +58,17 @@ _NAMESPACES = Kind(
 _INGRESSES = Kind(
     "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(objects.IngressItem)
 )
+_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
+_NO_GATEWAY_API = Unknown(
+    cause=Cause.UNUSABLE,
+    message="the Gateway API (gateway.networking.k8s.io/v1) is not installed in the cluster",
+)
+_ROUTES = Kind(
+    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(objects.RouteItem), _NO_GATEWAY_API
+)
+_GATEWAYS = Kind(
+    _GATEWAY_API, "gateways", "GatewayList", Decoder(objects.GatewayItem), _NO_GATEWAY_API
+)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
 _HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))
@@ -116,6 +127,12 @@ class KubernetesCluster:
 
     def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[model.Ingress]:
         return self._calls.list_all(_INGRESSES, namespaces)
+
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[model.HttpRoute]:
+        return self._calls.list_all(_ROUTES, namespaces)
+
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[model.Gateway]:
+        return self._calls.list_all(_GATEWAYS, namespaces)
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         return self._calls.list_all(_PODS, namespaces)

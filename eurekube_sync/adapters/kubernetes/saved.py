@@ -30,6 +30,8 @@ _PLACES = {
     "Pod": (CORE, "pods"),
     "Node": (CORE, "nodes"),
     "Ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
+    "HTTPRoute": ("/apis/gateway.networking.k8s.io/v1", "httproutes"),
+    "Gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
     "Namespace": (CORE, "namespaces"),
 }
 _IDENTITY = f"{CORE}/namespaces/kube-system"

@@ -42,6 +42,8 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Gateway,
+    HttpRoute,
     Ingress,
     Namespace,
     Node,
@@ -80,6 +82,8 @@ _READS = frozenset(
         "list_readiness",
         "list_hosts",
         "list_ingresses",
+        "list_routes",
+        "list_gateways",
         "list_pod_drains",
         "list_nodes",
         "namespace_exists",
@@ -423,7 +427,9 @@ class Cluster:
         self.hosts: dict[str, tuple[PodHost, ...]] = {}
         """By namespace."""
         self.ingresses: dict[str, tuple[Ingress, ...]] = {}
-        """By namespace."""
+        """By namespace, as the next two."""
+        self.routes: dict[str, tuple[HttpRoute, ...]] = {}
+        self.gateways: dict[str, tuple[Gateway, ...]] = {}
         self.opened: dict[str, tuple[str, str]] = {}
         """Opened gates, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
@@ -509,6 +515,28 @@ class Cluster:
 
         failed: Listed[Ingress] = Listed(by_namespace={}, elsewhere=_FAILED)
         return self.wire.send("list_ingresses", walk, lambda: failed)
+
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[HttpRoute]:
+        def walk() -> Listed[HttpRoute]:
+            sources: dict[str, Source[tuple[HttpRoute, ...]]] = {}
+            for namespace in self.routes if namespaces is None else namespaces:
+                unknown = self.unknown.get(("routes", namespace))
+                sources[namespace] = unknown or Complete(data=self.routes.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[HttpRoute] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_routes", walk, lambda: failed)
+
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[Gateway]:
+        def walk() -> Listed[Gateway]:
+            sources: dict[str, Source[tuple[Gateway, ...]]] = {}
+            for namespace in self.gateways if namespaces is None else namespaces:
+                unknown = self.unknown.get(("gateways", namespace))
+                sources[namespace] = unknown or Complete(data=self.gateways.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[Gateway] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_gateways", walk, lambda: failed)
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:
