@@ -4,7 +4,7 @@ Docker was before."""
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.desired.instance import Site, family_of
@@ -35,20 +35,28 @@ def site_at_host(site: Site, hosts: Mapping[str, PodHost], family: str | None) -
         if port is not None and socket is None:
             return f"{site.label} has no hostPort for its port {port}"
         sockets.append(socket)
+    own = [socket.address for socket in sockets if socket and socket.address]
+    address = _first_address(own or host.addresses, family)
+    if address is None:
+        asked = f"{family} " if family else ""
+        return f"{site.label} has no {asked}address of its node in its status"
     plain, secure = sockets
-    own = [socket.address for socket in (plain, secure) if socket and socket.address]
-    for address in own or host.addresses:
+    return replace(
+        site,
+        host=address,
+        port=plain.number if plain else None,
+        secure_port=secure.number if secure else None,
+        of_pod=(site.port, site.secure_port),
+    )
+
+
+def _first_address(addresses: Sequence[str], family: str | None) -> str | None:
+    """Return the first IP address, of this family if one is given."""
+    for address in addresses:
         its_family = family_of(address)
         if its_family is not None and family in (None, its_family):
-            return replace(
-                site,
-                host=address,
-                port=plain.number if plain else None,
-                secure_port=secure.number if secure else None,
-                of_pod=(site.port, site.secure_port),
-            )
-    asked = f"{family} " if family else ""
-    return f"{site.label} has no {asked}address of its node in its status"
+            return address
+    return None
 
 
 def _at_host(port: int, host: PodHost) -> HostPort | None:

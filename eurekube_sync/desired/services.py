@@ -64,27 +64,22 @@ def serve_services(
     if separate is not None and spec.app_name is not None:
         builder.warn(apart(separate, spec.app_name))
     entries = _entries(spec, chosen, catalog)
-    if entries is not None:
-        chosen = [(service, ports) for service, ports in chosen if service.name in entries]
     builder.remembered.update(service.name for service, _ in chosen)
     for service, ports in chosen:
+        if entries is not None and service.name not in entries:
+            continue
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
         app = builder.app_name(service)
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
             continue
-        kind = None if spec.service.hostname is not None else address_kind(service, spec)
-        nodes = catalog.nodes.values() if kind == "NodePort" else ()
         if entries is None:
-            sites = places(service, ports, spec, nodes)
+            sites = _places(service, ports, catalog, builder)
         else:
-            sites = _entered_sites(service, ports, spec, entries[service.name])
-            builder.warn(*_entry_warnings(entries[service.name]))
+            sites = _entered_sites(service, ports, entries[service.name], builder)
         if isinstance(sites, str):
             builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=sites))
             continue
-        if kind == "ClusterIP":
-            builder.warn("a ClusterIP is rarely reachable from outside the cluster")
         served = behind[service.name]
         for site in sites:
             # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
@@ -110,10 +105,26 @@ def _entries(
     return entered(entries)
 
 
+def _places(
+    service: Service, ports: Ports, catalog: Catalog, builder: Builder
+) -> Sequence[Site] | str:
+    """Return the same as `places`, with a warning of a ClusterIP. Raises InvalidSyncer,
+    SourceUnknown."""
+    spec = builder.spec
+    kind = None if spec.service.hostname is not None else address_kind(service, spec)
+    nodes = catalog.nodes.values() if kind == "NodePort" else ()
+    sites = places(service, ports, spec, nodes)
+    if kind == "ClusterIP":
+        builder.warn("a ClusterIP is rarely reachable from outside the cluster")
+    return sites
+
+
 def _entered_sites(
-    service: Service, ports: Ports, spec: Syncer, entries: Entries
+    service: Service, ports: Ports, entries: Entries, builder: Builder
 ) -> Sequence[Site] | str:
     """Return the same as `places`, of a Service with entries. Raises InvalidSyncer."""
+    spec = builder.spec
+    builder.warn(*_entry_warnings(entries))
     sites = sites_at(_site(service, ports), entries, spec)
     if isinstance(sites, str):
         return sites
@@ -343,43 +354,52 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[
 def _node_ports(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
 ) -> Sequence[Site]:
-    # Only for these types does Kubernetes check the node port, and give it to one Service alone.
-    checked = service.type in ("NodePort", "LoadBalancer")
-    if not checked or any(port and not port.node_port for port in ports):
-        raise _no_address(service, "no node port")
-    plain, secure = ports
+    _check_node_ports(service, ports)
     family = spec.address_family or (*service.ip_families, "IPv4")[0]
     kind = spec.service.node_address
-    wished = (spec.service.node_selector or {}).items()
-    selected = [node for node in nodes if wished <= node.labels.items()]
-    sites = []
+    wished = spec.service.node_selector or {}
+    selected = [node for node in nodes if wished.items() <= node.labels.items()]
+    sites: list[Site] = []
     leaving: list[str] = []
     for node in sorted(selected, key=lambda node: node.name):
         usable = _addresses(node, family, kind)
-        if usable:
-            if node.leaves:
-                leaving.append(_leaves(node))
-            site = Site(
-                host=usable[0],
-                port=plain.node_port if plain else None,
-                secure_port=secure.node_port if secure else None,
-                node=node.name,
-                services=(service,),
-                label=f"Service {service.name} on node {node.name}",
-                allotted=True,
-            )
-            sites.append(site)
+        if not usable:
+            continue
+        sites.append(_at_node(service, ports, node, usable[0]))
+        if node.leaves:
+            leaving.append(_leaves(node))
     if len(leaving) < len(sites):
         return sites
     kinds = kind or "InternalIP or ExternalIP"
     fault = f"no node has an {family} address of kind {kinds}"
-    if not selected and nodes:
-        labels = ", ".join(f"{key}={value}" for key, value in sorted(wished))
-        fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
-    elif leaving:
+    if leaving:
         # It may be the start of a new cluster beside the old one, so no app goes for that alone.
         fault = f"every node with an {family} address leaves: {leaving[0]}"
+    elif nodes and not selected:
+        labels = ", ".join(f"{label}={value}" for label, value in sorted(wished.items()))
+        fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
     raise InvalidSyncer(Reason.NO_ADDRESS, fault)
+
+
+def _check_node_ports(service: Service, ports: Ports) -> None:
+    """Raise InvalidSyncer(NoAddress) unless each port has a node port of its own."""
+    # Only for these types does Kubernetes check the node port, and give it to one Service alone.
+    checked = service.type in ("NodePort", "LoadBalancer")
+    if not checked or any(port and not port.node_port for port in ports):
+        raise _no_address(service, "no node port")
+
+
+def _at_node(service: Service, ports: Ports, node: Node, address: str) -> Site:
+    plain, secure = ports
+    return Site(
+        host=address,
+        port=plain.node_port if plain else None,
+        secure_port=secure.node_port if secure else None,
+        node=node.name,
+        services=(service,),
+        label=f"Service {service.name} on node {node.name}",
+        allotted=True,
+    )
 
 
 def _leaves(node: Node) -> str:
