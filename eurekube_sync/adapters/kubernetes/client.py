@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec.json import Decoder
 
 from eurekube_sync.adapters.clock import ahead
-from eurekube_sync.adapters.kubernetes import calls, objects, syncers
+from eurekube_sync.adapters.kubernetes import calls, objects, routing, syncers
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Kind
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.tries import Tries
@@ -56,7 +56,7 @@ _NAMESPACES = Kind(
     CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False
 )
 _INGRESSES = Kind(
-    "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(objects.IngressItem)
+    "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(routing.IngressItem)
 )
 _GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
 _NO_GATEWAY_API = Unknown(
@@ -64,10 +64,10 @@ _NO_GATEWAY_API = Unknown(
     message="the Gateway API (gateway.networking.k8s.io/v1) is not installed in the cluster",
 )
 _ROUTES = Kind(
-    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(objects.RouteItem), _NO_GATEWAY_API
+    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(routing.RouteItem), _NO_GATEWAY_API
 )
 _GATEWAYS = Kind(
-    _GATEWAY_API, "gateways", "GatewayList", Decoder(objects.GatewayItem), _NO_GATEWAY_API
+    _GATEWAY_API, "gateways", "GatewayList", Decoder(routing.GatewayItem), _NO_GATEWAY_API
 )
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
