@@ -147,6 +147,8 @@ class Site:
     services: Sequence[Service] = ()
     pod_metadata: Pod | None = None
     label: str = ""  # the name for messages
+    # The plain and the secure port of the pod, where those of its node are registered
+    of_pod: tuple[int | None, int | None] | None = None
     # The cluster gave the address to a pod or Service of the namespace; no person wrote it
     allotted: bool = False
 
@@ -265,8 +267,9 @@ class Builder:
         """Build an instance. If it is drained it is DOWN and has a mark. Raises
         InvalidSyncer(NoHostName)."""
         spec = self.spec
+        numbers = site.of_pod or (site.port, site.secure_port)
         for service in site.services:
-            self._served.add((service.name, site.port, site.secure_port))
+            self._served.add((service.name, *numbers))
         vip = spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)

@@ -113,10 +113,16 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/readiness-gate", "rights/imports"),
+        components=(
+            "rights/nodes",
+            "rights/ingresses",
+            "rights/gateways",
+            "rights/readiness-gate",
+            "rights/imports",
+        ),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json", **NETWORKS},
         values={
-            "rights": {"nodes": True, "readinessGate": True},
+            "rights": {"nodes": True, "ingresses": True, "gateways": True, "readinessGate": True},
             "imports": {"networks": [NETWORK]},
         },
     ),

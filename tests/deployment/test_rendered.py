@@ -102,6 +102,61 @@ def test_a_name_that_yaml_takes_for_something_else_stays_one() -> None:
     assert (pod["volumes"][0]["secret"]["secretName"], pod["priorityClassName"]) == ("true", "123")
 
 
+PLACED: Json = {
+    "podAnnotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+    "podLabels": {"azure.workload.identity/use": "true", "team": "yes"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "pool", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                }
+            ]
+        }
+    },
+    "priorityClassName": "",
+    "imagePullSecrets": [{"name": "registry"}],
+    "extraEnv": [
+        {"name": "TZ", "value": "UTC"},
+        {
+            "name": "EUREKUBE_SYNC_EUREKA_PASSWORD",
+            "valueFrom": {"secretKeyRef": {"name": "eureka", "key": "password"}},
+        },
+    ],
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "company-ca", "optional": True}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/company", "readOnly": True}],
+    "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a"}},
+}
+
+
+@pytest.mark.parametrize("mode", ["cronjob", "daemon"])
+@pytest.mark.parametrize("major", [4, 3])
+def test_the_pod_goes_where_the_cluster_wants_it(
+    mode: str, major: int, cluster: KubernetesServers, world: KubernetesWorld, namespaces: None
+) -> None:
+    """Each value is where Kubernetes reads it, and the API server takes the whole."""
+    form = replace(FORMS[mode], values={**FORMS[mode].values, **PLACED})
+    text = form.templated(major)
+    dry = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    assert "Warning" not in cluster.kubectl(*dry, stdin=text).stderr
+    found = raw(text)
+    template = pod_template(workload(found))
+    pod = template["spec"]
+    (container,) = pod["containers"]
+    for part in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets"):
+        assert pod[part] == PLACED[part]
+    assert template["metadata"]["labels"].items() >= PLACED["podLabels"].items()
+    assert template["metadata"]["annotations"].items() >= PLACED["podAnnotations"].items()
+    assert container["env"] == PLACED["extraEnv"]
+    assert pod["volumes"][1:] == PLACED["extraVolumes"]
+    assert container["volumeMounts"][1:] == PLACED["extraVolumeMounts"]
+    (account,) = of_kind(found, "ServiceAccount")
+    assert account["metadata"]["annotations"] == PLACED["serviceAccount"]["annotations"]
+
+
 @EACH_FORM
 def test_every_form_has_the_same_pod(form: Form) -> None:
     """But for what it runs, how often, and where."""
@@ -310,6 +365,15 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"settings": {"EUREKUBE_SYNC_EUREKA_PASSWORD": "b"}}, "EUREKUBE_SYNC_EUREKA_PASSWORD"),
         ({"namespaces": "shop"}, "/namespaces"),
+        ({"podLabels": {"app.kubernetes.io/name": "b"}}, "/podLabels"),
+        ({"podAnnotations": {"a": 1}}, "/podAnnotations"),
+        ({"affinity": {"nodeAfinity": {}}}, "'nodeAfinity'"),
+        ({"extraEnv": [{"name": "EUREKUBE_SYNC_OWNER", "value": "b"}]}, "/extraEnv/0/name"),
+        ({"extraEnv": [{"name": "A", "val": "b"}]}, "'val'"),
+        ({"extraEnv": {"A": "b"}}, "/extraEnv"),
+        ({"extraVolumes": [{"name": "secret", "emptyDir": {}}]}, "/extraVolumes/0/name"),
+        ({"extraVolumeMounts": [{"name": "ca"}]}, "'mountPath'"),
+        ({"serviceAccount": {"annotation": {}}}, "'annotation'"),
         (
             {"requireAppGrant": None},
             "'requireAppGrant'",

@@ -12,7 +12,16 @@ from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
 from .eureka_lines import LINES
-from .go_builds import KUBERNETES_RELEASES, actionlint, coredns, etcd, helm, kubernetes, toxiproxy
+from .go_builds import (
+    KUBERNETES_RELEASES,
+    actionlint,
+    coredns,
+    etcd,
+    gateway_api,
+    helm,
+    kubernetes,
+    toxiproxy,
+)
 from .kube import KubernetesServers
 from .process import ServerError
 from .pythons import IMAGE, NEWEST, locked_python, python
@@ -28,6 +37,7 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
     "actionlint": actionlint,
+    "gateway-api": gateway_api,
     "promtool": promtool,
     "nginx": nginx,
     f"python{IMAGE}": lambda: locked_python(IMAGE),

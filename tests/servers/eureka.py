@@ -21,6 +21,7 @@ import requests
 from .eureka_build import eureka
 from .eureka_lines import EurekaLine, chosen_lines
 from .process import LOOPBACK, Server, free_port
+from .tokens import TokenIssuer
 from .toxiproxy import Proxy, Toxiproxy
 
 PEER_HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -52,7 +53,7 @@ class ServerTls:
     client_ca_file: Path | None = None
     """When set, clients need a certificate of this authority."""
     probe_certificate: tuple[Path, Path] | None = None
-    """Certificate and key of the readiness probe, when clients need one."""
+    """Certificate and key of the readiness probe and of `session`, when clients need one."""
     probe_verifies: bool = True
     """Off for a certificate that Python would refuse."""
 
@@ -106,6 +107,7 @@ class EurekaServer(Server):
         stock_timings: bool = False,
         peers: Sequence[str] = (),
         basic_auth: tuple[str, str] | None = None,
+        tokens: TokenIssuer | None = None,
         tls: ServerTls | None = None,
         self_preservation: bool | None = None,
         access_log: bool = False,
@@ -118,15 +120,17 @@ class EurekaServer(Server):
         `port` None is a free one. `host` is the name it knows itself by, and the address it listens
         at. `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are.
         `peers` are the URLs of the others, with user and password if they ask for them; with peers
-        it registers itself, as EUREKA-SERVER. `self_preservation` None is off with fast timings.
-        `access_log` is for `calls`. `extra_properties` are Spring's, and win. `line` None is the
-        one that the run chose, by default the newest; login, TLS and the access log need the newest.
+        it registers itself, as EUREKA-SERVER. With `tokens`, each call needs one of theirs.
+        `self_preservation` None is off with fast timings. `access_log` is for `calls`.
+        `extra_properties` are Spring's, and win. `line` None is the one that the run chose, by
+        default the newest; login, TLS and the access log need the newest.
         """
         self._program = eureka(line or chosen_lines()[0])
         super().__init__(host=host, port=port)
         self.stock_timings = stock_timings
         self.peers = tuple(peers)
         self.basic_auth = basic_auth
+        self.tokens = tokens
         self.tls = tls
         self.self_preservation = self_preservation
         self.access_log = access_log
@@ -177,6 +181,8 @@ class EurekaServer(Server):
             found["spring.security.user.name"], found["spring.security.user.password"] = (
                 self.basic_auth
             )
+        if self.tokens is not None:
+            found["eureka-under-test.token-key"] = f"file:{self.tokens.public_key}"
         if self.tls is not None:
             found["server.ssl.certificate"] = f"file:{self.tls.certificate}"
             found["server.ssl.certificate-private-key"] = f"file:{self.tls.private_key}"
@@ -195,7 +201,11 @@ class EurekaServer(Server):
         session.auth = self.basic_auth
         if self.tls is not None:
             session.verify = str(self.tls.ca_file)
+            if self.tls.probe_certificate is not None:
+                certificate, key = self.tls.probe_certificate
+                session.cert = (str(certificate), str(key))
         session.headers["Accept"] = "application/json"
+        session.headers.update(self._bearer())
         return session
 
     def calls(self) -> list[Call]:
@@ -231,8 +241,12 @@ class EurekaServer(Server):
         return self._program.command(
             self.properties(),
             secured=self.basic_auth is not None,
+            bearer=self.tokens is not None,
             jvm_options=self.jvm_options,
         )
+
+    def _bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens.token()}"} if self.tokens else {}
 
     def _is_ready(self) -> bool:
         verify: bool | str = True
@@ -244,6 +258,7 @@ class EurekaServer(Server):
             answer = requests.get(
                 f"{self.url}/apps",
                 auth=self.basic_auth,
+                headers=self._bearer(),
                 verify=verify,
                 cert=(str(files[0]), str(files[1])) if files else None,
                 timeout=_PROBE_SECONDS,

@@ -1,4 +1,4 @@
-"""Owns what a Eureka server is run from: the verified jars of its line and our classes, one of them
+"""Owns what a Eureka server is run from: the verified jars of its line and our classes, two of them
 with security.
 
 The classes are compiled with the Eclipse compiler, one of the jars, so that a Java without `javac`
@@ -25,6 +25,7 @@ from .toolchains import java, java_version
 
 _OPEN = JAVA_SOURCES / "src" / "open" / "OpenEurekaServer.java"
 _SECURED = JAVA_SOURCES / "src" / "secured" / "SecuredEurekaServer.java"
+_BEARER = JAVA_SOURCES / "src" / "bearer" / "BearerEurekaServer.java"
 _NETFLIX = JAVA_SOURCES / "netflix" / "NetflixEurekaServer.java"
 _FIRST_START_SECONDS = 300.0
 _END_SECONDS = 120.0
@@ -72,19 +73,25 @@ class EurekaProgram:
         properties: Mapping[str, str],
         *,
         secured: bool = False,
+        bearer: bool = False,
         jvm_options: Sequence[str] = (),
     ) -> list[str]:
         """Return the command line of a server with Spring's properties, of which Netflix's own
-        knows those that begin with `eureka`."""
+        knows those that begin with `eureka`. A `secured` one wants a login, a `bearer` one a
+        token."""
         started = [str(self.java), *jvm_options, *self._jvm_options()]
         if self.line is NETFLIX:
             named = netflix_properties(properties)
             settings = [f"-D{name}={value}" for name, value in named.items()]
             address = [properties["server.address"], properties["server.port"]]
             return [*started, *settings, *self._class_path(), _MAIN_CLASSES[_NETFLIX], *address]
-        main = "secured.SecuredEurekaServer" if secured else _MAIN_CLASSES[_OPEN]
+        main = _MAIN_CLASSES[_OPEN]
+        if bearer:
+            main = "bearer.BearerEurekaServer"
+        elif secured:
+            main = "secured.SecuredEurekaServer"
         settings = [f"--{key}={value}" for key, value in properties.items()]
-        return [*started, *self._class_path(secured=secured), main, *settings]
+        return [*started, *self._class_path(secured=secured or bearer), main, *settings]
 
     def _jvm_options(self) -> list[str]:
         shared = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive else []
@@ -158,10 +165,10 @@ def eureka(line: EurekaLine = NEWEST) -> EurekaProgram:
 
 
 def _sources(line: EurekaLine) -> tuple[Path, ...]:
-    """Our classes that a line is started by. Only the newest has one with security."""
+    """Our classes that a line is started by. Only the newest has those with security."""
     if line is NETFLIX:
         return (_NETFLIX,)
-    return (_OPEN, _SECURED) if line is NEWEST else (_OPEN,)
+    return (_BEARER, _OPEN, _SECURED) if line is NEWEST else (_OPEN,)
 
 
 def _write_archive(program: EurekaProgram, archive: Path) -> None:

@@ -18,6 +18,7 @@ KUBERNETES_VERSION = "v1.36.3"
 COREDNS_VERSION = "v1.15.0"
 TOXIPROXY_VERSION = "v2.12.0"
 ACTIONLINT_VERSION = "v1.7.12"
+GATEWAY_API_VERSION = "v1.3.0"
 HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
 _MODULES = Path(__file__).parent / "go"
@@ -167,6 +168,19 @@ def module_of_ours(name: str, module: Path) -> Path:
 
     inputs = [module / file for file in ("go.mod", "go.sum", "main.go")]
     return cached(name, inputs, build) / name
+
+
+def gateway_api() -> Path:
+    """Return the folder with the definitions of the Gateway API, downloaded first when the cache
+    lacks them. Raises BuildError."""
+    module = f"sigs.k8s.io/gateway-api@{GATEWAY_API_VERSION}"
+
+    def build(folder: Path) -> None:
+        environment = {**_ENVIRONMENT, "GOMODCACHE": str(folder), "GOFLAGS": "-modcacherw"}
+        run_logged("gateway-api", [go(), "mod", "download", module], environment=environment)
+
+    folder = cached(f"gateway-api-{GATEWAY_API_VERSION}", [module], build)
+    return folder / module / "config" / "crd" / "standard"
 
 
 def _installed(name: str, version: str, package: str) -> Path:

@@ -3,6 +3,13 @@ app.kubernetes.io/name: eurekube-sync
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "eurekube-sync.podLabels" -}}
+{{- include "eurekube-sync.labels" . }}
+{{- range $name, $value := .Values.podLabels }}
+{{ quote $name }}: {{ quote $value }}
+{{- end }}
+{{- end }}
+
 {{- /* What every form of the pod has, but its args and restartPolicy. */}}
 {{- define "eurekube-sync.pod" -}}
 serviceAccountName: {{ .Release.Name }}
@@ -16,6 +23,9 @@ nodeSelector: {{ toJson . }}
 {{- end }}
 {{- with .Values.tolerations }}
 tolerations: {{ toJson . }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{ toJson . }}
 {{- end }}
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ quote . }}
@@ -31,6 +41,9 @@ volumes:
   secret:
     secretName: {{ quote .Values.secretName }}
     optional: true
+{{- range .Values.extraVolumes }}
+- {{ toJson . }}
+{{- end }}
 {{- end }}
 
 {{- define "eurekube-sync.container" -}}
@@ -54,6 +67,9 @@ command: [eurekube-sync]
 envFrom:
 - configMapRef:
     name: {{ .Release.Name }}
+{{- with .Values.extraEnv }}
+env: {{ toJson . }}
+{{- end }}
 resources: {{ toJson .Values.resources }}
 securityContext:
   allowPrivilegeEscalation: false
@@ -64,4 +80,7 @@ volumeMounts:
 - name: secret
   mountPath: /var/run/secrets/eurekube-sync
   readOnly: true
+{{- range .Values.extraVolumeMounts }}
+- {{ toJson . }}
+{{- end }}
 {{- end }}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import re
@@ -9,19 +10,20 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.adapters.no_answer import proxy_named
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.sanitize import login_secrets, printable
 
 # How long a changed file must stay unchanged before it is read: it may be half written
 _SETTLE_SECONDS = 1.0
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, 2.1: b64token
 _BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
 _log = logging.getLogger(__name__)
 
@@ -33,8 +35,42 @@ class Credentials:
     user: str = field(repr=False)
     password: str = field(default="", repr=False)
 
+    refused: ClassVar[str] = "refuses this user or password"
 
-Login: TypeAlias = Callable[[], Credentials]
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization` (RFC 7617)."""
+        return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return login_secrets(self.user, self.password)
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token of OAuth2, which `repr` hides."""
+
+    token: str = field(repr=False)
+
+    refused: ClassVar[str] = (
+        "refuses this token: it may have expired, or be meant for another service; its file is "
+        "read again when it changes"
+    )
+
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization` (RFC 6750, 2.1)."""
+        return f"Bearer {self.token}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return (self.token,)
+
+
+Login: TypeAlias = Callable[[], Credentials | BearerToken]
 """Returns the current ones; called before each call, by many threads."""
 
 
@@ -158,8 +194,12 @@ class SecretFile:
     without changes. If it is unreadable, empty or not one line of text, the last line stays in
     use."""
 
-    def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
-        """Read the file. Raise ConfigurationError without a usable line."""
+    def __init__(
+        self, path: Path, *, option: str, clock: Clock, check: Callable[[str], None] | None = None
+    ) -> None:
+        """Read the file. Raise ConfigurationError without a usable line. `check` raises ValueError
+        for a line of another form."""
+        self._check = check
         self._path = path
         self._option = option
         self._clock = clock
@@ -215,6 +255,8 @@ class SecretFile:
             raise ValueError("is empty")
         if _CONTROL_CHARACTER.search(line):
             raise ValueError("holds more than one line, or control characters")
+        if self._check is not None:
+            self._check(line)
         return line
 
 
@@ -227,6 +269,19 @@ def make_login(*, user: str, password: str | SecretFile) -> Login:
 
     _check(current())
     return current
+
+
+def make_token_login(path: Path, *, option: str, clock: Clock) -> Login:
+    """Return a login with a mounted token; raise ConfigurationError without one."""
+    file = SecretFile(path, option=option, clock=clock, check=_check_token)
+    return lambda: BearerToken(file())
+
+
+def _check_token(line: str) -> None:
+    if not _TOKEN.fullmatch(line):
+        raise ValueError(
+            "holds no bearer token: write only the token itself, without quotes and the word Bearer"
+        )
 
 
 def _check(credentials: Credentials) -> None:

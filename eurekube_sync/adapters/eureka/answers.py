@@ -12,10 +12,10 @@ import requests
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
-from eurekube_sync.adapters.eureka.address import Credentials
+from eurekube_sync.adapters.eureka.address import BearerToken, Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.sanitize import LOOKED_AT, excerpt, login_secrets
+from eurekube_sync.model.sanitize import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -84,7 +84,7 @@ class Answer(NamedTuple):
         return f"a proxy ({name})" if name else "a proxy or firewall"
 
 
-def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
+def refusal(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryError:
     """Return the error for an answer with an unwanted status; its message does not show our login.
     The first row that fits decides.
 
@@ -101,14 +101,14 @@ def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
     | any other        |                  | this is not Eureka                    |
     """
     status = answer.status
-    secrets = login_secrets(login.user, login.password) if login else ()
+    secrets = login.secrets if login else ()
     answered = f"{answer.call} was answered {status}"
     if 300 <= status < 400:
         return _redirect(answer, secrets)
     if status == 404:
         return _not_found(answer)
     if status in (401, 403, 407):
-        return _denied(answer, has_login=login is not None)
+        return _denied(answer, login)
     if status == 400 and any(words in answer.body for words in _WANTS_TLS):
         return errors.RegistryUnusable(
             f"{answered}: this port speaks TLS; begin the URL with https://"
@@ -152,7 +152,7 @@ def _not_found(answer: Answer) -> errors.RegistryUnusable:
     return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
 
 
-def _denied(answer: Answer, *, has_login: bool) -> errors.RegistryDenied:
+def _denied(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryDenied:
     """Return the error for a 401, 403 or 407. A 403 that cannot be Eureka's is a proxy's."""
     reads = answer.method == "GET"
     if answer.status == 403 and not answer.may_be_eurekas:
@@ -162,10 +162,10 @@ def _denied(answer: Answer, *, has_login: bool) -> errors.RegistryDenied:
         why = f": this login has no right to {'read' if reads else 'use'} Eureka"
     elif answer.status == 407:
         why = ": the proxy asks for a login; put it into the proxy's URL"
-    elif has_login:
-        why = ": Eureka refuses this user or password"
+    elif login is not None:
+        why = f": Eureka {login.refused}"
     else:
-        why = ": Eureka asks for a login; give user and password"
+        why = ": Eureka asks for a login; give user and password, or a token"
     return errors.RegistryDenied(f"{answer.call} was answered {answer.status}{why}")
 
 
@@ -180,6 +180,8 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
             "without a peer to copy from and shows its list after 5 minutes"
         )
     refused = f"{answer.call} was answered {answer.status} although reads work"
+    if "insufficient_scope" in answer.headers.get("WWW-Authenticate", ""):  # RFC 6750, 3.1
+        return errors.RegistryDenied(f"{refused}: the token lacks a scope for writes")
     if "/peerreplication/" in answer.url:
         return errors.RegistryDenied(refused)
     otherwise = "this login has no right to write"

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.auth import HTTPBasicAuth
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync import __version__
@@ -358,11 +357,12 @@ def _prepared(
     login = options.credentials
     if login is not None:
 
-        def basic(request: Any) -> Any:
-            now = login()  # read for each call, because the password may change
-            return HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
+        def authorized(request: Any) -> Any:
+            # Read for each call, because a password or token may change
+            request.headers["Authorization"] = login().header
+            return request
 
-        session.auth = basic
+        session.auth = authorized
     pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)

@@ -105,6 +105,7 @@ class EurekaAccess:
     """One address, or several peers' with commas between; may be empty for some commands."""
     eureka_username: str | None = None
     eureka_password_file: str | None = None
+    eureka_token_file: str | None = None
     eureka_ca_file: str | None = None
     eureka_client_cert: str | None = None
     eureka_client_key: str | None = None
@@ -165,8 +166,17 @@ def with_access(
 
 
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
-    from eurekube_sync.adapters.eureka.address import SecretFile, make_login
+    from eurekube_sync.adapters.eureka.address import SecretFile, make_login, make_token_login
 
+    in_url = any(address.login for address in addresses)
+    if access.eureka_token_file:
+        if access.eureka_username or in_url:
+            other = "--eureka-username" if access.eureka_username else "in --eureka-url"
+            raise ConfigurationError(
+                f"The login of Eureka is given twice, as --eureka-token-file and {other}."
+            )
+        path = Path(access.eureka_token_file)
+        return make_token_login(path, option="--eureka-token-file", clock=clock)
     user, file = access.eureka_username, access.eureka_password_file
     password = os.environ.get(PASSWORD_VARIABLE)
     if file and password:
@@ -179,7 +189,7 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
             given = "--eureka-password-file" if file else PASSWORD_VARIABLE
             raise ConfigurationError(f"{given} needs --eureka-username")
         return None
-    if any(address.login for address in addresses):
+    if in_url:
         raise ConfigurationError(
             "the login of Eureka is given twice, in --eureka-url and as --eureka-username"
         )
@@ -285,6 +295,7 @@ _file = partial(_login_option, metavar="FILE", type=click.Path())
 _login_options = (
     _login_option("--eureka-username", metavar="NAME"),
     _file("--eureka-password-file"),
+    _file("--eureka-token-file"),
     _file("--eureka-ca-file"),
     _file("--eureka-client-cert"),
     _file("--eureka-client-key"),

@@ -103,6 +103,14 @@ BUILT_IN = (
         group="networking.k8s.io",
         generation=True,
     ),
+    _built_in(
+        "Ingress",
+        "ing",
+        plural="ingresses",
+        group="networking.k8s.io",
+        has_status=True,
+        generation=True,
+    ),
 )
 
 

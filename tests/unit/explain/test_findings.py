@@ -182,11 +182,13 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     """The right is missing in the served namespaces, in the whole cluster, or in the namespace of
     the lock."""
     cluster = Cluster()
-    needed = of_a_pass(lock="ops", gates=True, nodes=True)
+    needed = of_a_pass(lock="ops", gates=True, nodes=True, ingresses=True, gateways=True)
     assert not wrong(rights(needed, ["shop"], cluster))
     cluster.denied = {
         ("patch", "pods/status", "shop"),
         ("list", "nodes", ""),
+        ("list", "ingresses", "shop"),
+        ("list", "gateways", "shop"),
         ("create", "leases", "ops"),
     }
     found = wrong(rights(needed, ["shop"], cluster))
@@ -197,11 +199,15 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
         "the right to list nodes is not granted for the whole cluster: where it is missing, no "
         "instance of a node "
         "port is found",
+        "the right to list ingresses.networking.k8s.io is not granted in shop: where it is "
+        "missing, no instance of an Ingress is found",
+        "the right to list gateways.gateway.networking.k8s.io is not granted in shop: where it is "
+        "missing, no instance of a Gateway is found",
         "the right to create leases.coordination.k8s.io is not granted in ops: where it is "
         "missing, no replica gets the "
         "lock",
     ]
-    assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]
+    assert [one.grade for one in found] == [Grade.FAILED] * 4 + [Grade.WARNING]
     assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
 
 

@@ -33,11 +33,10 @@ def test_lines_and_paths() -> None:
         "12 error $.spec.metadata.a must be a string, not 1: put it in quotes",
         '13 error $.spec.zone.fromEndpoint field "fromEndpoint" is missing',
     ]
-    text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n    class: x\n"
+    text = HEAD + "  selector: {app: x}\n  metadata:\n    a b: x\n    class: x\n"
     assert said(validate_text(text, "f")) == [
-        "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then "
-        "letters, digits, dots "
-        "and hyphens, at most 128 characters",
+        "7 error $.spec.metadata['a b'] a metadata key becomes an XML element name: a letter or _, "
+        "then letters, digits, '.', '-' and '_', at most 128 characters",
         "8 error $.spec.metadata.class a metadata key must not be @class, class or instanceId, "
         "which mean something "
         "else in Eureka",

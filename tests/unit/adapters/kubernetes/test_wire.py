@@ -390,3 +390,20 @@ def test_a_status_survives_the_api() -> None:
     revision = world.server.revision
     world.cluster.write_status(world.read(), empty)
     assert world.server.revision == revision
+
+
+def test_only_tcp_ports_can_be_registered() -> None:
+    """TCP is the default of a Service's port and of a slice's port (core/v1 ServicePort,
+    discovery/v1 EndpointPort)."""
+    ports = [
+        {"name": "quic", "port": 443, "protocol": "UDP"},
+        {"name": "tls", "port": 443, "protocol": "TCP"},
+        {"name": "plain", "port": 80},
+        {"name": "diameter", "port": 3868, "protocol": "SCTP"},
+    ]
+    read = service(ports=ports)
+    assert [port.name for port in read.ports] == ["tls", "plain"]
+    assert read.other_ports == ("443/UDP", "3868/SCTP")
+    piece = endpoint_slice(ports=[*ports, {"name": "nil", "port": 81, "protocol": None}])
+    assert piece is not None
+    assert [port.name for port in piece.ports] == ["tls", "plain", "nil"]
