@@ -173,7 +173,7 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
         if access.eureka_username or in_url:
             other = "--eureka-username" if access.eureka_username else "in --eureka-url"
             raise ConfigurationError(
-                f"The login of Eureka is given twice, as --eureka-token-file and {other}."
+                f"The login of Eureka is given twice, as --eureka-token-file and {other}"
             )
         path = Path(access.eureka_token_file)
         return make_token_login(path, option="--eureka-token-file", clock=clock)
