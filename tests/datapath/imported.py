@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import requests
 
+from tests.servers.data_path import NAMESPACE
 from tests.servers.world import Json, KubernetesWorld
 
+IMPORTS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekaimports"
 _MANAGER = "import.eurekube.io"
 
 
@@ -33,6 +35,20 @@ class ImportedService:
             ipFamilyPolicy="SingleStack",
         )
         return str(service["spec"]["clusterIP"])
+
+    def import_app(self, *, adopt: bool = False) -> None:
+        """Create the smallest import of the app with the Service's name. The program then makes the
+        Service, or adopts one."""
+        spec: Json = {"app": self.name}
+        if adopt:
+            spec["service"] = {"adopt": True}
+        body = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaImport",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": spec,
+        }
+        self.world.request("POST", IMPORTS, body)
 
     def lead_to(self, servers: Collection[str]) -> None:
         """Make our slices those of exactly these servers, `address:port`: one slice for each port

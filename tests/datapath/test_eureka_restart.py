@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-import requests
 
 from tests.datapath.imported import ImportedService
-from tests.datapath.instances import listed, register, wait_for_list
+from tests.datapath.instances import register, wait_for_list
 from tests.datapath.naive import write_what_is_listed
+from tests.integration.program import Program
 from tests.servers.caller import Calls, PodCaller
 from tests.servers.data_path import DataPath
 from tests.servers.eureka import EurekaServer
@@ -102,23 +102,17 @@ def test_a_naive_importer_is_caught(
     assert "ConnectionRefusedError" in kinds
 
 
-def test_an_importer_that_only_adds_loses_no_call(
+def test_the_program_loses_no_call(
     data_path: DataPath,
     eureka: EurekaServer,
+    program: Program,
     review: ImportedService,
     caller: PodCaller,
     servers: None,
 ) -> None:
-    """None of 10,000 calls fails, and no slice changes."""
-    written: set[str] = set()
-
-    def adding_pass() -> None:
-        with contextlib.suppress(requests.RequestException):
-            written.update(listed(eureka, "REVIEW"))
-        review.lead_to(written)
-
-    review.create()
-    outcome = calls_through_a_restart(data_path, eureka, review, caller, adding_pass, calls=10_000)
+    """None of 10,000 calls fails, and no slice is written."""
+    review.import_app()
+    outcome = calls_through_a_restart(data_path, eureka, review, caller, program.run, calls=10_000)
     assert outcome.calls.failed == ()
     assert outcome.calls.answered >= 10_000
     assert not outcome.slices_changed
