@@ -1,5 +1,5 @@
-"""The step of a pass that makes apps of Eureka callable in the cluster. It comes after all changes in
-Eureka: leases expire, slices do not.
+"""The step of a pass that makes apps of Eureka callable in the cluster. It comes after all that
+syncers need: leases expire, slices do not.
 
     list imports, Services, slices -> claims -> plan -> list other Eureka servers -> brake
     -> finalizers, Services, slices -> statuses
@@ -16,7 +16,7 @@ from eurekube_sync.apply.imports import settle_imports, settlings, write_imports
 from eurekube_sync.brake.approval import annotation_releases, refusal
 from eurekube_sync.brake.holds import Brake
 from eurekube_sync.brake.imports import YOUNG, BrakedImports, Doubts, brake_imports
-from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport
+from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport, Shares
 from eurekube_sync.desired.imports import (
     ByName,
     ImportView,
@@ -47,7 +47,7 @@ def import_apps(
     writes, settings = given.world.imports, given.settings
     if writes is None or not settings.import_networks:
         return None
-    given.deadline.stage_of_rest(0.5, Ends.IMPORTING)
+    given.deadline.stage_of_rest(0.5, Ends.SETTLING)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
     names = ByName(registry.data if isinstance(registry, Complete) else ())
@@ -62,7 +62,7 @@ def import_apps(
             given.world.memory.import_sightings.nothing_seen()
     else:
         report = _planned(given, found, report, registry.data)
-    given.deadline.stage(Ends.IMPORTING)
+    given.deadline.stage_for(Shares.WRITING)
     return report if settings.dry_run else _carried_out(given, writes, report)
 
 
@@ -182,6 +182,7 @@ def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     writes = world.imports
     assert writes is not None  # there is a report
     now = world.clock.now()
+    given.deadline.stage_for(Shares.SETTLING)
     result = ImportResult(
         claims=report.claims,
         registry=report.registry,

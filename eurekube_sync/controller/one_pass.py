@@ -207,6 +207,8 @@ class PassReport:
     """The apps that have no UP instance any more although endpoints of these syncers are ready."""
     basis: Basis | None = None  # None if the pass could not plan, or did not follow its plan
     imports: ImportReport | None = None  # None if imports are off, or the pass ended before
+    bug: Exception | None = None
+    """It ended the step of imports. The loop raises it, after it told what was done for syncers."""
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
@@ -277,5 +279,13 @@ class Ends:
     RENEWING = 0.7
     READING = 0.8
     APPLYING = 0.92
-    IMPORTING = 0.96
     SETTLING = 1.0
+
+
+class Shares:
+    """How long a stage of imports may take, as a share of the pass's time. It comes last, and the
+    next pass, with its renewals and new pods, waits for it: many new imports take several
+    passes."""
+
+    WRITING = 0.15
+    SETTLING = 0.1
