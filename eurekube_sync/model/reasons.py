@@ -431,8 +431,8 @@ class Reason(StrEnum):
     REGISTRY_YOUNG = (
         "RegistryYoung",
         Topic.IMPORTS,
-        "Eureka lists nothing, or nothing that was registered more than 300 s ago: it has just "
-        "started, and instances may be missing that will register again. Endpoints whose "
+        "A Eureka server lists nothing, or nothing that was registered more than 300 s ago: it "
+        "has just started, and instances may be missing that will register again. Endpoints whose "
         "instances are missing stay.",
         "Wait.",
     )
