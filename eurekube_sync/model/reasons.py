@@ -380,8 +380,10 @@ class Reason(StrEnum):
     NO_SERVICE = (
         "NoService",
         Topic.IMPORTS,
-        "With `service.adopt`, the Service has to exist, and to have addresses of its own.",
-        "Create it, or remove `service.adopt`.",
+        "With `service.adopt`, the Service has to exist, and to have addresses of its own. With "
+        "`addressFamily`, they have to be of that family.",
+        "Create it, or remove `service.adopt` or `addressFamily`. The family of a Service that an "
+        "import made changes only with a new import.",
     )
     OWN_CLUSTER = (
         "OwnCluster",

@@ -557,6 +557,49 @@ def test_slices_wait_while_the_family_of_a_new_service_is_another_one() -> None:
     assert there.condition() == "False NoUsableAddress"
 
 
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_family_that_the_service_lacks_takes_no_endpoint_away(adopt: bool) -> None:
+    """Its address is of the other family, and callers reach only endpoints of that one."""
+    there = ImportWorld(import_object(service={"adopt": adopt}))
+    if adopt:
+        there.cluster.apply(service("review", namespace=SHOP))
+    there.lists(*OTHERS, dc(1), dc(2))
+    there.passes()
+    there.imports.apply(import_object(service={"adopt": adopt}, addressFamily="IPv6"))
+    for _ in range(3):
+        there.later(30)
+        there.passes()
+        assert there.endpoints() == ["10.20.0.1:8080", "10.20.0.2:8080"]
+    assert there.condition() == "False NoService"
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_missing_service_takes_no_endpoint_away(adopt: bool) -> None:
+    """It had addresses of IPv6, and somebody makes it again."""
+    networks = ("10.20.0.0/16", "fd00::/64")
+    there = ImportWorld(import_object(service={"adopt": adopt}), networks=networks)
+    there.imports.family = "IPv6"
+    made = service("review", namespace=SHOP, ip_families=("IPv6",))
+    if adopt:
+        there.cluster.apply(made)
+    there.lists(*OTHERS, dc(1, address="fd00::1"))
+    there.passes()
+    there.passes()
+    there.cluster.services.clear()
+    there.imports.refuse["create_service"] = ClusterDenied("a quota")
+    for _ in range(3):
+        there.later(30)
+        there.passes()
+        assert there.endpoints() == ["fd00::1:8080"]
+    there.wire.calls.clear()
+    del there.imports.refuse["create_service"]
+    if adopt:
+        there.cluster.apply(made)
+    there.passes()
+    assert there.condition() == "True InSync"
+    assert not [call for call in there.wire.calls if "slice " in call]
+
+
 def test_the_name_of_the_service_may_change() -> None:
     """The slices follow, as far as the new one is ours."""
     there = world(1)
