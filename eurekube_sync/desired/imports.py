@@ -79,6 +79,10 @@ class LeftOut:
 Verdict: TypeAlias = Wanted | LeftOut
 
 
+def _names(wanted: Wanted) -> tuple[int, tuple[str, ...]]:
+    return len(wanted.ports), tuple([port.name for port in wanted.ports])
+
+
 class Refusal(NamedTuple):
     """Why nothing is added to an import, while what is gone still leaves."""
 
@@ -102,11 +106,15 @@ class Importing:
 
     @cached_property
     def wanted(self) -> Mapping[Socket, Wanted]:
-        """The wanted endpoints. Two instances at one place are one endpoint."""
+        """The wanted endpoints. Two instances at one place are one endpoint, with the ports of the
+        one that offers more: the order of Eureka's list changes with each server."""
         wanted: dict[Socket, Wanted] = {}
         for verdict in self.verdicts.values():
-            if isinstance(verdict, Wanted):
-                wanted.setdefault(verdict.socket, verdict)
+            if not isinstance(verdict, Wanted):
+                continue
+            beside = wanted.get(verdict.socket)
+            if beside is None or _names(verdict) > _names(beside):
+                wanted[verdict.socket] = verdict
         return wanted
 
     @cached_property
