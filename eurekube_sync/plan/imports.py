@@ -255,8 +255,11 @@ def _slice_writes(
     for socket, endpoint in claim.wanted.items():
         group = Group(claim.family, endpoint.ports)
         wanted.setdefault(group, []).append(socket.address)
+    renamed = {_numbers(group): group for group in wanted}  # a port may have another name by now
     for group, addresses in _as_they_are(claim.slices, kept).items():
-        wanted.setdefault(_renamed(group, wanted), []).extend(addresses)
+        if group not in wanted:
+            group = renamed.get(_numbers(group), group)
+        wanted.setdefault(group, []).extend(addresses)
     return pack(claim.import_, claim.spec.service.name, wanted, claim.slices, names)
 
 
@@ -277,12 +280,5 @@ def _as_they_are(
     return groups
 
 
-def _renamed(group: Group, wanted: Iterable[Group]) -> Group:
-    """Return the wanted group with the same numbers, because a port may have another name by now;
-    else the group itself."""
-    numbers = [port.port for port in group.ports]
-    for other in wanted:
-        alike = other.address_type == group.address_type
-        if alike and [port.port for port in other.ports] == numbers:
-            return other
-    return group
+def _numbers(group: Group) -> tuple[str, tuple[int, ...]]:
+    return group.address_type, tuple([port.port for port in group.ports])
