@@ -9,7 +9,12 @@ import pytest
 
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
-from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterDenied,
+    ClusterExists,
+    ClusterUnavailable,
+)
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import (
@@ -502,7 +507,7 @@ def test_a_slice_of_another_name_is_tried_where_an_unlisted_one_has_it() -> None
     there.daemon = True
     there.lists(*OTHERS, dc(1))
     name = there.passes(dry_run=True).work[0].slices[0].slice.name
-    there.imports.refuse["create_slice"] = ClusterConflict("it exists already")
+    there.imports.refuse["create_slice"] = ClusterExists("it exists already")
     there.passes()
     assert there.condition("Synced") == "False PartlyFailed"
     del there.imports.refuse["create_slice"]
@@ -627,3 +632,20 @@ def test_what_changes_in_status_alone_is_told_once() -> None:
     there.lists(*OTHERS, dc(1), dc(2, status=InstanceStatus.STARTING))
     there.passes()
     assert there.wire.writes() == [f"write_import_status {REVIEW}"]
+
+
+def test_a_conflict_of_another_kind_makes_no_name_of_a_slice_taken() -> None:
+    """Such as of a namespace that is deleted. Else a name would be remembered in each pass."""
+    there = ImportWorld(import_object())
+    there.daemon = True
+    there.lists(*OTHERS, dc(1))
+    there.imports.refuse["create_slice"] = ClusterConflict("its namespace is deleted")
+    for _ in range(3):
+        there.passes()
+    assert there.world.memory.slice_names == set()
+    there.imports.refuse["create_slice"] = ClusterExists("it exists already")
+    there.passes()
+    assert len(there.world.memory.slice_names) == 1
+    del there.imports.refuse["create_slice"]
+    there.passes()
+    assert there.cluster.slices[0].name.endswith("-1")
