@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from eurekube_sync.apply.conditions import OLD_LIST
 from eurekube_sync.apply.import_status import ImportResult, import_statuses
@@ -38,6 +39,9 @@ from eurekube_sync.plan.imports import (
     plan_imports,
     work_of,
 )
+
+_ASKED_AGAIN = 60.0
+"""Seconds after which another Eureka server that could not be listed is asked again."""
 
 
 def import_apps(
@@ -103,11 +107,17 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
     servers = given.world.servers
     if len(servers) < 2:
         return plan, doubts
+    failed, now = given.world.memory.unlisted, given.world.clock.monotonic()
     unseen: list[str] = []
     young: list[str] = []
     for address, server in servers.items():
+        # One that hangs would take its time from each pass.
+        if now - failed.get(address, -inf) < _ASKED_AGAIN:
+            unseen.append(address)
+            continue
         listed = server.list_instances()
         if isinstance(listed, Unknown):
+            failed[address] = now
             unseen.append(address)
             continue
         plan = kept_elsewhere(plan, listed.data)

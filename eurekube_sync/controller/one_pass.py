@@ -62,6 +62,8 @@ class Memory:
     )
     slice_names: set[tuple[str, str]] = field(default_factory=set)
     """Namespaces and names of slices that exist, and are in no list."""
+    unlisted: dict[str, float] = field(default_factory=dict)
+    """When other Eureka servers could not be listed for imports, by their addresses."""
 
     # Results of the pass before, which are reused while the objects behind them are the same. The
     # simulation compares what is reused with a full computation. By `python -m bench.stages`, with

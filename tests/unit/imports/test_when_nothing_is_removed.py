@@ -213,6 +213,18 @@ def test_what_a_server_may_have_that_could_not_be_listed_stays() -> None:
     assert report.held.reason.startswith("b could not be listed")
 
 
+def test_a_server_that_could_not_be_listed_is_not_asked_in_each_pass() -> None:
+    """It may hang, and would take its time from each pass of a daemon while its hold lasts."""
+    there = apps(1, of=4)
+    away = Server(unknown=AWAY)
+    there.servers = {"a": Server(*OTHERS), "b": away}
+    there.lists(*OTHERS, *instances(1, of=3))
+    for _ in range(7):
+        assert held(there.passes()) == ["ServerUnseen 1"]
+        there.later(10)
+    assert away.lists == 2
+
+
 @pytest.mark.parametrize("back", [0, 2])
 def test_another_server_that_has_just_started_does_not_show_what_is_missing(back: int) -> None:
     """It lost what only it had, as a cut between the servers leaves it, and gets it back by the
