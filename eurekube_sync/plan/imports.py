@@ -238,9 +238,10 @@ def _service_write(claim: Importing) -> ServiceWrite | None:
 
 
 def _has_ports(service: Service, ports: Sequence[ImportPort]) -> bool:
-    """Say whether the ports of our Service are as we made them."""
-    there = [(port.name, port.port, port.target, port.node_port) for port in service.ports]
-    return there == [(port.name, port.port, None, None) for port in ports]
+    """Say whether the ports of our Service are as we made them. Node ports are not ours: the API
+    server gives them where a person changed the type, and gives them again after each write."""
+    there = [(port.name, port.port, port.target) for port in service.ports]
+    return there == [(port.name, port.port, None) for port in ports]
 
 
 def _slice_writes(
