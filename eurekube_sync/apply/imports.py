@@ -81,8 +81,9 @@ def _write(writes: ImportWrites, deadline: Deadline, task: ImportWork) -> Import
         if CLEANUP_FINALIZER not in claim.import_.finalizers:
             writes.add_import_finalizer(claim.import_)
         if task.service is not None:
+            fits = _write_service(writes, claim, task.service)
             made = not task.service.resource_version
-            if not _write_service(writes, claim, task.service):
+            if not fits:
                 # Its address family is another one than was guessed: the next pass knows it.
                 return ImportOutcome(claim=claim, made=made)
         for verb, wanted in task.slices:

@@ -649,3 +649,14 @@ def test_a_conflict_of_another_kind_makes_no_name_of_a_slice_taken() -> None:
     del there.imports.refuse["create_slice"]
     there.passes()
     assert there.cluster.slices[0].name.endswith("-1")
+
+
+def test_a_service_that_cannot_be_made_again_is_not_told_as_made() -> None:
+    """The event would be wrong, and come with each pass."""
+    there = world(1)
+    there.cluster.services.clear()
+    there.imports.refuse["create_service"] = ClusterDenied("a quota")
+    there.passes()
+    report = there.passes()
+    assert not any(outcome.made for outcome in report.outcomes.values())
+    assert [call for call in there.wire.calls if call.startswith("record_event")] == []
