@@ -574,6 +574,8 @@ def _odd(host: str, family: str) -> str:
         return f"{host or 'its address'} is no IP address in its canonical form"
     if f"IPv{address.version}" != family:
         return f"{host} is no address of {family}"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return f"{host} is an IPv4 address in the form of IPv6, which the API server refuses"
     if of_one_machine(host) or _is_reserved(address):
         return f"{host} is not one machine for all callers"
     return ""

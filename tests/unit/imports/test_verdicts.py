@@ -123,6 +123,7 @@ def test_the_reasons_come_in_this_order(mended: ObservedInstance, expected: str)
         "240.0.0.1",
         "255.255.255.255",
         "::ffff:10.20.0.1",
+        "::ffff:a14:1",
     ],
 )
 def test_an_address_that_is_no_one_machine_is_never_written(address: str) -> None:
