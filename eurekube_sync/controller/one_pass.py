@@ -290,4 +290,4 @@ class Shares:
     passes."""
 
     WRITING = 0.15
-    SETTLING = 0.1
+    SETTLING = 0.2

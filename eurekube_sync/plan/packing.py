@@ -54,6 +54,10 @@ class _Box:
         return (*self.kept, *self.added)
 
     @property
+    def service(self) -> str:
+        return self.was.service if self.was is not None else ""
+
+    @property
     def room(self) -> int:
         """How many more it may take; none where a person wrote more than we do."""
         return max(0, MOST_ENDPOINTS - len(self.kept) - len(self.added))
@@ -87,7 +91,7 @@ def pack(
 
     An empty slice is deleted, except the import's last. `slices` are the import's own, `taken` are
     the names of all slices of its namespace. `service` None: each slice stays with its Service, and
-    nothing new may be wanted."""
+    only what is in slices may be wanted."""
     boxes, missing = _kept_in(wanted, service, sorted(slices, key=lambda piece: piece.name))
     _place(missing, boxes)
     return sorted(_writes(owner, service, boxes, taken), key=lambda write: write.verb)
@@ -190,9 +194,9 @@ def _writes(
     for number, box in enumerate(boxes):
         was = box.was
         if was is None:
-            assert box.group is not None
-            assert service is not None  # new slices are made for a group and a Service
-            yield SliceWrite(Verb.CREATE, _new(owner, service, box.group, box, next(names)))
+            assert box.group is not None  # new slices are made for a group
+            of = service or boxes[0].service  # without a Service, only what is in slices stays
+            yield SliceWrite(Verb.CREATE, _new(owner, of, box.group, box, next(names)))
             continue
         if not box.endpoints and (filled or number):  # the first one is the last that is left
             yield SliceWrite(Verb.DELETE, _as_wanted(owner, service, was, box))

@@ -44,7 +44,7 @@ def test_imports_take_a_part_of_the_pass_however_many_are_new() -> None:
     begun = there.clock.monotonic()
     report = there.run()
     assert report.imports is not None
-    assert 15 < there.clock.monotonic() - begun < 40
+    assert 15 < there.clock.monotonic() - begun < 60
     made = len(there.cluster.services)
     there.run()
     assert len(there.cluster.services) > made

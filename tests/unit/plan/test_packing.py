@@ -121,6 +121,16 @@ def test_a_slice_with_more_endpoints_than_we_write_takes_no_other() -> None:
     assert told(writes) == [("CREATE", tuple(sorted(new)))]
 
 
+def test_endpoints_that_only_stay_need_a_new_slice_where_a_person_wrote_too_many() -> None:
+    """Nothing is added to the import, so nobody says for which Service: it is that of its slices."""
+    many = [f"10.20.1.{number}" for number in range(150)]
+    odd = piece(*many)
+    odd = replace(odd, ports=(*odd.ports, EndpointPort(name="odd", port=None)))
+    writes = pack(OWNER, None, {HTTP: many}, [odd], {odd.name})
+    assert [wanted.service for _, wanted in writes] == ["review", "review"]
+    assert sorted(address for _, wanted in writes for address in wanted.endpoints) == sorted(many)
+
+
 def test_an_app_whose_instances_choose_their_ports_is_packed_in_time_for_a_pass() -> None:
     """It has a group for each instance. The time must not grow with their square."""
     wanted = {group(8000 + number): [f"10.20.0.{number % 200}"] for number in range(3000)}
