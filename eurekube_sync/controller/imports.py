@@ -120,7 +120,7 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
             failed[address] = now
             unseen.append(address)
             continue
-        plan = kept_elsewhere(plan, listed.data)
+        plan = kept_elsewhere(plan, ByName(listed.data))
         if is_young(registry_age(listed.data, newest_renewal(listed.data))):
             young.append(address)
     return plan, replace(doubts, unseen=tuple(unseen), young=tuple(young))

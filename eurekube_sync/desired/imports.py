@@ -402,8 +402,8 @@ def _adopted(spec: Import, service: Service | None) -> _Place:
     port, secure = _HTTP, _secure(spec)  # of instances alone, while the Service is not known
     if service is None or service.is_external_name:
         why = "does not exist" if service is None else "is of type ExternalName"
-        refusal = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
-        return _Place(service=service, secure_port=secure, refusal=refusal)
+        missing = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
+        return _Place(service=service, secure_port=secure, refusal=missing)
     refusal = _lacking_family(spec, service)
     try:
         port = _chosen(service, spec.service.port, "service.port").name

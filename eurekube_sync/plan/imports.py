@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.imports import (
+    ByName,
     Ending,
     ImportClaim,
     Importing,
@@ -157,15 +158,27 @@ def absent(drops: Iterable[Drop]) -> list[Drop]:
     return missing
 
 
-def kept_elsewhere(plan: ImportPlan, elsewhere: Iterable[ObservedInstance]) -> ImportPlan:
-    """Return the plan without the removal of what is UP on another Eureka server: the servers have
-    not replicated it."""
+def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
+    """Return the plan without the removal of what is UP on another Eureka server under the same
+    name: the servers have not replicated it. Another app may have the address by now."""
+    up: dict[ImportRef, set[Socket]] = {}
+    kept: list[Drop] = []
+    for drop in absent(plan.drops):
+        if drop.import_ not in up:
+            up[drop.import_] = _up(plan.claims[drop.import_], elsewhere)
+        if drop.socket in up[drop.import_]:
+            kept.append(drop)
+    return _keeping(plan, kept, "it is UP on another Eureka server")
+
+
+def _up(claim: ImportClaim, elsewhere: ByName) -> set[Socket]:
+    """Return where the instances of an import that are UP may be endpoints."""
+    assert isinstance(claim, Importing)  # others drop nothing for absence
     up: set[Socket] = set()
-    for instance in elsewhere:
+    for instance in elsewhere.of(claim.spec):
         if instance.status is InstanceStatus.UP:
             up.update(_sockets(instance))
-    why = "it is UP on another Eureka server"
-    return _keeping(plan, [drop for drop in absent(plan.drops) if drop.socket in up], why)
+    return up
 
 
 def _sockets(observed: ObservedInstance) -> Iterator[Socket]:

@@ -175,6 +175,17 @@ def test_what_is_up_on_another_server_stays() -> None:
     assert there.endpoints() == ["10.20.0.0:8080", "10.20.0.3:8080"]
 
 
+def test_another_app_at_the_address_keeps_no_endpoint() -> None:
+    """The machine serves another app by now, and its registration is not replicated yet. Callers
+    would reach that app."""
+    there = apps(1, of=4)
+    successor = dc(500, app="other", address="10.20.0.0")
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, successor)}
+    there.lists(*OTHERS, *instances(1, of=4)[1:])
+    there.passes()
+    assert "10.20.0.0:8080" not in there.endpoints()
+
+
 def test_the_other_servers_are_listed_only_before_a_removal_for_absence() -> None:
     """And not while the registry is young, when that stays anyway."""
     there = apps(1, of=3)
