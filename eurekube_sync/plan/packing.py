@@ -167,7 +167,8 @@ def _place(missing: Mapping[Group, list[str]], boxes: list[_Box]) -> None:
     for box in reversed(boxes):
         if box.group is not None:
             by_group.setdefault(box.group, []).insert(0, box)
-        elif box.was is not None:
+        else:
+            assert box.was is not None  # a new one has a group
             empty.setdefault(box.was.address_type, []).append(box)
 
     for group in sorted(missing, key=str):
