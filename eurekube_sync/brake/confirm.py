@@ -183,33 +183,36 @@ class Sightings:
         )
         self.looked = looked  # when the last pass looked
 
-    def before(self, statuses: Statuses, *, monotonic: float, now: float, within: float) -> Sighted:
-        """Return what was seen before this pass, and at most `within` seconds ago. `now` in Unix
-        seconds. A status holds only the time of the first sight, so that one counts."""
+    def before(self, statuses: Statuses, *, begun: float, now: float, within: float) -> Sighted:
+        """Return what was seen before this pass, and at most `within` seconds ago. The pass began
+        at `begun`, in Unix seconds at `now`: only the time until then lies between two looks. A
+        status holds only the time of the first sight, so that one counts."""
         if self.first is None:  # in its first pass a process uses the statuses
             return _of_statuses(statuses, now=now, within=within)
-        if monotonic - self.looked >= within:
+        if begun - self.looked >= within:
             return {}
-        return {seen: monotonic - first for seen, first in self.first.items()}
+        return {seen: begun - first for seen, first in self.first.items()}
 
     def note(
         self,
         held: Held | None,
         before: Sighted,
         *,
-        monotonic: float,
+        begun: float,
+        looked: float,
         confirmed: Iterable[Removal] = (),
     ) -> None:
         """Remember the removals that a later pass can confirm, and the `confirmed` ones that
-        failed; forget all others."""
+        failed; forget all others. The pass began at `begun`, and had read everything at
+        `looked`."""
         first: dict[tuple[SyncerRef, str], float] = {}
         for hold in held.awaited if held else ():
             for seen in hold.sightings:
-                first[seen] = monotonic - before.get(seen, 0.0)
+                first[seen] = begun - before[seen] if seen in before else looked
         for removal in confirmed:
             # It may have been confirmed as dead, and is not to wait again.
             first[removal.syncer, seen_as(removal, dead=True)] = -inf
-        self.first, self.looked = first, monotonic
+        self.first, self.looked = first, looked
 
     def keep(self, failed: Iterable[Removal]) -> None:
         """Let removals that were made and failed not wait again, after `note`."""

@@ -308,9 +308,9 @@ def _registry(
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.client import EurekaClient
-    from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
+    from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+    from eurekube_sync.adapters.eureka.peer import Peer
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
-    from eurekube_sync.adapters.eureka.rests import Rests
     from eurekube_sync.adapters.eureka.wire import Decoded
 
     addresses = parse_addresses(ours.eureka_url)
@@ -327,8 +327,6 @@ def _registry(
     sweep = ours.sweep_interval
     if sweep is None:
         sweep = sweep_seconds(ours.lease_duration)
-    rests = None if len(addresses) == 1 else Rests(clock)
-    doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
         make = partial(
@@ -346,24 +344,24 @@ def _registry(
         return by_url
 
     servers = clients()
-    registry: Registry = next(iter(servers.values()))
-    if rests is not None:
-        peers = EurekaPeers(
-            servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep
-        )
-        opened.callback(peers.renew_strays)
-        registry = peers
+    short = min(_ASK_TIMEOUT, ours.call_timeout)
+    asked = clients(connect_timeout=short, read_timeout=short, retries=0)
+    peers = [
+        Peer(url=url, client=client, asked=asked[url], clock=clock)
+        for url, client in servers.items()
+    ]
+    registry: Registry = peers[0].client
+    if len(peers) > 1:
+        several = EurekaPeers(peers, clock=clock, limit=limit, sweep_seconds=sweep)
+        opened.callback(several.renew_strays)
+        registry = several
     if ours.eureka_batch == "off":
         return registry, servers
-    short = min(_ASK_TIMEOUT, ours.call_timeout)
     batches = EverywhereBatches(
-        servers=servers,
-        asked=clients(connect_timeout=short, read_timeout=short, retries=0),
+        peers=peers,
         clock=clock,
         limit=limit,
-        workers=opened.enter_context(ThreadWorkers(ours.concurrency * len(servers))),
-        rests=rests,
-        doubts=doubts,
+        workers=opened.enter_context(ThreadWorkers(ours.concurrency * len(peers))),
     )
     batching = BatchingRegistry(
         registry,

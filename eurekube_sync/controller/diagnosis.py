@@ -146,7 +146,7 @@ def _of_eureka(report: PassReport) -> Iterator[Problem]:
         text = registry.message
         alike = [outcome for outcome in report.outcomes.failures if outcome.cause is registry.cause]
         if alike:
-            text = f"{text} {counted(len(alike), 'renewal')} failed for the same reason."
+            text = f"{text}. {counted(len(alike), 'renewal')} failed for the same reason"
         yield Problem(
             reason=Reason(registry.cause),
             subject="Eureka",

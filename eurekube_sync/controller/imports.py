@@ -128,11 +128,13 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
 
 def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
     settings, world = given.settings, given.world
-    now, monotonic = world.clock.now(), world.clock.monotonic()
+    now, looked = world.clock.now(), world.clock.monotonic()
+    begun = given.deadline.begun
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     statuses = {SyncerRef(*ref): claim.import_.status for ref, claim in plan.claims.items()}
     sightings = world.memory.import_sightings
-    seen = sightings.before(statuses, monotonic=monotonic, now=now, within=within)
+    began = now - (looked - begun)  # in Unix seconds
+    seen = sightings.before(statuses, begun=begun, now=began, within=within)
     freed = set()
     for ref, claim in plan.claims.items():
         if annotation_releases(claim.import_, now):
@@ -146,7 +148,7 @@ def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
     )
     braked = brake_imports(plan, doubts, brake)
     if not settings.dry_run:
-        sightings.note(braked.held, seen, monotonic=monotonic)
+        sightings.note(braked.held, seen, begun=begun, looked=looked)
     return braked
 
 

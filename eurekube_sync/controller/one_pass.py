@@ -141,6 +141,7 @@ class Basis:
     last_up: frozenset[InstanceKey]
     """Wanted instances that this process last saw UP; empty where not needed."""
     braked: Braked
+    looked: float  # when everything was read, in monotonic seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,11 +287,11 @@ def renew_beside(
     """Renew wanted and held instances, because another owner serves our syncers, or nothing may be
     moved from a former one. What was to be removed is left to expire. What was to be moved is
     renewed, except what is `left_alone`."""
-    world = given.world
-    assert report.basis is not None  # `decide` made it
+    world, basis = given.world, report.basis
+    assert basis is not None  # `decide` made it
     assert isinstance(found.registry, Complete)  # the other installation was seen in it
     world.memory.sightings.note(
-        report.held, report.basis.brake.seen, monotonic=world.clock.monotonic()
+        report.held, basis.brake.seen, begun=given.deadline.begun, looked=basis.looked
     )
     removed = {action.key for action in report.plan.actions if comes_last(action)}
     kept: list[ObservedInstance] = []

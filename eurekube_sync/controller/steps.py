@@ -98,7 +98,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         approval_refused=refused,
         released=braked.approved,
         batching=world.registry.batching(),
-        basis=Basis(brake=brake, last_up=last_up, braked=braked),
+        basis=Basis(brake=brake, last_up=last_up, braked=braked, looked=world.clock.monotonic()),
     )
     return found, report
 
@@ -117,16 +117,18 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
     settings = given.settings
     # Passes that are further apart than this let leases expire.
     within = settings.brake.confirm_after + 2 * settings.lease.duration
-    monotonic = given.world.clock.monotonic()
     claims = desired.claims.items()
     freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
     statuses = {ref: claim.syncer.status for ref, claim in claims}
     sightings = given.world.memory.sightings
+    # The lists of a slow pass may be nearly as old as the pass.
+    begun = given.deadline.begun
+    took = given.world.clock.monotonic() - begun
     return Brake(
         limits=settings.brake,
         freed=freed,
         approval=approval,
-        seen=sightings.before(statuses, monotonic=monotonic, now=now, within=within),
+        seen=sightings.before(statuses, begun=begun, now=now - took, within=within),
         confirm_within=within,
     )
 
@@ -284,7 +286,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         renew_former(applier, observed, report.outcomes)
     outcomes = renew_the_rest(applier, report.outcomes)
     report = replace(report, outcomes=outcomes, confirmed=_failed(outcomes, confirmed))
-    _remember(world, found.desired, report)
+    _remember(given, found.desired, report)
     return report
 
 
@@ -348,19 +350,25 @@ def _failed(outcomes: Outcomes, confirmed: frozenset[InstanceKey]) -> tuple[Remo
     return tuple(failed)
 
 
-def _remember(world: World, desired: Desired, report: PassReport) -> None:
+def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     """Note what the next pass has to know."""
-    assert report.basis is not None  # `decide` made it
+    world, basis = given.world, report.basis
+    assert basis is not None  # `decide` made it
     memory, outcomes = world.memory, report.outcomes
-    monotonic = world.clock.monotonic()
-    memory.own_writes.note(outcomes, monotonic, since=report.at)
+    memory.own_writes.note(outcomes, world.clock.monotonic(), since=report.at)
     memory.first_pass = False
     memory.sightings.note(
-        report.held, report.basis.brake.seen, monotonic=monotonic, confirmed=report.confirmed
+        report.held,
+        basis.brake.seen,
+        begun=given.deadline.begun,
+        looked=basis.looked,
+        confirmed=report.confirmed,
     )
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
-        memory.last_seen.note(report.registry.data, outcomes, renewed, desired)
+        observed = report.registry.data
+        for key in memory.last_seen.note(observed, outcomes, renewed, desired):
+            world.renewals.again(key)
 
 
 def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:

@@ -35,6 +35,10 @@ _TEMPLATE = (
     "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 )
 
+_OF_BOOT_ADMIN = ("management.", "health.path")
+"""Metadata keys, or how they begin, that only Spring Boot Admin reads
+(DefaultServiceInstanceConverter)."""
+
 
 def validate_text(text: str, file: str) -> Report:
     """Check all objects of our kinds in a stream of YAML or JSON, and count the others."""
@@ -216,3 +220,18 @@ def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
     if given.get("service", {}).get("address") == "ClusterIP":
         reason = "a ClusterIP is rarely reachable from outside the cluster"
         yield ("spec", "service", "address"), reason
+    yield from _without_health(given)
+
+
+def _without_health(spec: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield a warning about each field that only Spring Boot Admin reads, if the syncer has no
+    health URL: Spring Boot Admin then fails at each refresh (EurekaServiceInstanceConverter)."""
+    paths = spec.get("paths", {})
+    if "health" in paths:
+        return
+    reason = "Spring Boot Admin shows no instance without a health URL: set paths.health"
+    if "managementPort" in paths:
+        yield ("spec", "paths", "managementPort"), reason
+    for key in spec.get("metadata", {}):
+        if key.startswith(_OF_BOOT_ADMIN):
+            yield ("spec", "metadata", key), reason

@@ -193,6 +193,9 @@ class Cluster(Protocol):
 
     # The following are listed only if something needs them, such as nodes for node ports.
     def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Ingress]: ...
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.HttpRoute]: ...
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Gateway]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
         """List Pods' metadata only: for labels and annotations, and as evidence that a kept
         instance's pod is gone."""
@@ -202,6 +205,9 @@ class Cluster(Protocol):
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """List whole Pods, for their readiness without our readiness gate."""
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.PodHost]:
+        """List whole Pods, for their host ports."""
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
         """Read these Namespaces, each by itself, or list all of them, for the grants in their

@@ -11,7 +11,7 @@ should, tells its age."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -454,6 +454,10 @@ class LastSeen:
 
     def __init__(self) -> None:
         self._up: Mapping[InstanceKey, Instance] = {}
+        self._syncers: Mapping[InstanceKey, str] = {}
+        """The UID of the syncer that wanted each of these when it was UP. Another object of that
+        name, or an heir, may have come after the instance was cancelled for the deletion of the
+        first."""
 
     def note(
         self,
@@ -461,10 +465,11 @@ class LastSeen:
         outcomes: Outcomes,
         renewed: Collection[InstanceKey],
         desired: Desired,
-    ) -> None:
+    ) -> Sequence[InstanceKey]:
         """Remember the instances that the pass left UP, and forget all others. An instance that
         Eureka lost is remembered while this process renewed it lately, unless its syncer no longer
-        wants it: then another process may have cancelled it."""
+        wants it: then another process may have cancelled it. Return those to renew in the next
+        pass, because only that shows whether they stand for the syncer that wants them now."""
         ours = observed.ours
         up: dict[InstanceKey, Instance] = {}
         for key, instance in ours.items():
@@ -484,24 +489,52 @@ class LastSeen:
             elif key in ours or isinstance(outcome.action, Cancel):
                 up.pop(key, None)
         self._up = up
+        return self._note_syncers(outcomes, desired)
+
+    def _note_syncers(self, outcomes: Outcomes, desired: Desired) -> Sequence[InstanceKey]:
+        """Remember the syncers, and return the instances that stay another syncer's until a call
+        proves that they still stand: the list may be older than a cancel."""
+        uids = {ref: claim.syncer.uid for ref, claim in desired.claims.items()}
+        syncers: dict[InstanceKey, str] = {}
+        unproven: list[InstanceKey] = []
+        for key in self._up:
+            before = self._syncers.get(key)
+            syncer = desired.wanted_by.get(key)
+            uid = uids[syncer] if syncer is not None else before
+            if before is not None and uid != before and not _is_proven(key, outcomes):
+                unproven.append(key)
+                uid = before
+            if uid is not None:
+                syncers[key] = uid
+        self._syncers = syncers
+        return unproven
 
     def still_wanted(
         self, desired: Desired, renewed: Iterable[InstanceKey]
     ) -> frozenset[InstanceKey]:
-        """Return the lately `renewed` instances that were UP and are wanted for the same pod and
-        under the same limit. Another limit may leave fewer places, and the mark of an instance that
-        is registered again would hide that."""
+        """Return the lately `renewed` instances that were UP and are wanted by the same syncer, for
+        the same pod and under the same limit. Another limit may leave fewer places, and the mark of
+        an instance that is registered again would hide that."""
         still_wanted: set[InstanceKey] = set()
         for key in renewed:
             up = self._up.get(key)
             wanted = desired.wanted(key)
             if up is None or wanted is None or wanted.elsewhere:
                 continue
+            syncer = desired.claims[desired.wanted_by[key]].syncer
+            if self._syncers.get(key, syncer.uid) != syncer.uid:
+                continue
             marks = wanted.instance.metadata
             is_same_pod = marks.get(POD) == up.metadata.get(POD)
             if is_same_pod and marks.get(LIMIT) == up.metadata.get(LIMIT):
                 still_wanted.add(key)
         return frozenset(still_wanted)
+
+
+def _is_proven(key: InstanceKey, outcomes: Outcomes) -> bool:
+    """Say whether a call of the pass showed that the instance is UP."""
+    outcome = outcomes.by_key.get(key)
+    return outcome is not None and not outcome.failed and outcome.status is InstanceStatus.UP
 
 
 def _is_unwanted(instance: Instance, desired: Desired) -> bool:

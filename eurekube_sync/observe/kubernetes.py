@@ -23,6 +23,7 @@ from eurekube_sync.model.kubernetes import (
     ClusterView,
     CrdAge,
     Drainable,
+    HttpRoute,
     Pod,
     Pods,
     SyncerObject,
@@ -36,6 +37,8 @@ from eurekube_sync.observe.eureka import Observed
 T = TypeVar("T")
 U = TypeVar("U")
 _FEW_NAMESPACES = 20
+_MORE = frozenset({"metadataFrom", "readinessGate", "pod", "hostName"})
+"""Fields for which a syncer of mode pod may need more than Services and slices."""
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 _MOMENT = 10.0
@@ -176,9 +179,30 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
         view = replace(view, nodes=cluster.list_nodes())
     if needs.pods:
         view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
+    if needs.hosts:
+        view = replace(view, hosts=cluster.list_hosts(_one_by_one(needs.hosts, scope)))
+    if needs.ingresses:
+        listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
+        view = replace(view, ingresses=listed)
+    if needs.routes:
+        routes = cluster.list_routes(_one_by_one(needs.routes, scope))
+        parents = _parents(needs.routes, routes)
+        gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
+        view = replace(view, routes=routes, gateways=gateways)
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
+
+
+def _parents(namespaces: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
+    """Return the namespaces of the Gateways that these namespaces' routes name."""
+    parents: set[str] = set()
+    for namespace in namespaces:
+        source = routes.of(namespace)
+        if isinstance(source, Complete):
+            for route in source.data:
+                parents.update(parent.namespace for parent in route.parents)
+    return frozenset(parents)
 
 
 def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
@@ -218,6 +242,9 @@ class Needs:
 
     pods: frozenset[str] = frozenset()  # namespaces
     readiness: frozenset[str] = frozenset()  # namespaces
+    hosts: frozenset[str] = frozenset()  # namespaces
+    ingresses: frozenset[str] = frozenset()  # namespaces
+    routes: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
@@ -228,11 +255,16 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     |---|---|
     | Pods | metadata of pods |
     | Nodes | node ports |
-    | whole Pods | a readiness gate, which needs the pods' conditions |
+    | Ingresses | addresses of Ingresses |
+    | HTTPRoutes and Gateways | addresses of Gateways |
+    | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
+    hosts: set[str] = set()
+    ingresses: set[str] = set()
+    routes: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         if not _may_need_more(syncer, scope):
@@ -250,15 +282,28 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             pods.add(namespace)
         if spec.readiness_gate:
             readiness.add(namespace)
-    return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
+        if spec.at_host or spec.names_nodes:
+            hosts.add(namespace)
+        if spec.service.address == "Ingress":
+            ingresses.add(namespace)
+        if spec.service.address == "Gateway":
+            routes.add(namespace)
+    return Needs(
+        pods=frozenset(pods),
+        nodes=nodes,
+        readiness=frozenset(readiness),
+        hosts=frozenset(hosts),
+        ingresses=frozenset(ingresses),
+        routes=frozenset(routes),
+    )
 
 
 def _may_need_more(syncer: SyncerObject, scope: Scope) -> bool:
     """Return whether the syncer is served and has a field that needs more than Services and slices.
     Most syncers have none, and their specs need not be parsed here."""
     spec = syncer.spec
-    asks = spec.get("metadataFrom") or spec.get("readinessGate") or spec.get("mode") == "service"
-    return bool(asks) and scope.takes(syncer) and scope.may_select(syncer)
+    asks = spec.get("mode") == "service" or not _MORE.isdisjoint(spec)
+    return asks and scope.takes(syncer) and scope.may_select(syncer)
 
 
 def _has_node_ports(spec: Syncer, catalog: Catalog) -> bool:

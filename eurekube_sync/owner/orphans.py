@@ -84,7 +84,7 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     refuse_clash(everything, observed.ownership)
     for other in report.other_owners:
         if other.stops_us:
-            raise OwnerClash(f"{other.question} So `run` is refused, and removes no orphan")
+            raise OwnerClash(f"{other.question}. So `run` is refused, and removes no orphan")
     none = nothing_of(observed.ownership, everything)
     if none and not (observed.listed or away):
         raise Refused(none)

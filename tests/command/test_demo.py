@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from io import StringIO
@@ -150,6 +151,17 @@ def test_run_works_with_the_served_environment(settled: Program, served: dict[st
     ended = settled.command("run", "-o", "json", stdin="", **variables)
     assert ended.code == ExitCode.OK, ended.err
     assert json.loads(ended.out)["summary"] == "2 registered, 0 renewed"
+
+
+def test_check_finds_no_fault_in_the_served_pair(settled: Program, served: dict[str, str]) -> None:
+    """Both stand-ins answer what it asks, also its registration that Eureka has to refuse; nothing
+    of that stays."""
+    variables = {name: value for name, value in served.items() if name != "curl"}
+    ended = settled.command("check", stdin="", **variables)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    url = f"{served['EUREKUBE_SYNC_EUREKA_URL']}/apps/EUREKUBE-SYNC-PROBE"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(url, timeout=60)
 
 
 def test_curl_works_as_printed(served: dict[str, str]) -> None:

@@ -23,7 +23,7 @@ from eurekube_sync.model.imports import IMPORT
 from tests.cases import Case, all_cases, manifest_of, released_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
-from tests.servers.go_builds import oldest_kubernetes
+from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd, KubernetesServers
 from tests.waiting import wait_until
 
@@ -78,7 +78,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesServers | ApiSe
     if request.param == "newest":
         yield request.getfixturevalue("kubernetes_servers")
     else:
-        with Etcd() as etcd, ApiServer(etcd_url=etcd.url, programs=oldest_kubernetes()) as server:
+        with (
+            Etcd() as etcd,
+            ApiServer(etcd_url=etcd.url, programs=kubernetes(OLDEST_KUBERNETES)) as server,
+        ):
             yield server
 
 
@@ -283,12 +286,19 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     assert api.call("DELETE", path).status_code == 200
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
-def test_example(api: Api, file: Path) -> None:
+def examples() -> Iterator[Any]:
+    """Yield the syncers of the documentation's examples, each with the name of its file."""
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
+            if document.value["kind"] == "EurekaSyncer":
+                yield pytest.param(document.value, id=f"{file.stem}-{document.number}")
+
+
+@pytest.mark.parametrize("syncer", list(examples()))
+def test_example(api: Api, syncer: dict[str, Any]) -> None:
     """The examples of the documentation are accepted."""
-    for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
-        del document.value["metadata"]["namespace"]
-        assert api.verdict(document.value).status_code == 201
+    metadata = {name: value for name, value in syncer["metadata"].items() if name != "namespace"}
+    assert api.verdict({**syncer, "metadata": metadata}).status_code == 201
 
 
 @settings(

@@ -34,6 +34,7 @@ from tests.contract.kubernetes_subject import (
     syncer,
     syncers,
 )
+from tests.servers.go_builds import KUBERNETES_RELEASES, chosen_release
 
 
 class TestDiscovery:
@@ -51,7 +52,7 @@ class TestDiscovery:
     def test_the_version_needs_no_token(self, server: KubernetesSubject) -> None:
         """/version and /readyz answer anybody."""
         version = requests.get(f"{server.url}/version", verify=server.verify, timeout=60)
-        assert version.json()["gitVersion"] == "v1.36.3"
+        assert version.json()["gitVersion"] == KUBERNETES_RELEASES[chosen_release()].version
         assert requests.get(f"{server.url}/readyz", verify=server.verify, timeout=60).text == "ok"
 
     def test_kubectl_finds_a_patch_with_field_validation(self, server: KubernetesSubject) -> None:
@@ -718,6 +719,7 @@ def refusal(answer: requests.Response) -> list[tuple[str, str]]:
     return [(cause["field"], cause["message"]) for cause in answer.json()["details"]["causes"]]
 
 
+@pytest.mark.newest_alone  # older ones say it in other words, and take addresses that are not canonical
 class TestAddresses:
     @pytest.mark.parametrize("address", REFUSED)
     def test_an_endpoint_has_no_special_address(
@@ -1230,7 +1232,11 @@ class TestDefinition:
         assert names(server.get(path)) == ["a"]
         body["metadata"] = {"name": "b"}
         refused = server.call("POST", path, body)
-        assert (refused.status_code, refused.json()["reason"]) == (403, "Forbidden")
+        # 1.28 answers 405, and no version creates it.
+        assert (refused.status_code, refused.json()["reason"]) in (
+            (403, "Forbidden"),
+            (405, "MethodNotAllowed"),
+        )
         server.patch(f"{path}/a", {"metadata": {"finalizers": None}})
         eventually(lambda: server.call("GET", f"{DEFINITIONS}/{name}").status_code == 404)
         eventually(lambda: server.call("GET", path).text == "404 page not found\n")

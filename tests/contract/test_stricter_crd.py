@@ -24,7 +24,7 @@ from eurekube_sync.model.errors import ClusterRejected
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Complete
 from tests.cases import manifest_of
-from tests.servers.go_builds import kubernetes, oldest_kubernetes
+from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
@@ -108,7 +108,7 @@ def started(programs: Path, directory: Path) -> Iterator[Subject]:
 
 @pytest.fixture(scope="module")
 def oldest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    yield from started(oldest_kubernetes(), tmp_path_factory.mktemp("oldest"))
+    yield from started(kubernetes(OLDEST_KUBERNETES), tmp_path_factory.mktemp("oldest"))
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ CRONJOB = ROOT / "cronjob"
 CHART = CRONJOB / "chart"
 NAME = "eurekube-sync"
 NAMESPACE = "eurekube-sync"
+IMAGE = "registry.example.com/eurekube-sync"
 NETWORK = "10.20.0.0/16"
 NETWORKS = {"EUREKUBE_SYNC_IMPORT_NETWORKS": NETWORK}
 Json = dict[str, Any]
@@ -52,6 +53,7 @@ class Form:
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "namespace": self.namespace,
+            "images": [{"name": NAME, "newName": IMAGE}],
             "configMapGenerator": [{"name": NAME, "behavior": "merge", "literals": literals}],
         }
 
@@ -78,6 +80,7 @@ class Form:
         return {
             "owner": self.owner,
             "eurekaUrl": self.eureka_url,
+            "image": {"repository": IMAGE},
             "settings": settings,
             **self.values,
         }
@@ -110,10 +113,16 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/readiness-gate", "rights/imports"),
+        components=(
+            "rights/nodes",
+            "rights/ingresses",
+            "rights/gateways",
+            "rights/readiness-gate",
+            "rights/imports",
+        ),
         settings={"EUREKUBE_SYNC_LOG_FORMAT": "json", **NETWORKS},
         values={
-            "rights": {"nodes": True, "readinessGate": True},
+            "rights": {"nodes": True, "ingresses": True, "gateways": True, "readinessGate": True},
             "imports": {"networks": [NETWORK]},
         },
     ),

@@ -182,7 +182,7 @@ def test_a_pod_that_waits_while_its_app_is_gone_is_no_success(
     world.wait_for_slices(NAMESPACE, "shop", {NEW: "Ready"})
 
     # The end of the last instance waits for a second look, 20 s later.
-    for options in (("--passes=2", "--interval=21s"), ()):
+    for options in (("--passes=2", "--interval=25s"), ()):
         done = program.run(*options)
         assert done.returncode == 34, done.stdout + done.stderr
         assert (

@@ -415,12 +415,21 @@ class Judge:
             return None
         if self._is_left_behind(was, kept.holder):
             return None
-        # Whoever was shown the Service still goes by what the pod says, which may be read later.
-        showed_service = (
-            kept.frozen_at is not None
-            and view.lists.get(Call.SERVICES, view.moment) < kept.frozen_at
-        )
-        return kept.serves_since if showed_service else kept.since
+        if kept.frozen_at is None or view.lists.get(Call.SERVICES, view.moment) >= kept.frozen_at:
+            return kept.since
+        # Whoever was shown the Service still goes by what the pod says, which may be read later,
+        # and by the spec of now.
+        if self._asked_since_for_fewer(view, kept.holder, kept.frozen_at):
+            self.reached["a removal by a spec from after the Service that the pass was shown"] += 1
+            return None
+        return kept.serves_since
+
+    def _asked_since_for_fewer(self, view: PassView, ref: Ref, gone: float) -> bool:
+        """Whether a pass that was shown a Service may have read a spec from after its end, by which
+        fewer endpoints of it, or other addresses, are to be UP."""
+        syncer = self.truth.syncers[ref]
+        limited = syncer.asked.limit is not None or syncer.since["limit"] > view.specs
+        return limited or syncer.since["address"] > gone
 
     def _is_left_behind(self, listed: Listed, frozen_for: Ref) -> bool:
         """Whether its own syncer is gone, and the next one that wanted it is not served, so that it

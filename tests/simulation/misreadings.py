@@ -114,10 +114,10 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
     return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
-def _of_this_pass_alone(note: Callable[..., None]) -> Callable[..., None]:
-    def wrong(memory: Any, *arguments: Any) -> None:
+def _of_this_pass_alone(note: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(memory: Any, *arguments: Any) -> Any:
         memory._up = {}
-        note(memory, *arguments)
+        return note(memory, *arguments)
 
     return wrong
 

@@ -55,6 +55,16 @@ class Releases:
             for moment in (view.begun, now)
         )
 
+    def any_ends(self, syncers: Mapping[Ref, SyncerTruth], since: float, until: float) -> bool:
+        """Whether the time of an annotation ends between these moments, so that a condition says
+        that it has no effect any more."""
+        ends = [
+            _end(syncer.annotations[APPROVE])
+            for syncer in syncers.values()
+            if APPROVE in syncer.annotations
+        ]
+        return any(since < end <= until for end in ends)
+
     def must_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
         """Whether every annotation that this pass may have found releases."""
         clocks = {by for _, by in _since(self._wrong, view.begun)}
@@ -78,5 +88,8 @@ def _since(history: list[tuple[float, T]], moment: float) -> list[tuple[float, T
 
 
 def _released(text: str, moment: float) -> bool:
-    until = datetime.fromisoformat(text).timestamp() - EPOCH
-    return moment < until <= moment + _HOUR
+    return moment < _end(text) <= moment + _HOUR
+
+
+def _end(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() - EPOCH

@@ -48,7 +48,8 @@ class Progress:
     """When the first good pass after the last trouble began."""
     alike: float | None = None
     """When the first of those passes began after which the Eureka servers hold the same."""
-    judged: bool = False
+    judged: float | None = None
+    """When the last pass began by which the rest was judged."""
     done: bool = False
 
 
@@ -306,7 +307,12 @@ class Stage:
             rest.alike = None
         elif rest.alike is None:
             rest.alike = view.begun
-        if rest.judged:
+        if rest.judged is not None:
+            last, rest.judged = rest.judged, view.begun
+            syncers = self.judge.truth.syncers
+            if self.judge.releases.any_ends(syncers, last, self.clock.time):
+                self.judge.reached["a release that ended at rest"] += 1
+                return  # a condition says so now, and the next pass is to be quiet
             if view.writes:
                 raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
             rest.done = True
@@ -315,7 +321,7 @@ class Stage:
             rest.first + _SWEPT_AFTER, inf if rest.alike is None else rest.alike
         ):
             Rest(self.judge, view).all()
-            rest.judged = True
+            rest.judged = view.begun
 
     def _waits_for_a_sweep(self) -> bool:
         """Whether only one of several servers has an instance of ours. A fourth of the stories with

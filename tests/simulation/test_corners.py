@@ -8,12 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from eurekube_sync.desired import conduct, resolve
+from eurekube_sync.desired.spec import Syncer
+from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.plan import left_out
 
 from . import decisions as d
 from . import events as e
+from .addresses import ServiceGetsAddresses
 from .asked import Asked, Limit
 from .defect import made_wrong
 from .defects import defects
@@ -145,7 +150,36 @@ def renamed_by_a_late_registration(unready: float) -> Story:
     return replace(plain(events, late), ends=130)
 
 
+def older_than_the_spec(*events: e.Event) -> Story:
+    """A Service is deleted, and its syncer's spec is changed after that. The next pass reads that
+    spec, and lists that still show the Service."""
+    return plain(
+        (*setting("rating", "cart"), *events, e.ServiceDeleted(at=11, app="rating")),
+        Trouble(at=19, until=25, calls=frozenset({Call.SERVICES, Call.SLICES}), kind=Kind.OLDER),
+    )
+
+
+def reached_at(kind: str, at: float) -> e.Event:
+    """The Service itself is to be the instance, at this kind of its addresses."""
+    asked = Asked(mode="service", address=kind)
+    return e.SyncerApplied(at=at, name="rating", app="rating", asked=asked)
+
+
 CORNERS: dict[str, Story] = {
+    "a syncer gets a limit after its Service is gone, which old lists still "
+    "show": older_than_the_spec(
+        e.SyncerApplied(
+            at=15, name="rating", app="rating", asked=Asked(limit=Limit(kind="count", value=1))
+        )
+    ),
+    "a syncer is detached after its Service is gone, which old lists still "
+    "show": older_than_the_spec(e.SyncerApplied(at=15, name="rating", app="rating", asked=NONE)),
+    "a syncer asks for another address after its Service is gone, which old lists still "
+    "show": older_than_the_spec(
+        ServiceGetsAddresses(at=0, app="rating", hosts=("192.0.2.1",), external=True),
+        reached_at("ClusterIP", at=0),
+        reached_at("ExternalIP", at=15),
+    ),
     "all pods turn unready while a registration under another name is late": (
         renamed_by_a_late_registration(23)
     ),
@@ -469,6 +503,12 @@ CORNERS: dict[str, Story] = {
             seconds=5,
         ),
     ),
+    "a release ends right after the program came to rest": plain(
+        (
+            *setting("rating", "cart"),
+            d.RemovalsReleased(at=12, name="rating", app="rating", lasts=92),
+        )
+    ),
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
     ),
@@ -505,6 +545,33 @@ def test_machines_of_a_service_that_is_gone_stayed() -> None:
         if "Service of machines is gone" in name
     )
     assert reached["machines of a Service that is gone, at rest"]
+
+
+def test_a_spec_from_after_the_service_was_excused() -> None:
+    """By what each pass read, the instances were too many, or at the wrong address."""
+    stories = [story for name, story in CORNERS.items() if "which old lists still show" in name]
+    assert len(stories) == 3
+    for story in stories:
+        assert run(story).reached[
+            "a removal by a spec from after the Service that the pass was shown"
+        ]
+
+
+def test_a_spec_without_a_limit_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spec changes in another field, and the program reads a limit of 0 in it."""
+    story = older_than_the_spec(
+        e.SyncerApplied(at=15, name="rating", app="rating", asked=Asked(version="2"))
+    )
+    assert_kept(run(story))
+    parse = vars(resolve)["parse"]
+
+    def detached(syncer: SyncerObject) -> Syncer:
+        spec: Syncer = parse(syncer)
+        limit = conduct.Limit(measure=conduct.Measure.COUNT, value=0)
+        return msgspec.structs.replace(spec, limit=limit) if spec.metadata else spec
+
+    monkeypatch.setattr(resolve, "parse", detached)
+    assert run(story).promise == "removed"
 
 
 def test_the_race_for_an_id_was_excused() -> None:

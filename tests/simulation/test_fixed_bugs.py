@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from . import decisions as d
 from . import events as e
 from .ambiguous import ServicePortsSet
 from .asked import Asked, Limit
@@ -173,7 +174,57 @@ def handed_over_before_the_port(asked: Asked) -> Story:
     )
 
 
+def paused_in_the_second_look(installation: Installation) -> Story:
+    """The pass after the one that first sees an app unready is paused, when it has read that."""
+    begins = 60 + installation.interval
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *(e.PodTurns(at=52, app="rating", number=number, ready=False) for number in (0, 1)),
+            ),
+            Trouble(
+                at=begins - 1,
+                until=begins + 5,
+                calls=frozenset({Call.SLICES}),
+                kind=Kind.PAUSE_AFTER,
+                strikes=1,
+                seconds=16,
+            ),
+        ),
+        installation=installation,
+        ends=140,
+    )
+
+
+def suspended_where_a_deletion_ended(name: str, *, after: float) -> Story:
+    """A second copy cancels what a deleted syncer had. The first copy has seen that UP, and then
+    meets a suspended syncer of the same pods, so many seconds later."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerDeleted(at=21, name="rating", app="rating"),
+                d.DeletionAbandoned(at=21, name="rating", app="rating"),
+                e.SecondCopyRuns(at=22),
+                e.SyncerApplied(at=22 + after, name=name, app="rating", asked=Asked(suspend=True)),
+            )
+        ),
+        ends=90,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "a suspended syncer of the same name follows one whose instances were "
+    "cancelled": suspended_where_a_deletion_ended("rating", after=9),
+    "a suspended syncer of another name follows one whose instances were "
+    "cancelled": suspended_where_a_deletion_ended("rating-next", after=9),
+    "a suspended syncer follows one whose instances an old list still "
+    "shows": suspended_where_a_deletion_ended("rating-next", after=3),
+    "a daemon is paused between the lists that it confirms a removal by and the "
+    "removal": paused_in_the_second_look(Installation()),
+    "a single pass is paused between the lists that it confirms a removal by and the "
+    "removal": paused_in_the_second_look(Installation(mode=Mode.ONCE, interval=15)),
     "the old syncer is detached before its heir can be served": handed_over_before_the_port(
         Asked(port="web")
     ),

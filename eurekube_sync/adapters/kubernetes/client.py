@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec.json import Decoder
 
-from eurekube_sync.adapters.kubernetes import calls, objects, syncers
+from eurekube_sync.adapters.kubernetes import calls, objects, routing, syncers
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, NOT_READ, Kind
 from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.kubernetes.custom import (
@@ -52,8 +52,23 @@ _NODES = Kind(CORE, "nodes", "NodeList", Decoder(objects.NodeItem), namespaced=F
 _NAMESPACES = Kind(
     CORE, "namespaces", METADATA_ONLY, Decoder(objects.NamespaceItem), namespaced=False
 )
+_INGRESSES = Kind(
+    "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(routing.IngressItem)
+)
+_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
+_NO_GATEWAY_API = Unknown(
+    cause=Cause.UNUSABLE,
+    message="the Gateway API (gateway.networking.k8s.io/v1) is not installed in the cluster",
+)
+_ROUTES = Kind(
+    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(routing.RouteItem), _NO_GATEWAY_API
+)
+_GATEWAYS = Kind(
+    _GATEWAY_API, "gateways", "GatewayList", Decoder(routing.GatewayItem), _NO_GATEWAY_API
+)
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
+_HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))
 _WHOLE_PODS = Kind(CORE, "pods", "PodList", Decoder(objects.ReadinessItem))
 
 
@@ -105,6 +120,15 @@ class KubernetesCluster:
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[model.EndpointSlice]:
         return self._calls.list_all(_SLICES, namespaces)
 
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[model.Ingress]:
+        return self._calls.list_all(_INGRESSES, namespaces)
+
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[model.HttpRoute]:
+        return self._calls.list_all(_ROUTES, namespaces)
+
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[model.Gateway]:
+        return self._calls.list_all(_GATEWAYS, namespaces)
+
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[model.Pod]:
         return self._calls.list_all(_PODS, namespaces)
 
@@ -113,6 +137,9 @@ class KubernetesCluster:
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[model.PodReadiness]:
         return self._calls.list_all(_WHOLE_PODS, namespaces)
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[model.PodHost]:
+        return self._calls.list_all(_HOSTS, namespaces)
 
     def open_gate(self, pod: model.PodReadiness, *, reason: str, message: str, at: float) -> None:
         """Patch strategically, which keeps other conditions. The UID makes the API refuse another

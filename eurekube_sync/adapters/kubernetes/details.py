@@ -39,7 +39,6 @@ class _Owner(objects.Wire):
 
 
 class _Meta(objects.Meta):
-    deletion_timestamp: str | None = None
     owner_references: list[_Owner] | None = None
 
     def controller(self) -> str:

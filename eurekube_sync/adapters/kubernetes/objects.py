@@ -3,6 +3,8 @@ Decoding and `read` raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from sys import intern
@@ -16,7 +18,31 @@ from eurekube_sync.model import kubernetes as model
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+TCP = "TCP"  # the one protocol of Eureka's clients; the default of ports
+_EACH_ADDRESS = (None, "", "0.0.0.0", "::")  # `hostIP` of a port that is open at all of a node's
+_EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
+_LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
+
+# As plain numbers: the members of an enumeration take longer for each endpoint.
+_IPV4, _IPV6 = int(socket.AF_INET), int(socket.AF_INET6)
+_FOUR_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
+
+
+def canonical(address: str) -> str:
+    """Return an IP address in its canonical form, and any other text as it is.
+
+    Before 1.36 the API takes `010.0.0.1` and `2001:DB8:0::1` in a slice, and external IPs in such
+    forms to this day. kube-proxy reads zeros as decimal (netutils.ParseIPSloppy). As texts they
+    would be other addresses than those of the pods that have them."""
+    try:
+        if ":" in address:
+            return socket.inet_ntop(_IPV6, socket.inet_pton(_IPV6, address))
+        socket.inet_pton(_IPV4, address)  # takes the canonical form alone
+    except (OSError, ValueError):  # ValueError: it has a null character
+        if _FOUR_NUMBERS.fullmatch(address):
+            return ".".join([part.lstrip("0") or "0" for part in address.split(".")])
+    return address
 
 
 def seconds(time: datetime) -> float:
@@ -45,6 +71,7 @@ class Meta(Wire):
     uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: datetime | None = None
 
 
 class OwnedMeta(Meta):
@@ -87,6 +114,7 @@ class Conditions(Wire):
 class _ServicePort(Wire):
     port: int
     name: str = ""
+    protocol: str = TCP
     target_port: int | str | None = None
     node_port: int | None = None
 
@@ -95,6 +123,9 @@ class _ServicePort(Wire):
         return model.ServicePort(
             name=self.name, port=self.port, target=target, node_port=self.node_port or None
         )
+
+    def __str__(self) -> str:
+        return f"{self.port}/{self.protocol}"
 
 
 class _ServiceSpec(Wire):
@@ -119,19 +150,22 @@ class _LoadBalancer(Wire):
     ingress: list[_Ingress] | None = None
 
 
-class _ServiceStatus(Wire):
+class BalancerStatus(Wire):
     load_balancer: _LoadBalancer | None = None
 
     def hosts(self) -> tuple[str, ...]:
         """Return the addresses of the load balancer. An IP needs no DNS, so it comes first."""
         balancer = self.load_balancer or _LoadBalancer()
-        hosts = [ingress.ip or ingress.hostname for ingress in balancer.ingress or ()]
+        hosts = [
+            canonical(ingress.ip) if ingress.ip else ingress.hostname
+            for ingress in balancer.ingress or ()
+        ]
         return tuple([host for host in hosts if host])
 
 
 class ServiceItem(OwnedItem):
     spec: _ServiceSpec
-    status: _ServiceStatus | None = None
+    status: BalancerStatus | None = None
 
     def read(self) -> model.Service:
         meta, spec = self.metadata, self.spec
@@ -146,12 +180,13 @@ class ServiceItem(OwnedItem):
             type=spec.type,
             cluster_ips=tuple(cluster_ips or ()),
             ip_families=tuple(spec.ip_families or ()),
-            ports=tuple([port.read() for port in spec.ports or ()]),
+            ports=tuple([port.read() for port in spec.ports or () if port.protocol == TCP]),
+            other_ports=tuple([str(port) for port in spec.ports or () if port.protocol != TCP]),
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
             load_balancer=self.status.hosts() if self.status else (),
-            external_ips=tuple(spec.external_ips or ()),
+            external_ips=tuple([canonical(address) for address in spec.external_ips or ()]),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
             uid=meta.uid,
@@ -193,7 +228,7 @@ class _Endpoint(Wire):
         EndpointConditions)."""
         conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
-            address=self.addresses[0],
+            address=canonical(self.addresses[0]),
             ready=conditions.ready is not False,
             serving=conditions.serving is not False,
             terminating=conditions.terminating is True,
@@ -206,6 +241,7 @@ class _Endpoint(Wire):
 class _EndpointPort(Wire):
     name: str | None = None
     port: int | None = None
+    protocol: str | None = None  # None: TCP
 
     def read(self) -> model.EndpointPort:
         return model.EndpointPort(name=self.name or "", port=self.port)
@@ -233,7 +269,7 @@ class SliceItem(OwnedItem):
             name=meta.name,
             service=service,
             address_type=self.address_type,
-            ports=tuple([port.read() for port in self.ports or ()]),
+            ports=tuple([port.read() for port in self.ports or () if port.protocol in (TCP, None)]),
             endpoints=tuple(endpoints),
             managed_by=managed_by,
             uid=meta.uid if of_import else "",
@@ -255,20 +291,45 @@ class _NodeStatus(Conditions):
         return tuple([address.address for address in addresses if address.type == kind])
 
 
+class _Taint(Wire):
+    key: str
+
+
+class _NodeSpec(Wire):
+    taints: list[_Taint] | None = None
+
+
 class NodeItem(Item):
+    spec: _NodeSpec | None = None
     status: _NodeStatus | None = None
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
         return model.Node(
             name=self.metadata.name,
             ready=status.is_true("Ready"),
             internal=status.of_type("InternalIP"),
             external=status.of_type("ExternalIP"),
-            excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+            labels=self.metadata.labels or {},
+            leaves=self._leaves(),
         )
+
+    def _leaves(self) -> str:
+        """Return why the node leaves; empty if it stays.
+
+        The label, the deletion and the autoscaler's taint are the tests of Kubernetes' own service
+        controller (k8s.io/cloud-provider, controllers/service, stableNodeSetPredicates). A person
+        gives a node that is dead for good the taint out-of-service."""
+        if self.metadata.deletion_timestamp is not None:
+            return "is being deleted"
+        if _EXCLUDED in (self.metadata.labels or {}):
+            return f"has the label {_EXCLUDED}"
+        taints = self.spec.taints if self.spec else None
+        for taint in taints or ():
+            if taint.key in _LEAVING_TAINTS:
+                return f"has the taint {taint.key}"
+        return ""
 
 
 class NamespaceItem(Item):
@@ -296,6 +357,53 @@ class PodItem(Item):
 class PodDrainItem(Item):
     def read(self) -> model.Drainable:
         return drainable(_uid(self.metadata), self.metadata.annotations or {})
+
+
+class _ContainerPort(Wire):
+    container_port: int
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    protocol: str = TCP
+
+
+class _Container(Wire):
+    ports: list[_ContainerPort] | None = None
+
+
+class _HostedSpec(Wire):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None  # a sidecar is one of them
+    host_network: bool | None = None
+
+
+class _HostIp(Wire):
+    ip: str = ""
+
+
+class _HostedStatus(Wire):
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    host_ips: list[_HostIp] | None = msgspec.field(name="hostIPs", default=None)  # since 1.30
+
+
+class PodHostItem(Item):
+    spec: _HostedSpec | None = None
+    status: _HostedStatus | None = None
+
+    def read(self) -> model.PodHost:
+        spec, status = self.spec or _HostedSpec(), self.status or _HostedStatus()
+        addresses = [host.ip for host in status.host_ips or ()] or [status.host_ip or ""]
+        ports: dict[int, model.HostPort] = {}
+        for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+            for port in container.ports or ():
+                if port.host_port and port.protocol == TCP:
+                    address = "" if port.host_ip in _EACH_ADDRESS else port.host_ip or ""
+                    ports[port.container_port] = model.HostPort(port.host_port, address)
+        return model.PodHost(
+            uid=_uid(self.metadata),
+            addresses=tuple([address for address in addresses if address]),
+            host_network=bool(spec.host_network),
+            ports=ports,
+        )
 
 
 class _Gate(Wire):

@@ -32,6 +32,9 @@ _PLACES = {
     "Service": (CORE, "services"),
     "Pod": (CORE, "pods"),
     "Node": (CORE, "nodes"),
+    "Ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
+    "HTTPRoute": ("/apis/gateway.networking.k8s.io/v1", "httproutes"),
+    "Gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
     "Namespace": (CORE, "namespaces"),
 }
 _OURS = ("EurekaSyncer", IMPORT)

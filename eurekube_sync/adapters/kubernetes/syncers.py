@@ -37,7 +37,6 @@ class WholeMeta(objects.Meta):
     resource_version: str = ""
     generation: int = 0
     creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
     finalizers: list[str] | None = None
 
 

@@ -217,6 +217,8 @@ HELP: Mapping[str, str] = {
     "connection insecure.",
     "--eureka-password-file": "File with the password for Eureka. Reloaded when it changes.",
     "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and netrc are ignored.",
+    "--eureka-token-file": "File with a bearer token for Eureka, instead of user and password. "
+    "Reloaded when it changes.",
     "--eureka-url": "URL of Eureka, such as http://eureka.example.com:8761/eureka. For several "
     "peers repeat the option or separate them by commas, the preferred one first.",
     "--eureka-username": "User name for Eureka. The password is in --eureka-password-file or in "

@@ -27,7 +27,6 @@ from eurekube_sync.model.text import (
     rfc_3339,
     some_of,
     span,
-    without_full_stop,
 )
 from eurekube_sync.owner.orphans import Fate, Orphans
 from eurekube_sync.owner.purge import PurgeReport
@@ -73,8 +72,7 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
         yield Line(link.text, mark=sign_of(link.mark), indent=2)
         for detail in link.details:
             yield Line(detail, indent=4, style="" if link.broken else "dim")
-    sentence = f"{without_full_stop(explanation.sentence)}."
-    yield Line(sentence, style=_STYLES[explanation.outcome])
+    yield Line(f"{explanation.sentence}.", style=_STYLES[explanation.outcome])
     if explanation.fix:
         yield Next(explanation.fix)
     if explanation.manifest:

@@ -36,11 +36,11 @@ class Daemon:
     ) -> list[tuple[Reason, int]]:
         """Make a pass that plans these removals; return what it holds."""
         self._now += 10
-        before = self._sightings.before({}, monotonic=self._now, now=0.0, within=620)
+        before = self._sightings.before({}, begun=self._now, now=0.0, within=620)
         braked = weigh(
             sorted_plan(removals), self._stands, SECOND_LOOK, pods=pods or {}, seen=before
         )
-        self._sightings.note(braked.held, before, monotonic=self._now)
+        self._sightings.note(braked.held, before, begun=self._now, looked=self._now)
         return holds(braked)
 
 

@@ -135,6 +135,29 @@ def test_a_flapping_outage_starts_its_wait_again(world: FakeWorld) -> None:
         assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
 
 
+@pytest.mark.parametrize("process", ["a daemon", "single passes"])
+@pytest.mark.parametrize("slow", ["list_services", "list_slices"])
+def test_a_second_pass_that_takes_long_confirms_nothing_by_that(
+    world: FakeWorld, process: str, slow: str
+) -> None:
+    """It begins 10 s after the first one. Its lists show no more than what was true then."""
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    world.run()
+    world.later(10)
+
+    def takes_long() -> None:
+        if world.wire.verbs()[-1] == slow:
+            world.later(16)
+
+    world.wire.then = takes_long
+    world.run()
+    assert standing(world) == "UP"
+    world.wire.then = lambda: None
+    world.run()
+    assert standing(world) == "DOWN"
+
+
 def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeWorld) -> None:
     """A pass that cannot read the source confirms nothing and keeps no sighting."""
     web(world, False)

@@ -58,7 +58,7 @@ def told(mark: str, at: float | None, *, name: str = REF.name) -> Statuses:
 
 def first_look(of: Statuses, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
     """Return what a process knows before its first pass."""
-    return dict(Sightings().before(of, monotonic=5.0, now=NOW, within=within))
+    return dict(Sightings().before(of, begun=5.0, now=NOW, within=within))
 
 
 def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, str], float]:
@@ -95,21 +95,33 @@ def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> N
     """Each pass keeps the age of a removal. A removal that it does not see again is forgotten at
     once."""
     memory = Sightings()
-    memory.note(held(A), {}, monotonic=100)
+    memory.note(held(A), {}, begun=100, looked=100)
     for moment in (110, 120, 150):
-        before = memory.before(NOTHING, monotonic=moment, now=NOW, within=620)
+        before = memory.before(NOTHING, begun=moment, now=NOW, within=620)
         assert whole(before) == {(REF, A): moment - 100}
-        memory.note(held(A), before, monotonic=moment)
-    memory.note(held(A, B), before, monotonic=150)
-    before = memory.before(NOTHING, monotonic=160, now=NOW, within=620)
+        memory.note(held(A), before, begun=moment, looked=moment)
+    memory.note(held(A, B), before, begun=150, looked=150)
+    before = memory.before(NOTHING, begun=160, now=NOW, within=620)
     assert whole(before) == {(REF, A): 60, (REF, B): 10}
-    memory.note(held(B), before, monotonic=160)
-    before = memory.before(NOTHING, monotonic=170, now=NOW, within=620)
+    memory.note(held(B), before, begun=160, looked=160)
+    before = memory.before(NOTHING, begun=170, now=NOW, within=620)
     assert whole(before) == {(REF, B): 20}
-    memory.note(None, before, monotonic=170)
-    assert memory.before(NOTHING, monotonic=180, now=NOW, within=620) == {}
-    memory.note(held(B), {}, monotonic=180)
-    assert whole(memory.before(NOTHING, monotonic=181, now=NOW, within=620)) == {(REF, B): 1}
+    memory.note(None, before, begun=170, looked=170)
+    assert memory.before(NOTHING, begun=180, now=NOW, within=620) == {}
+    memory.note(held(B), {}, begun=180, looked=180)
+    assert whole(memory.before(NOTHING, begun=181, now=NOW, within=620)) == {(REF, B): 1}
+
+
+def test_only_the_time_between_two_passes_counts() -> None:
+    """A new sighting counts from the time when its pass had read everything, to the begin of a
+    later pass. A pass that takes long makes no known sighting younger."""
+    memory = Sightings()
+    memory.note(held(A), {}, begun=100, looked=112)
+    before = memory.before(NOTHING, begun=120, now=NOW, within=620)
+    assert whole(before) == {(REF, A): 8}
+    memory.note(held(A, B), before, begun=120, looked=135)
+    before = memory.before(NOTHING, begun=140, now=NOW, within=620)
+    assert whole(before) == {(REF, A): 28, (REF, B): 5}
 
 
 @pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
@@ -118,28 +130,28 @@ def test_a_process_that_made_a_pass_heeds_no_status(looks: list[str]) -> None:
     memory = Sightings()
     for look in looks:
         if look == "note":
-            memory.note(None, {}, monotonic=1)
+            memory.note(None, {}, begun=1, looked=1)
         else:
             memory.nothing_seen()
-    before = memory.before(told(A, NOW - 30), monotonic=2, now=NOW, within=620)
+    before = memory.before(told(A, NOW - 30), begun=2, now=NOW, within=620)
     assert before == ({} if looks else {(REF, A): 29})
 
 
 def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -> None:
     """The wait for the removal starts again."""
     memory = Sightings()
-    memory.note(held(A), {}, monotonic=100)
+    memory.note(held(A), {}, begun=100, looked=100)
     memory.nothing_seen()
-    assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+    assert memory.before(NOTHING, begun=130, now=NOW, within=620) == {}
 
 
 @pytest.mark.parametrize(("pause", "counts"), [(119, True), (120, False), (500, False)])
 def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool) -> None:
     """Only the time since the last sighting matters, not the time since the first."""
     memory = Sightings()
-    memory.note(held(A), {}, monotonic=100)
-    memory.note(held(A), {(REF, A): 100}, monotonic=200)
-    before = memory.before(NOTHING, monotonic=200 + pause, now=NOW, within=120)
+    memory.note(held(A), {}, begun=100, looked=100)
+    memory.note(held(A), {(REF, A): 100}, begun=200, looked=200)
+    before = memory.before(NOTHING, begun=200 + pause, now=NOW, within=120)
     assert whole(before) == ({(REF, A): 100 + pause} if counts else {})
 
 
@@ -148,8 +160,8 @@ def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
     memory = Sightings()
     sizes = held_of(replace(hold, mark="") for hold in held(A).holds)
     for one in (held(A, syncer=None), sizes):
-        memory.note(one, {}, monotonic=100)
-        assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+        memory.note(one, {}, begun=100, looked=100)
+        assert memory.before(NOTHING, begun=130, now=NOW, within=620) == {}
 
 
 def test_a_removal_has_a_mark_of_its_own() -> None:

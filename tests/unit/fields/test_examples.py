@@ -18,10 +18,10 @@ from tests.unit.fields.test_fields import NOW, Clock, Half
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SYNCERS = [
-    (file.stem, syncer)
+    (file.stem, document)
     for file in sorted(EXAMPLES.glob("*.yaml"))
-    for syncer in yaml.safe_load_all(file.read_text())
-    if syncer["kind"] == KIND
+    for document in yaml.safe_load_all(file.read_text())
+    if document["kind"] == KIND
 ]
 PORTS = [
     {"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30080},

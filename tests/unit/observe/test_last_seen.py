@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.unit.worlds.build import (
     DENIED,
     DOWN,
     NS,
+    REF,
     UP,
     changed,
     endpoint,
@@ -33,10 +35,10 @@ PODS = 4
 LIMITS: tuple[Any, ...] = (3, "75%", {"share": "75%"})
 
 
-def daemon(**spec: Any) -> FakeWorld:
+def daemon(*, cache: float = 0, **spec: Any) -> FakeWorld:
     """An app of four ready pods, in sync with a process that remembers. The brake does not hold its
-    last instance."""
-    world = FakeWorld()
+    last instance. Eureka's lists are up to `cache` seconds old."""
+    world = FakeWorld(cache=cache)
     world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.renewals = RenewalLedger(period=30, slack=15)
     world.last_seen = LastSeen()
@@ -77,15 +79,18 @@ def up(world: FakeWorld) -> set[InstanceKey]:
     return {one for one, status in standing(world).items() if status is UP}
 
 
+def replica_of(world: FakeWorld) -> FakeWorld:
+    """Another process with the same servers, without a lock between the two."""
+    beside = FakeWorld()
+    beside.cluster, beside.registry = world.cluster, world.registry
+    beside.clock, beside.brake = world.clock, world.brake
+    return beside
+
+
 def test_an_instance_that_another_process_cancelled_is_not_registered_again() -> None:
     """Another process ran with `--approve` beside the daemon. Eureka did not lose the instance."""
-    world, beside = daemon(), FakeWorld()
-    beside.cluster, beside.registry, beside.clock, beside.brake = (
-        world.cluster,
-        world.registry,
-        world.clock,
-        world.brake,
-    )
+    world = daemon()
+    beside = replica_of(world)
     world.cluster.apply(syncer(appName="next"))
     beside.run()
     world.run()
@@ -271,3 +276,103 @@ def standing_of(world: FakeWorld, app: str) -> dict[str, str]:
         for one in world.registry.held.values()
         if one.key.app == app.upper()
     }
+
+
+# --- Another syncer -------------------------------------------------------------------------------
+
+SUCCESSORS = pytest.mark.parametrize("name", ["rating", "rating-next"])
+
+
+def succeeded(world: FakeWorld, name: str) -> None:
+    """Create a suspended syncer in the place of the one that is gone."""
+    world.cluster.apply(replace(syncer(name, suspend=True), uid="uid-of-the-successor"))
+
+
+@SUCCESSORS
+@pytest.mark.parametrize("meanwhile", ["no pass", "a pass", "a pass without a list of syncers"])
+def test_nothing_that_a_deletion_cancelled_comes_back_for_a_suspended_successor(
+    name: str, meanwhile: str
+) -> None:
+    """Another replica ended the deletion."""
+    world = daemon()
+    beside = replica_of(world)
+    world.cluster.delete(REF)
+    beside.run()
+    world.later(50)
+    beside.run()
+    assert REF not in world.cluster.syncers
+    if meanwhile == "a pass without a list of syncers":
+        world.cluster.unknown["syncers", "*"] = DENIED
+    if meanwhile != "no pass":
+        world.run()
+    world.cluster.unknown.clear()
+    succeeded(world, name)
+    for _ in range(3):
+        passes(world)
+        assert standing(world) == {}
+
+
+@SUCCESSORS
+def test_an_old_list_does_not_hide_that_a_deletion_cancelled_an_instance(name: str) -> None:
+    """The deletion ends at once, because a person abandons it."""
+    world = daemon(cache=30)
+    beside = replica_of(world)
+    world.run()
+    world.cluster.delete(REF)
+    abandoned = replace(world.cluster.syncers[REF], annotations={"eurekube.io/abandon": "true"})
+    world.cluster.syncers[REF] = abandoned
+    beside.run()
+    assert REF not in world.cluster.syncers
+    succeeded(world, name)
+    for _ in range(3):
+        passes(world)
+        assert standing(world) == {}
+
+
+@SUCCESSORS
+def test_what_stands_for_a_suspended_successor_comes_back(name: str) -> None:
+    """Nobody cancelled it when the first syncer went."""
+    world = daemon()
+    succeeded(world, name)
+    if name == "rating":
+        world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], uid="uid-of-the-successor")
+    else:
+        del world.cluster.syncers[REF]
+    passes(world)
+    before = standing(world)
+    assert len(before) == PODS
+    world.registry.held.clear()
+    passes(world)
+    assert standing(world) == before
+
+
+def test_what_was_seen_before_the_syncers_could_be_listed_comes_back() -> None:
+    """The process starts while the API server refuses that list."""
+    world = daemon()
+    world.cluster.apply(syncer(suspend=True))
+    world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
+    world.cluster.unknown["syncers", "*"] = DENIED
+    passes(world)
+    before = standing(world)
+    world.registry.held.clear()
+    world.run()
+    world.cluster.unknown.clear()
+    passes(world)
+    assert standing(world) == before
+
+
+def test_what_is_renewed_between_passes_comes_back_for_a_suspended_successor() -> None:
+    """No lease is due in a pass. So the pass that sees the successor lets the next one renew."""
+    world = daemon()
+    del world.cluster.syncers[REF]
+    succeeded(world, "rating")
+    before = standing(world)
+    for _ in range(3):
+        falling_due = world.renewals.falling_due(frozenset(before), world.clock.time + 20)
+        for due in falling_due:
+            world.renewals.note(due, world.clock.time)
+        world.run()
+        world.later(10)
+    world.registry.held.clear()
+    passes(world)
+    assert standing(world) == before

@@ -212,6 +212,31 @@ def test_only_the_first_address_counts() -> None:
     assert found.ports == (EndpointPort(name="", port=80), EndpointPort(name="", port=None))
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("010.0.0.1", "10.0.0.1"),
+        ("10.00.0.010", "10.0.0.10"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("2001:DB8:0::1", "2001:db8::1"),
+        ("2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+        ("db-01.example.com", "db-01.example.com"),
+        ("01.example.com", "01.example.com"),
+        ("10.0.0.1\0", "10.0.0.1\0"),
+        ("fd00::\0", "fd00::\0"),
+    ],
+)
+def test_an_address_is_read_in_its_canonical_form(written: str, read: str) -> None:
+    """An older API server takes other forms, also in a slice written by hand. As texts they would
+    be other addresses than those of the pods."""
+    piece = endpoint_slice(endpoints=[{"addresses": [written]}])
+    assert piece is not None
+    assert [endpoint.address for endpoint in piece.endpoints] == [read]
+    assert service(externalIPs=[written]).external_ips == (read,)
+
+
 def test_a_target_that_is_no_pod_is_none() -> None:
     """Mirrored and hand-written slices may refer to any object."""
     found = endpoint_slice(
@@ -365,3 +390,20 @@ def test_a_status_survives_the_api() -> None:
     revision = world.server.revision
     world.cluster.write_status(world.read(), empty)
     assert world.server.revision == revision
+
+
+def test_only_tcp_ports_can_be_registered() -> None:
+    """TCP is the default of a Service's port and of a slice's port (core/v1 ServicePort,
+    discovery/v1 EndpointPort)."""
+    ports = [
+        {"name": "quic", "port": 443, "protocol": "UDP"},
+        {"name": "tls", "port": 443, "protocol": "TCP"},
+        {"name": "plain", "port": 80},
+        {"name": "diameter", "port": 3868, "protocol": "SCTP"},
+    ]
+    read = service(ports=ports)
+    assert [port.name for port in read.ports] == ["tls", "plain"]
+    assert read.other_ports == ("443/UDP", "3868/SCTP")
+    piece = endpoint_slice(ports=[*ports, {"name": "nil", "port": 81, "protocol": None}])
+    assert piece is not None
+    assert [port.name for port in piece.ports] == ["tls", "plain", "nil"]
