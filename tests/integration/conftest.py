@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.model.imports import IMPORT
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -43,6 +44,21 @@ def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
     install_crd(kubernetes_world)
     yield
     remove_syncers(kubernetes_world)
+
+
+@pytest.fixture
+def import_crd(kubernetes_world: KubernetesWorld) -> None:
+    """The established CRD of imports. It stays from test to test."""
+    with contextlib.suppress(requests.HTTPError):
+        kubernetes_world.request("POST", CRD_PATH, dict(load_crd(IMPORT)))
+
+    def served() -> bool:
+        with contextlib.suppress(requests.HTTPError):
+            kubernetes_world.request("GET", "/apis/eurekube.io/v1/eurekaimports")
+            return True
+        return False
+
+    wait_until(served, "the CRD of imports was not established")
 
 
 def install_crd(world: KubernetesWorld) -> None:

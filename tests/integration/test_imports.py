@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 import requests
 
-from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.model.imports import IMPORT
-from tests.integration.conftest import CRD_PATH
 from tests.integration.hand_made import make_namespace, slices_of
 from tests.integration.program import Program, Registry
 from tests.servers.eureka import EurekaServer
@@ -35,18 +32,8 @@ WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 
 @pytest.fixture
-def imports(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """A namespace, and the CRD of imports without an import. Afterwards all is gone."""
-    with contextlib.suppress(requests.HTTPError):
-        kubernetes_world.request("POST", CRD_PATH, load_crd(IMPORT))
-
-    def served() -> bool:
-        with contextlib.suppress(requests.HTTPError):
-            kubernetes_world.request("GET", "/apis/eurekube.io/v1/eurekaimports")
-            return True
-        return False
-
-    wait_until(served, "the CRD of imports was not established")
+def imports(import_crd: None, kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """A namespace without an import. Afterwards all is gone."""
     make_namespace(kubernetes_world, NS)
     yield
     for item in kubernetes_world.request("GET", IMPORTS)["items"]:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.servers
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 SMALL = {
     "count/eurekasyncers.eurekube.io": "2",
+    "count/eurekaimports.eurekube.io": "1",
     "count/services": "1",
     "count/endpointslices.discovery.k8s.io": "1",
     "pods": "1",
@@ -35,8 +36,18 @@ def quota_of_the_page() -> dict[str, Any]:
     return quota
 
 
+def import_named(name: str) -> dict[str, Any]:
+    """An import of the app of that name."""
+    return {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaImport",
+        "metadata": {"name": name},
+        "spec": {},
+    }
+
+
 def test_a_resource_quota_limits_what_a_tenant_can_register(
-    crd: None, kubernetes_world: KubernetesWorld
+    crd: None, import_crd: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """Each resource of the page's quota, with small numbers, is refused above its number."""
     world = kubernetes_world
@@ -64,6 +75,11 @@ def test_a_resource_quota_limits_what_a_tenant_can_register(
         make_syncer(world, namespace, "third", "rating")
     assert refused.value.response.status_code == 403
     assert len(world.request("GET", syncers_of(namespace))["items"]) == 2
+
+    imports = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekaimports"
+    world.request("POST", imports, import_named("first"))
+    with pytest.raises(requests.HTTPError, match="403"):
+        world.request("POST", imports, import_named("second"))
 
     world.create_service(namespace, "rating", selector={}, ports={"http": 8080})
     with pytest.raises(requests.HTTPError, match="403"):
