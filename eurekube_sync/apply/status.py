@@ -356,7 +356,9 @@ def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus
     desired = 0 if isinstance(claim, Deleting) else before.desired
     ready_up = up
     if isinstance(claim, Serving):
-        meant = [*claim.wanted, *_kept(claim, tally, observed)]
+        meant = dict.fromkeys([*claim.wanted, *_kept(claim, tally, observed)])
+        # Held instances stay, so they count like wanted ones.
+        meant.update(dict.fromkeys(removal.key for removal in tally.held))
         desired = len(meant)
         ready_up = [tally.registered.get(key) for key in meant].count(InstanceStatus.UP)
     return _Counts(

@@ -9,6 +9,7 @@ from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
 from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.brake.holds import Held, to_keep
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import (
     Claim,
@@ -24,11 +25,11 @@ from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_val
 from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.text import and_more, counted, duration, one_or_more, some_of
+from eurekube_sync.model.text import and_more, counted, duration, one_or_more, rfc_3339, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, Obstacle
@@ -241,17 +242,54 @@ def _of_approval(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_holds(report: PassReport) -> Iterator[Problem]:
-    if report.held is None:
-        return
-    count = len(report.held.removals)
+    problem = hold_of(report)
+    if problem is not None:
+        yield problem
+
+
+def hold_of(report: PassReport) -> Problem | None:
+    """Return what is held, with the evidence of the pods and both ways out; None for nothing."""
+    held = report.held
+    if held is None:
+        return None
+    count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    command = approve_command(report.held.plan_id, report.settings.options)
-    text = (
-        f"{waits}, because {report.held.reason}. Held instances keep their status and are "
-        "renewed. To "
-        f"release the held removals of all syncers, even while a daemon runs: {command}"
+    since = held_since(report)
+    if since is not None and since < int(report.at):  # not only since this pass
+        waits = f"{waits} since {rfc_3339(since)}"
+    parts = [f"{waits}, because {held.reason}."]
+    evidence = held.evidence()
+    if evidence is not None:
+        parts.append(f"{evidence.sentence}.")
+    parts.append("Held instances keep their status and are renewed.")
+    syncers = _holding(report, held)
+    if syncers:
+        parts.append(to_keep(syncers[0]))
+    command = approve_command(held.plan_id, report.settings.options)
+    parts.append(
+        f"To release the held removals of all syncers, even while a daemon runs: {command}"
     )
-    yield Problem(reason=Reason.REMOVAL_HELD, subject="held", text=text)
+    return Problem(reason=Reason.REMOVAL_HELD, subject="held", text=" ".join(parts))
+
+
+def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
+    """Return the syncers that exist and have removals which wait for a person."""
+    syncers: set[SyncerRef] = set()
+    for removal in held.for_a_person:
+        if report.desired is not None and removal.syncer in report.desired.claims:
+            syncers.add(removal.syncer)
+    return sorted(syncers)
+
+
+def held_since(report: PassReport) -> float | None:
+    """Return since when removals are held without a break, in Unix seconds; None if no syncer's
+    status shows it."""
+    times = []
+    for status in report.all_statuses.values():
+        held = status.condition("RemovalHeld")
+        if held is not None and held.status is ConditionStatus.TRUE:
+            times.append(held.last_transition)
+    return min(times, default=None)
 
 
 # --- Syncers --------------------------------------------------------------------------------------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.brake.evidence import evidence_of
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import OverLimit, Serving, Wanted
+from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.explain.cluster import pod_links, syncer_links
+from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
     Explanation,
     Link,
@@ -32,7 +35,7 @@ from eurekube_sync.explain.registry import (
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
@@ -69,6 +72,7 @@ def explain(subject: Subject, look: Look) -> Explanation:
         outcome=outcome,
         sentence=sentence,
         fix=first.fix if first else "",
+        otherwise=first.otherwise if first else "",
         up=up_in(held) if known else None,
         of=meant,
         apps=apps_of(subject.claim),
@@ -77,9 +81,30 @@ def explain(subject: Subject, look: Look) -> Explanation:
 
 def _meant(subject: Subject) -> int:
     """Count what should be registered: no terminating endpoints, and none over the limit, unless
-    all are over the limit."""
-    there = len(subject.verdicts) - subject.terminating
-    return there - len(subject.of(OverLimit)) or there
+    all are over the limit. What is held stays, so it counts as well, as in the syncer's status."""
+    there = set()
+    for key, verdict in subject.verdicts.items():
+        if not (isinstance(verdict, Leaving) and verdict.terminating):
+            there.add(key)
+    meant = there - subject.of(OverLimit).keys() or there
+    if isinstance(subject.claim, Serving):
+        removals, _ = _held_removals(subject)
+        meant.update(removal.key for removal in removals)
+    return len(meant)
+
+
+def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
+    """Return the held removals of the syncer, as far as the question is about them, and the first
+    hold that has some of them. That gives the reason; the removals of all count."""
+    removals: list[Removal] = []
+    first = None
+    held = subject.report.held
+    for hold in held.holds if held else ():
+        for removal in hold.removals:
+            if subject.has(removal.syncer, removal.key):
+                removals.append(removal)
+                first = first or hold
+    return sorted(removals, key=lambda removal: removal.key), first
 
 
 def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iterator[Link]:
@@ -331,24 +356,38 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         return
     if held is None:
         return
-    mine: list[Removal] = []
-    holds = []
-    for hold in held.holds:
-        own = [removal for removal in hold.removals if subject.has(removal.syncer, removal.key)]
-        if own:
-            mine += own
-            holds.append(hold)
-    if not mine:
+    mine, first = _held_removals(subject)
+    if first is None:
         return
-    # The first hold gives the reason; the removals of all count.
-    mine.sort(key=lambda removal: removal.key)
     are = one_or_more(len(mine), "is", "are")
-    text = f"{len(mine)} of its removals {are} held: {holds[0].text}"
+    text = f"{len(mine)} of its removals {are} held{_held_for(status, look)}: {first.text}"
     cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
-    details = [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
+    evidence = evidence_of(mine, held.pods) if first.for_a_person else None
+    hints = list(selecting_nothing(subject, look))
+    details = [evidence.sentence] if evidence else []
+    details += [hint for hint, _ in hints]
+    details += [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
     approve = approve_command(held.plan_id, subject.report.settings.options)
-    fix = f"if all held removals are right, {approve}"
-    yield breaks(Part.BRAKE, holds[0].reason, text, *details, cause=cause, fix=fix)
+    ways = [f"if all held removals are right, {approve}"]
+    if hints:
+        ways.append(hints[0][1])
+    elif evidence:
+        ways.append(f"kubectl get pods -n {subject.namespace}")
+    if evidence and evidence.advice.warns:
+        ways.reverse()
+        cause = f"{cause}; {evidence.advice.text}"
+    fix, *otherwise = ways
+    link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
+    yield replace(link, otherwise="".join(otherwise))
+
+
+def _held_for(status: SyncerStatus | None, look: Look) -> str:
+    """Return for how long removals of the syncer are held, as ` for 12 min`; empty if no pass wrote
+    it."""
+    held = status.condition("RemovalHeld") if status else None
+    if held is None or held.status is not ConditionStatus.TRUE:
+        return ""
+    return f" for {span(look.at - held.last_transition)}"
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:

@@ -20,9 +20,15 @@ from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part, breaks, not_read
 from eurekube_sync.explain.subject import Subject, address_of, read, services_in, slices_of
 from eurekube_sync.explain.what import Labels, matches, near_labels, written
-from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, PodDetail, SyncerObject
+from eurekube_sync.model.kubernetes import (
+    EndpointPort,
+    EndpointSlice,
+    PodDetail,
+    ServiceSelector,
+    SyncerObject,
+)
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 # Seconds within which a pass should see a new syncer; a CronJob runs a pass each minute
@@ -424,9 +430,29 @@ def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]
             waits = _why_not_ready(pod, look.at) or "no EndpointSlice lists it"
             yield f"pod {pod.name}: {waits}", _describe(pod.name, namespace)
         if not selected:
-            text = f"Service {service.name} selects {written(service.selector)}: no pod has it"
-            near = near_labels(service.selector, [(pod.name, pod.labels) for pod in read(pods)])
-            if near:
-                labels = [f"{label} ({counted(len(names), 'pod')})" for label, names, _ in near]
-                text = f"{text}; similar: {', '.join(labels)}"
-            yield text, f"kubectl edit service {service.name} -n {namespace}"
+            yield _without_pods(service, read(pods), namespace)
+
+
+def selecting_nothing(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:
+    """Yield the Services in question that select no pod, with the most similar labels and a fix.
+    None if the pods were not read."""
+    pods = look.pods.get(subject.namespace)
+    if not isinstance(pods, Complete):
+        return
+    for service in read(look.selectors.get(subject.namespace)):
+        if service.name not in subject.services or not service.selector:
+            continue
+        if not any(matches(service.selector, pod.labels) for pod in pods.data):
+            yield _without_pods(service, pods.data, subject.namespace)
+
+
+def _without_pods(
+    service: ServiceSelector, pods: Sequence[PodDetail], namespace: str
+) -> tuple[str, str]:
+    """Return what a Service selects that no pod has, with the most similar labels, and a fix."""
+    text = f"Service {service.name} selects {written(service.selector)}: no pod has it"
+    near = near_labels(service.selector, [(pod.name, pod.labels) for pod in pods])
+    if near:
+        labels = [f"{label} ({counted(len(names), 'pod')})" for label, names, _ in near]
+        text = f"{text}; similar: {', '.join(labels)}"
+    return text, f"kubectl edit service {service.name} -n {namespace}"

@@ -55,6 +55,7 @@ class Link:
     # Of a broken link, in few words for the last line, such as `its pod is not ready`
     cause: str = ""
     fix: str = ""  # what to do, preferably a command
+    otherwise: str = ""  # the other way out, where a person has to choose
 
     @property
     def broken(self) -> bool:
@@ -116,6 +117,7 @@ class Explanation:
     syncer: str = ""  # its `namespace/name`; empty if there is none
     sentence: str = ""  # the last line
     fix: str = ""  # what to do; empty for nothing
+    otherwise: str = ""  # the other way out, where a person has to choose
     up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from eurekube_sync.controller.diagnosis import hold_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Serving
@@ -25,6 +26,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
@@ -103,6 +105,7 @@ class Overview:
     # Services of the named namespaces that no syncer selects, as `namespace/name`
     unselected: tuple[str, ...]
     held: int
+    hold: Problem | None = None  # what is held, and why; None for nothing, or if that is unknown
     conflicts: int
     left_out: int = 0  # rows that the filters left out
 
@@ -135,6 +138,8 @@ def overview(look: Look) -> Overview:
         unread=unread(report.view),
         unselected=tuple(services),
         held=len(report.held.removals) if report.held else 0,
+        # The brake weighs all namespaces, so a look at one of them does not judge it.
+        hold=None if look.narrowed else hold_of(report),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
     )
 

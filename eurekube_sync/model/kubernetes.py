@@ -171,6 +171,8 @@ class PodReadiness:
     # Its containers are ready, its other gates are open, and it stayed Ready since our gate opened
     ready: bool
     registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
+    running: bool = False  # its condition Ready is True, and it does not terminate
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

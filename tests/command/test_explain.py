@@ -164,6 +164,7 @@ def _still(text: str, *, seconds: bool = True) -> str:
         text = re.sub(r"\b\d+ (s|min)\b", "N s", text)
     text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
     text = re.sub(r"up, \d+ ms", "up, N ms", text)
+    text = re.sub(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T12:00:00Z", text)
     return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
 
 

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
+from eurekube_sync.brake.evidence import PodState
 from eurekube_sync.brake.holds import HOLD_REASONS
+from eurekube_sync.controller.diagnosis import hold_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import unread
@@ -53,6 +56,12 @@ SYNCERS = _metric(
     "syncers", "Syncers in the scope, by the status of each condition.", "condition", "status"
 )
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
+HELD_PODS = _metric(
+    "held_removals_by_pod",
+    "Held removals that wait for a person, by the pod of the instance: ready means that it still "
+    "runs and is Ready.",
+    "pod",
+)
 LOST = _metric(
     "lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready."
 )
@@ -101,6 +110,7 @@ METRICS = (
     INSTANCES,
     SYNCERS,
     HELD,
+    HELD_PODS,
     LOST,
     UNKNOWN,
     AT_RISK,
@@ -150,6 +160,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[INSTANCES] = _instances(report, report.registry.data)
         gauges[SYNCERS] = _conditions(report)
         gauges[HELD] = _held(report)
+        gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
     actions = _Counts()
     for outcome in report.outcomes.by_key.values():
@@ -189,6 +200,14 @@ def _held(report: PassReport) -> _Counts:
     return counts
 
 
+def _held_pods(report: PassReport) -> _Counts:
+    counts = _Counts({(state.value,): 0 for state in PodState})
+    evidence = report.held.evidence() if report.held else None
+    for state, number in evidence.counts.items() if evidence else ():
+        counts[state.value,] += number
+    return counts
+
+
 KEPT_PASSES = 20
 
 
@@ -210,6 +229,7 @@ class Monitor:
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
+        self.hold: Problem | None = None  # what is held, of the last pass that knew it
         self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
@@ -239,6 +259,7 @@ class Monitor:
                 kept[LAST_GOOD] = self._gauges[LAST_GOOD]
             self._gauges = kept
             self.syncers = ()
+            self.hold = None
         self.turned()
 
     def was_good(self, at: float) -> None:
@@ -256,6 +277,8 @@ class Monitor:
             self._add({**added, DURATION: _took(seconds)})
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
+            if HELD in gauges:
+                self.hold = hold_of(report)
             if report.all_statuses or code in GOOD:
                 statuses = report.all_statuses
                 order = sorted(statuses, key=lambda ref: (is_ready(statuses[ref]), ref))

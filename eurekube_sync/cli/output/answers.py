@@ -12,7 +12,17 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.table import Cell, Columns, Line, Next, row_of, rows_table, sign_of
+from eurekube_sync.cli.output.report import hold_data
+from eurekube_sync.cli.output.table import (
+    Cell,
+    Columns,
+    Line,
+    Next,
+    marked,
+    row_of,
+    rows_table,
+    sign_of,
+)
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
 from eurekube_sync.explain.overview import Overview, Renewals, Row
@@ -75,6 +85,8 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
     yield Line(sentence, style=_STYLES[explanation.outcome])
     if explanation.fix:
         yield Next(explanation.fix)
+    if explanation.otherwise:
+        yield Next(explanation.otherwise, word="Or")
     if explanation.manifest:
         manifest = yaml.safe_dump(explanation.manifest, sort_keys=False)
         for line in manifest.splitlines():
@@ -146,6 +158,8 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         parts.append(Line(text, mark=sign_of(Mark.UNKNOWN)))
     for name in look.report.absent:
         parts.append(Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)))
+    if found.hold is not None:
+        parts.append(marked(found.hold.sentence))
     rows = []
     for row in found.rows:
         if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
@@ -264,6 +278,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
+        "hold": hold_data(found.look.report) if found.hold is not None else None,
         "conflicts": found.conflicts,
         "unknown": unknown,
     }

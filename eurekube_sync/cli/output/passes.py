@@ -16,6 +16,7 @@ from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.report import (
     gathered,
+    hold_data,
     problems,
     renewed,
     sentences,
@@ -201,6 +202,7 @@ def as_data(
         "renewals": {"planned": len(plan.renewals), "done": renewed(report)},
         "blocked": [_blocked(blocked) for blocked in plan.blocked],
         "holds": holds,
+        "hold": hold_data(report),
         "held": held,
         "syncers": list(syncers_data(report)),
         "unknown": list(_unknown(report)),

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.controller.diagnosis import account_of, not_tried, of_other_classes, problems_of
+from eurekube_sync.controller.diagnosis import (
+    account_of,
+    held_since,
+    not_tried,
+    of_other_classes,
+    problems_of,
+)
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
@@ -16,7 +22,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.text import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more, rfc_3339
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 
@@ -170,6 +176,25 @@ def gathered(problems: Sequence[Problem]) -> Iterator[Problem]:
                 f"each); the first: {problem.text}"
             )
             yield replace(problem, syncer=False, subject=problem.reason.value, text=text)
+
+
+def hold_data(report: PassReport) -> dict[str, Any] | None:
+    """Return what is held, with the evidence of the pods; None for nothing. What awaits
+    confirmation has no evidence."""
+    held = report.held
+    if held is None:
+        return None
+    evidence, since = held.evidence(), held_since(report)
+    pods = None
+    if evidence is not None:
+        pods = {state.value: number for state, number in evidence.counts.items()}
+    return {
+        "planId": held.plan_id,
+        "removals": len(held.removals),
+        "since": rfc_3339(since) if since is not None else None,
+        "pods": pods,
+        "advice": evidence.advice.value if evidence else None,
+    }
 
 
 def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
