@@ -17,6 +17,7 @@ import click
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
+from eurekube_sync.explain.overview import parse_condition
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -176,6 +177,7 @@ SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
 LISTEN = Value("[host]:port", _listen)  # an empty host is every address of the machine
+CONDITION = Value("condition", parse_condition)
 WHAT = Value("what", parse_what)  # the argument of `explain`
 
 

@@ -3,7 +3,7 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from shlex import quote
 from typing import TypeVar, assert_never
 
@@ -21,14 +21,15 @@ from eurekube_sync.desired.claims import (
     Wanted,
     every,
 )
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
+from eurekube_sync.desired.similar import NearLabel, near_labels
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value, parse
 from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, duration, one_or_more, rfc_3339, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
 from eurekube_sync.observe.kubernetes import unread
@@ -37,6 +38,7 @@ from eurekube_sync.plan.value import Blocked, Obstacle
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
+_MOST_COMPARED = 200  # Services of a namespace whose labels are compared for a hint
 WRITES_TO_EUREKA = "writes to Eureka"
 WRITES_TO_KUBERNETES = "writes to Kubernetes"
 OWNER_NAME = "owner name"
@@ -49,6 +51,13 @@ def problems_of(report: PassReport) -> Iterator[Problem]:
     yield from _of_claims(report)
     yield from _of_conflicts(report)
     yield from _of_put_out(report)
+
+
+def problems_to_decide(report: PassReport) -> Iterator[Problem]:
+    """Yield the problems of the whole installation that wait for a person: owners, and what is
+    held."""
+    yield from _of_owners(report)
+    yield from _of_holds(report)
 
 
 def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
@@ -71,13 +80,17 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_owners(report: PassReport) -> Iterator[Problem]:
-    for cluster in report.clashes:
+    clashes = report.clashes
+    if report.settings.looks and isinstance(report.registry, Complete):
+        clashes = report.registry.data.clashes  # such a pass goes on
+    for cluster in clashes:
         text = (
             f"owner clash: the cluster with UID {cluster} uses the same --owner; give each "
-            "cluster its own. If this "
-            f"cluster replaces that one: eurekube-sync run --former-cluster {quote(cluster)}. "
-            "Our instances were renewed, and nothing else was done."
+            "cluster its own. If this cluster replaces that one: eurekube-sync run "
+            f"--former-cluster {quote(cluster)}"
         )
+        if not report.settings.dry_run:
+            text = f"{text}. Our instances were renewed, and nothing else was done"
         yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
     for other in report.other_owners:
         reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
@@ -358,7 +371,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             case NotServed():
                 # A list that failed is reported once, and not for each syncer.
                 if claim.source not in reported:
-                    yield _of_syncer(ref, claim.reason, claim.message)
+                    yield _of_syncer(ref, claim.reason, _with_hint(claim, report))
             case Serving():
                 yield from _of_serving(ref, claim, report, in_rows)
             case Deleting():
@@ -368,6 +381,29 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     if report.settings.dry_run:
         for ref, message in of_other_classes(report):
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
+
+
+def _with_hint(claim: NotServed, report: PassReport) -> str:
+    """Return the message of a syncer that is not served, with a label that a Service has in place
+    of the one that is selected."""
+    if claim.reason is not Reason.NO_MATCHING_SERVICE:
+        return claim.message
+    near = near_services(claim, report)
+    if not near:
+        return claim.message
+    has = one_or_more(len(near[0].names), "Service {} has", "Services {} have")
+    return f"{claim.message}; {has.format(some_of(near[0].names))} {near[0].label}"
+
+
+def near_services(claim: NotServed, report: PassReport) -> Sequence[NearLabel]:
+    """Return the labels of Services that a syncer nearly selects. Not of a namespace with many
+    Services, because the comparison takes time in every pass."""
+    spec = parse(claim.syncer)
+    listed = report.view.services.of(spec.namespace) if report.view else None
+    if not isinstance(listed, Complete) or len(listed.data) > _MOST_COMPARED:
+        return ()
+    services = [(service.name, service.labels) for service in listed.data]
+    return near_labels(dict(spec.selector.labels), services)
 
 
 def _of_serving(

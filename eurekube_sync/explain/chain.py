@@ -12,7 +12,7 @@ from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Leaving, OverLimit, Serving, Wanted
+from eurekube_sync.desired.claims import Claim, Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
@@ -173,7 +173,8 @@ def _outcome(
         if unknown:
             return Outcome.UNKNOWN, unknown
         if up >= max(meant, 1):
-            return Outcome.REGISTERED, f"Registered: {counts}"
+            limited = limit_text(subject.claim, up) if subject.of(OverLimit) else ""
+            return Outcome.REGISTERED, f"Registered: {limited or counts}"
     cause = f"; {broken.cause}" if broken else ""
     if up:
         return Outcome.PARTLY, f"{_although_up(broken)}: {counts}{cause}"
@@ -250,6 +251,17 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)
+
+
+def limit_text(claim: Claim, up: int) -> str:
+    """Return how many of the ready pods are UP under a limit that leaves some out, such as `2 of 4
+    ready pods (limit 50%)`; empty if none is left out."""
+    if not isinstance(claim, Serving) or not claim.of(OverLimit):
+        return ""
+    ready = len(claim.of(OverLimit))
+    for wanted in claim.wanted.values():
+        ready += wanted.instance.status is InstanceStatus.UP
+    return f"{up} of {counted(ready, 'ready pod')} (limit {claim.conduct.limit})"
 
 
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -360,7 +372,9 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     if first is None:
         return
     are = one_or_more(len(mine), "is", "are")
-    text = f"{len(mine)} of its removals {are} held{_held_for(status, look)}: {first.text}"
+    since = _held_since(status)
+    lasted = f" for {span(look.at - since)}" if since is not None else ""
+    text = f"{len(mine)} of its removals {are} held{lasted}: {first.text}"
     cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
     evidence = evidence_of(mine, held.pods) if first.for_a_person else None
     hints = list(selecting_nothing(subject, look))
@@ -378,16 +392,16 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         cause = f"{cause}; {evidence.advice.text}"
     fix, *otherwise = ways
     link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
-    yield replace(link, otherwise="".join(otherwise))
+    yield replace(link, otherwise="".join(otherwise), since=since)
 
 
-def _held_for(status: SyncerStatus | None, look: Look) -> str:
-    """Return for how long removals of the syncer are held, as ` for 12 min`; empty if no pass wrote
+def _held_since(status: SyncerStatus | None) -> float | None:
+    """Return since when removals of the syncer are held, in Unix seconds; None if no pass wrote
     it."""
     held = status.condition("RemovalHeld") if status else None
     if held is None or held.status is not ConditionStatus.TRUE:
-        return ""
-    return f" for {span(look.at - held.last_transition)}"
+        return None
+    return held.last_transition
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:

@@ -14,16 +14,16 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
-from eurekube_sync.explain.links import Check, Finding, Grade, Mark
-from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, last_pass_link, lease_end
-from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in
+from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
+from eurekube_sync.explain.registry import last_pass_link, lease_end
+from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.text import counted, without_full_stop
+from eurekube_sync.model.text import and_more, counted, without_full_stop
 
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
@@ -140,7 +140,10 @@ def definition(
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
             return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
-        return Finding(Check.CRD, Grade.FAILED, schema.message, f"install it: {_INSTALL}")
+        # The message of a missing CRD has the command, too.
+        missing = schema.cause is Cause.CRD_MISSING
+        text = f"{crd} is not installed" if missing else schema.message
+        return Finding(Check.CRD, Grade.FAILED, text, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
         fix = (
             "look at the deletion before anything else: kubectl get crd "
@@ -294,24 +297,19 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
 def _by_workload(
     claim: Serving, look: Look, pods: Sequence[PodDetail]
 ) -> Mapping[str, list[PodDetail]]:
-    """Return the pods in the slices of the syncer's Services, without those that terminate."""
+    """Return the pods in the slices of the syncer's Services, without those that terminate, by
+    their workload. Bare pods are one."""
     names: set[str] = set()
     for piece in slices_of(look.report, selected_namespace(claim.syncer), claim.services):
         names.update(endpoint.pod.name for endpoint in piece.endpoints if endpoint.pod)
     alike: dict[str, list[PodDetail]] = {}
     for pod in pods:
         if pod.name in names and not pod.terminating:
-            alike.setdefault(workload(pod), []).append(pod)
+            alike.setdefault(workload(pod) if pod.controller else "", []).append(pod)
+    bare = alike.pop("", [])
+    if bare:
+        alike[min(workload(pod) for pod in bare)] = bare
     return alike
-
-
-def workload(pod: PodDetail) -> str:
-    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the
-    bare pod."""
-    kind, _, name = pod.controller.partition(" ")
-    if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
-        return f"Deployment {name.rpartition('-')[0] or name}"
-    return pod.controller or f"pod {pod.name}"
 
 
 def of_workload(
@@ -321,9 +319,9 @@ def of_workload(
     terminate."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
-    about = f"{ref}: {name}"
+    about = f"{ref}: {name}{and_more(len(pods))}"
     if worst.controller:
-        about = f"{about} ({counted(len(pods), 'pod')})"
+        about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
     unreadable = None in worst.pre_stops and not sleeps
     serves = f"{about} has no preStop"
     if unreadable:

@@ -11,6 +11,11 @@ from typing import Any
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
 
+CALLERS_SECONDS = 95
+"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the
+load balancer's (docs/eureka.md)."""
+RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
+
 
 class Mark(StrEnum):
     OK = "ok"
@@ -56,6 +61,7 @@ class Link:
     cause: str = ""
     fix: str = ""  # what to do, preferably a command
     otherwise: str = ""  # the other way out, where a person has to choose
+    since: float | None = None  # since when it is broken, in Unix seconds; None if unknown
 
     @property
     def broken(self) -> bool:

@@ -6,19 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.controller.diagnosis import hold_of
+from eurekube_sync.controller.diagnosis import near_services, problems_to_decide
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import Claim, Serving
-from eurekube_sync.desired.spec import class_of
-from eurekube_sync.explain.chain import explain
+from eurekube_sync.desired.claims import Claim, NotServed, Serving
+from eurekube_sync.desired.spec import class_of, selected_namespace
+from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.faults import did_you_mean
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -32,6 +33,7 @@ from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
 
 _ORDER = list(Outcome)
+CONDITIONS = ("Ready", "Synced", "Conflict", "RemovalHeld")  # as `apply/conditions` has them
 _MOST_READ = 30  # instances that are read uncached; more would be a load for Eureka
 _WHOLE = frozenset(
     {Reason.NOT_READY, Reason.DUPLICATE_REGISTRATION, Reason.OUT_OF_SERVICE, Reason.EXPIRED}
@@ -75,12 +77,23 @@ class Row:
 
     @property
     def since(self) -> float | None:
-        """Unix seconds of the last change of the condition Ready, or of the creation. None if the
-        condition is True but the syncer is no longer registered: then the time is unknown."""
-        ready = _ready(self.syncer.status)
-        if self.found.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
-            return None
-        return ready.last_transition if ready else self.syncer.created
+        """Since when the row's reason holds, in Unix seconds: as the broken link says, as the
+        latest condition with this reason, or since the creation, if no pass wrote a status. None if
+        it is unknown."""
+        broken = self.found.broken
+        if broken is not None and broken.since is not None:
+            return broken.since
+        status = self.syncer.status
+        if status is None or not status.conditions:
+            return self.syncer.created
+        reasons = {self.reason}
+        if self.found.outcome is Outcome.NOT_REGISTERED:
+            reasons.add(Reason.NONE_UP)  # its cause is what the row names
+        times = []
+        for condition in status.conditions:
+            if condition.reason in reasons:
+                times.append(condition.last_transition)
+        return max(times, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +118,7 @@ class Overview:
     # Services of the named namespaces that no syncer selects, as `namespace/name`
     unselected: tuple[str, ...]
     held: int
-    hold: Problem | None = None  # what is held, and why; None for nothing, or if that is unknown
+    problems: tuple[Problem, ...] = ()  # those of the whole installation that wait for a person
     conflicts: int
     left_out: int = 0  # rows that the filters left out
 
@@ -126,9 +139,12 @@ def overview(look: Look) -> Overview:
     report = look.report
     rows = [*_served(look), *_others(look)]
     rows.sort(key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))
+    hinted = _hinted(look)
     services = []
     for namespace in sorted(look.asked.namespaces or ()):
-        services += [f"{namespace}/{name}" for name in unselected(look, namespace)]
+        for name in unselected(look, namespace):
+            if (namespace, name) not in hinted:
+                services.append(f"{namespace}/{name}")
     return Overview(
         rows=tuple(rows),
         look=look,
@@ -139,9 +155,21 @@ def overview(look: Look) -> Overview:
         unselected=tuple(services),
         held=len(report.held.removals) if report.held else 0,
         # The brake weighs all namespaces, so a look at one of them does not judge it.
-        hold=None if look.narrowed else hold_of(report),
+        problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
     )
+
+
+def _hinted(look: Look) -> set[tuple[str, str]]:
+    """Return the Services, by namespace and name, that a row names because its syncer nearly
+    selects them."""
+    hinted: set[tuple[str, str]] = set()
+    for claim in claims_in(look.report).values():
+        if isinstance(claim, NotServed) and claim.reason is Reason.NO_MATCHING_SERVICE:
+            namespace = selected_namespace(claim.syncer)
+            for near in near_services(claim, look.report):
+                hinted.update((namespace, name) for name in near.names)
+    return hinted
 
 
 def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
@@ -198,7 +226,7 @@ def _served(look: Look) -> Iterator[Row]:
     for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
         if status is not None and _in_order(claim, look) and _is_renewed(ref, look):
-            yield _by_its_status(claim.syncer, status)
+            yield _by_its_status(claim.syncer, status, limit_text(claim, status.up))
             continue
         subject = subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look)
         if subject is not None:
@@ -237,17 +265,20 @@ def _is_true(condition: Condition | None) -> bool:
     return condition is not None and condition.status is ConditionStatus.TRUE
 
 
-def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
-    """Make a row without an explanation. A Ready that is not True is its one link."""
+def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = "") -> Row:
+    """Make a row without an explanation. A Ready that is not True is its one link, or else what a
+    limit leaves out."""
     ready = _ready(status)
     links: list[Link] = []
+    if limited:
+        links.append(Link(Part.LIMIT, Mark.NOTE, limited))
     if not _is_true(ready):
         reason, text = (ready.reason, ready.message) if ready else (Reason.IN_SYNC, "")
         links.append(Link(Part.STATUS, Mark.BROKEN, text, reason))
     found = Explanation(
         about=str(syncer.ref),
         links=tuple(links),
-        outcome=Outcome.NOT_REGISTERED if links else Outcome.REGISTERED,
+        outcome=Outcome.REGISTERED if first_broken(links) is None else Outcome.NOT_REGISTERED,
         up=status.up,
         of=status.desired,
         apps=status.apps,
@@ -282,6 +313,18 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
         if of_app and (condition is None or _has(row, condition)):
             rows.append(row)
     return replace(found, rows=tuple(rows), left_out=len(found.rows) - len(rows))
+
+
+def parse_condition(given: str) -> str:
+    """Read a condition or reason, as `chosen` takes it. Raises ValueError with a message for the
+    user: a typo would choose nothing, and look like a cluster in order."""
+    name, equals, status = given.strip().partition("=")
+    if equals and status not in list(ConditionStatus):
+        raise ValueError(f"{given!r}: write {name}=True, {name}=False or {name}=Unknown")
+    known = [*CONDITIONS, *([] if equals else Reason)]
+    if name not in known:
+        raise ValueError(f"there is no condition or reason {name!r}{did_you_mean(name, known)}")
+    return given.strip()
 
 
 def _has(row: Row, condition: str) -> bool:

@@ -335,6 +335,7 @@ class PodDetail:
     waiting: tuple[str, ...] = ()  # why containers do not run, such as `app: CrashLoopBackOff`
     controller: str = ""  # its owner, such as `ReplicaSet rating-6c9f`; empty for a bare pod
     containers: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()  # TCP ports that its containers declare
     grace: float = 30.0  # `terminationGracePeriodSeconds`
     pre_stops: tuple[
         float | None, ...

@@ -70,8 +70,14 @@ class _Lifecycle(objects.Wire):
     pre_stop: _Hook | None = None
 
 
+class _Port(objects.Wire):
+    container_port: int
+    protocol: str | None = None
+
+
 class _Container(objects.Wire):
     name: str
+    ports: list[_Port] | None = None
     lifecycle: _Lifecycle | None = None
 
 
@@ -84,6 +90,15 @@ class _Spec(objects.Wire):
         lifecycles = [container.lifecycle for container in self.containers or ()]
         hooks = [lifecycle.pre_stop for lifecycle in lifecycles if lifecycle]
         return tuple([hook.seconds() for hook in hooks if hook])
+
+    def tcp_ports(self) -> tuple[int, ...]:
+        """Return the TCP ports that the containers declare, each once."""
+        numbers: list[int] = []
+        for container in self.containers or ():
+            for port in container.ports or ():
+                if port.protocol in (None, "TCP") and port.container_port not in numbers:
+                    numbers.append(port.container_port)
+        return tuple(numbers)
 
     def grace(self) -> float:
         """Return the seconds that the pod has to end. 30 is the API's default; 0 is legal."""
@@ -162,6 +177,7 @@ class PodItem(objects.Wire):
             waiting=status.waiting(),
             controller=meta.controller(),
             containers=tuple([container.name for container in spec.containers or ()]),
+            ports=spec.tcp_ports(),
             grace=spec.grace(),
             pre_stops=spec.pre_stops(),
         )

@@ -158,8 +158,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         parts.append(Line(text, mark=sign_of(Mark.UNKNOWN)))
     for name in look.report.absent:
         parts.append(Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)))
-    if found.hold is not None:
-        parts.append(marked(found.hold.sentence))
+    parts += [marked(problem.sentence) for problem in found.problems]
     rows = []
     for row in found.rows:
         if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
@@ -278,7 +277,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
-        "hold": hold_data(found.look.report) if found.hold is not None else None,
+        "hold": None if found.look.narrowed else hold_data(found.look.report),
         "conflicts": found.conflicts,
         "unknown": unknown,
     }
