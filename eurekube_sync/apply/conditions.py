@@ -20,6 +20,7 @@ from eurekube_sync.brake.holds import HOLD_REASONS, Held, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.problems import Problem
@@ -196,7 +197,7 @@ def _of_differences(
     if not isinstance(claim, Serving) or isinstance(registry, Unknown):
         return
     if claim.conduct.suspend:
-        text = "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
+        text = f"its instances are renewed, and not changed (exceptions: {page('suspend')})"
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:
         yield _problem(

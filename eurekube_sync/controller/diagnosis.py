@@ -24,6 +24,7 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.similar import NearLabel, near_labels
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value, parse
 from eurekube_sync.model.actions import Outcome, Result
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef
@@ -274,7 +275,7 @@ def hold_of(report: PassReport) -> Problem | None:
     evidence = held.evidence()
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
-    parts.append("Held instances keep their status and are renewed.")
+    parts.append(f"Held instances keep their status and are renewed ({page('brake')}).")
     syncers = _holding(report, held)
     if syncers:
         parts.append(to_keep(syncers[0]))

@@ -236,10 +236,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
         if claim.conduct.suspend:
-            text = (
-                "the syncer is suspended: its instances are renewed, and not changed "
-                "(docs/suspend.md)"
-            )
+            text = "the syncer is suspended: its instances are renewed, and not changed"
             yield breaks(
                 Part.SUSPEND,
                 Reason.SUSPENDED,

@@ -17,6 +17,7 @@ from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
@@ -125,7 +126,7 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
             "it is unknown which cluster this is (the UID of the namespace kube-system): "
             f"{identity.message}"
         )
-        fix = "grant get on the namespace kube-system, as docs/install.md does"
+        fix = f"grant get on the namespace kube-system, as the installation does: {page('install')}"
         return Finding(Check.KUBERNETES, Grade.FAILED, text, fix)
     text = f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
     return Finding(Check.KUBERNETES, Grade.OK, text)

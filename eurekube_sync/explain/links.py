@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
 
@@ -139,6 +140,11 @@ class Explanation:
         """The reason of its first broken link; empty if there is none."""
         return self.broken.reason if self.broken else ""
 
+    @property
+    def docs(self) -> str:
+        """The address of the help for the reason; empty for none, or for one of another version."""
+        return help_on(self.reason) if self.reason in list(Reason) else ""
+
 
 class Grade(StrEnum):
     OK = "ok"
@@ -244,4 +250,4 @@ class Finding:
     def docs(self) -> str:
         if self.grade is Grade.OK:
             return ""
-        return f"docs/troubleshooting.md#{self.check.value.lower()}"
+        return help_on(self.check.value)

@@ -78,7 +78,7 @@ LAST_GOOD = _metric(
     "scope",
 )
 EXIT_CODE = _metric(
-    "last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings."
+    "last_pass_exit_code", "The exit code of the last pass; eurekube-sync help exit-codes has them."
 )
 LOCK = _metric(
     "lock_held",

@@ -87,6 +87,8 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
         yield Next(explanation.fix)
     if explanation.otherwise:
         yield Next(explanation.otherwise, word="Or")
+    if explanation.docs:
+        yield Line(f"See {explanation.docs}", style="dim")
     if explanation.manifest:
         manifest = yaml.safe_dump(explanation.manifest, sort_keys=False)
         for line in manifest.splitlines():
@@ -96,7 +98,13 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
 def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
     explanations = []
     for explanation in explained:
-        explanations.append({**msgspec.to_builtins(explanation), "reason": explanation.reason})
+        explanations.append(
+            {
+                **msgspec.to_builtins(explanation),
+                "reason": explanation.reason,
+                "docs": explanation.docs,
+            }
+        )
     return {**_installation_data(look), "explanations": explanations}
 
 
@@ -160,11 +168,16 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         parts.append(Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)))
     parts += [marked(problem.sentence) for problem in found.problems]
     rows = []
+    reasons = []
     for row in found.rows:
         if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
             rows.append(_cells(row, look.at))
+        if row.found.broken is not None:
+            reasons.append(row.reason)
     if rows:
         parts.append(Columns(rows, _HEADINGS))
+    if reasons:
+        parts.append(Text(f"eurekube-sync help {reasons[0]} says what to do", style="dim"))
     hidden = len(found.rows) - len(rows)
     if hidden:
         parts.append(Text(f"+ {hidden} in sync (-a shows them)", style="dim"))

@@ -57,7 +57,7 @@ def test_the_code_gives_every_reason() -> None:
 def test_a_finding_names_its_heading() -> None:
     """Its anchor is on the page."""
     finding = Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text="")
-    assert finding.docs == "docs/troubleshooting.md#eurekawrite"
+    assert finding.docs == "https://eurekube-sync.example.com/troubleshooting/#eurekawrite"
     assert "\n#### EurekaWrite\n" in TEXT
 
 

@@ -28,11 +28,11 @@ def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
         "  Next: add these lines",
         "    spec:",
         "      terminationGracePeriodSeconds: 155",
-        "  See docs/troubleshooting.md#podend",
+        "  See https://eurekube-sync.example.com/troubleshooting/#podend",
         "√ fine",
         "! two",
         "  Next: add these lines",
         "    the same lines as above",
-        "  See docs/troubleshooting.md#podend",
+        "  See https://eurekube-sync.example.com/troubleshooting/#podend",
         "2 warnings, 1 check ok",
     ]
