@@ -283,7 +283,9 @@ def hold_of(report: PassReport) -> Problem | None:
     parts.append(
         f"To release the held removals of all syncers, even while a daemon runs: {command}"
     )
-    return Problem(reason=Reason.REMOVAL_HELD, subject="held", text=" ".join(parts))
+    return Problem(
+        reason=Reason.REMOVAL_HELD, subject="held", text=" ".join(parts), edition=held.plan_id
+    )
 
 
 def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
