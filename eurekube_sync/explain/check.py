@@ -299,16 +299,20 @@ def _by_workload(
     claim: Serving, look: Look, pods: Sequence[PodDetail]
 ) -> Mapping[str, list[PodDetail]]:
     """Return the pods in the slices of the syncer's Services, without those that terminate, by
-    their workload. Bare pods are one."""
+    their workload. Bare pods that end alike are one."""
     names: set[str] = set()
     for piece in slices_of(look.report, selected_namespace(claim.syncer), claim.services):
         names.update(endpoint.pod.name for endpoint in piece.endpoints if endpoint.pod)
     alike: dict[str, list[PodDetail]] = {}
+    ends_alike: dict[tuple[object, ...], list[PodDetail]] = {}
     for pod in pods:
-        if pod.name in names and not pod.terminating:
-            alike.setdefault(workload(pod) if pod.controller else "", []).append(pod)
-    bare = alike.pop("", [])
-    if bare:
+        if pod.name not in names or pod.terminating:
+            continue
+        if pod.controller:
+            alike.setdefault(workload(pod), []).append(pod)
+        else:
+            ends_alike.setdefault((pod.pre_stops, pod.grace), []).append(pod)
+    for bare in ends_alike.values():
         alike[min(workload(pod) for pod in bare)] = bare
     return alike
 

@@ -352,17 +352,19 @@ def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
 
 
 def test_bare_pods_of_a_syncer_are_one_finding() -> None:
-    """Each would have the same lines to add."""
-    asked = Asked(endpoint(1), endpoint(2), endpoint(3))
+    """Each would have the same lines to add. One that ends otherwise is another."""
+    asked = Asked(*(endpoint(number) for number in range(1, 5)))
     pods = []
-    for number, controller in ((1, ""), (2, ""), (3, "StatefulSet db")):
+    for number, controller in ((1, ""), (2, ""), (3, "StatefulSet db"), (4, "")):
         name = f"rating-{number}"
-        pods.append(replace(_pod(controller=controller), name=name, uid=f"uid-of-{name}"))
+        pod = _pod(125.0, grace=155, controller="") if number == 4 else _pod(controller=controller)
+        pods.append(replace(pod, name=name, uid=f"uid-of-{name}"))
     asked.details.pods = Complete(data=tuple(pods))
     texts = [found.text for found in pod_ends(asked.look(f"{NS}/rating"), 30.0)]
     assert [text.partition(" has no")[0] for text in texts] == [
         f"{NS}/rating: StatefulSet db (1 pod)",
         f"{NS}/rating: pod rating-1 (and 1 more)",
+        f"{NS}/rating: pod rating-4 has a preStop of 125 s",
     ]
 
 
