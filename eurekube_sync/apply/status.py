@@ -63,6 +63,11 @@ _STATUSES: Mapping[bool | None, ConditionStatus] = {
 # Reasons that end by themselves.
 _PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+_OVER: Mapping[str, str] = {
+    Reason.NOTHING_HELD: "no removal is held any more",
+    Reason.NO_CONFLICT: "no other instance or syncer is in the way any more",
+}
+"""The messages of events whose conditions need none."""
 _OTHERS_WORDS = frozenset({Reason.PARTLY_FAILED, Reason.LAST_INSTANCE_LOST})
 """Reasons whose message may end in the words of a server."""
 
@@ -234,7 +239,7 @@ def _event(syncer: SyncerObject, condition: Condition) -> EventRecord:
         uid=syncer.uid,
         warning=bad and condition.reason not in _PATIENCE,
         reason=condition.reason,
-        message=condition.message,
+        message=condition.message or _OVER.get(condition.reason, ""),
         key=f"{condition.type}={what}",
     )
 
