@@ -24,6 +24,10 @@ RUN stdlib=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
  && find /build/stdlib -type f ! -name '*.pyc' -delete && find /build/stdlib -depth -type d -empty -delete
 
 FROM ${BASE}
+# A release adds where it comes from: source, revision and version.
+LABEL org.opencontainers.image.title="eurekube-sync" \
+      org.opencontainers.image.description="Makes services in a Kubernetes cluster appear in Netflix Eureka." \
+      org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /build/stdlib /
 COPY --from=build /opt/eurekube-sync /opt/eurekube-sync
 ENV PATH=/opt/eurekube-sync/bin:/usr/local/bin:/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

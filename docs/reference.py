@@ -1,4 +1,4 @@
-"""Makes docs/eurekasyncer.md from the CRD: `python docs/reference.py` writes it.
+"""Makes docs/eurekasyncer.md and docs/eurekaimport.md from the CRDs: `python docs/reference.py`.
 
 Each field's description in the CRD says what it means, its default and an example; type and bounds
 are the schema's.
@@ -10,42 +10,67 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import KIND, load_crd
+from eurekube_sync.model.imports import IMPORT
 
-PAGE = Path(__file__).parent / "eurekasyncer.md"
+PAGES = {kind: Path(__file__).parent / f"{kind.lower()}.md" for kind in (KIND, IMPORT)}
 Schema = Mapping[str, Any]
 
 _HEAD = """\
-# EurekaSyncer
+# {kind}
 
-<!-- Made from crds/eurekasyncer.yaml by `python docs/reference.py`: change it there. -->
+<!-- Made from crds/{file} by `python docs/reference.py`: change it there. -->
 
 {description} API version `{group}/{version}`, short name {short_names}.
 
-[tests/cases/fields.yaml](../tests/cases/fields.yaml) has tested examples of each field, [examples](examples/) has whole
-files.
+{examples}
 
-The schema has a default only for `spec.mode`; the program sets the others. Most strings also have a pattern: see
-[crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml). `eurekube-sync validate FILES` checks manifests against all rules.
+{defaults} Most strings also have a pattern: see
+[crds/{file}](../crds/{file}). `eurekube-sync validate FILES` checks manifests against all rules.
 It reads YAML as PyYAML does. A few values without quotes differ for kubectl: `y` and `n` are booleans there, `1e3`,
 `0o17` and `08` are numbers, and `12:30` is a string. Quotes make each of them a string everywhere.
 """
 
 
-def page() -> str:
-    """The whole page."""
-    crd = load_crd()["spec"]
+_EXAMPLES = {
+    KIND: """\
+[tests/cases/fields.yaml](../tests/cases/fields.yaml) has tested examples of each field, [examples](examples/) has whole
+files.""",
+    IMPORT: "[Imports](imports.md) says how to use it.",
+}
+_DEFAULTS = {
+    KIND: "The schema has a default only for `spec.mode`; the program sets the others.",
+    IMPORT: "The schema has no defaults; the program sets them.",
+}
+
+
+def page(kind: str) -> str:
+    """The whole page of a kind."""
+    crd = load_crd(kind)["spec"]
     (version,) = crd["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     head = _HEAD.format(
+        kind=kind,
+        file=f"{kind.lower()}.yaml",
+        examples=_EXAMPLES[kind],
+        defaults=_DEFAULTS[kind],
         description=schema["description"],
         group=crd["group"],
         version=version["name"],
         short_names=", ".join(f"`{name}`" for name in crd["names"]["shortNames"]),
     )
-    parts = [head, "## spec\n", *_section("spec", schema["properties"]["spec"])]
+    parts = [head, "## spec\n", *_rules_of_all(schema)]
+    parts += _section("spec", schema["properties"]["spec"])
     parts += ["## status\n", *_status(schema["properties"]["status"])]
     return "\n".join(parts)
+
+
+def _rules_of_all(schema: Schema) -> Iterator[str]:
+    """The rules that the whole object has, such as on its name."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield f"- {' '.join(rule['message'].split())}"
+    if schema.get("x-kubernetes-validations"):
+        yield ""
 
 
 def _section(path: str, schema: Schema) -> Iterator[str]:
@@ -172,12 +197,13 @@ def _rules(path: str, schema: Schema) -> Iterator[str]:
             rules = field.get("x-kubernetes-validations", ())
             messages += [f"- `{name}`: {' '.join(rule['message'].split())}" for rule in rules]
     if messages:
-        yield "\n".join(messages) + "\n"
+        yield "\n".join(dict.fromkeys(messages)) + "\n"
 
 
 def main() -> None:
-    """Writes the page."""
-    PAGE.write_text(page(), encoding="utf-8")
+    """Writes the pages."""
+    for kind, path in PAGES.items():
+        path.write_text(page(kind), encoding="utf-8")
 
 
 if __name__ == "__main__":

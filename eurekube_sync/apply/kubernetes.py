@@ -130,7 +130,7 @@ def unsettled(
     events = events_of(in_turn(changed, lambda pair: pair[0].ref))
     writes = list(finished.values())
     for syncer, status in changed:
-        writes.append(Write(syncer=syncer, status=status, events=events[syncer.ref]))
+        writes.append(Write(syncer=syncer, status=status, events=events[syncer.uid]))
     return writes, others
 
 

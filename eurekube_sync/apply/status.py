@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Tally, tallies
@@ -20,6 +20,7 @@ from eurekube_sync.brake.confirm import mark_of
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.imports import IMPORT, ImportObject, ImportStatus
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -34,6 +35,9 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 
+Resource = TypeVar("Resource", SyncerObject, ImportObject)
+S = TypeVar("S", SyncerStatus, ImportStatus)
+SYNCER = "EurekaSyncer"  # the kind
 REWORDED_SECONDS = 300.0
 """A failure that continues is reported in its latest words once in each such period of the wall
 clock ..."""
@@ -188,7 +192,9 @@ def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
     )
 
 
-def flips(syncer: SyncerObject, status: SyncerStatus) -> tuple[EventRecord, ...]:
+def flips(
+    syncer: SyncerObject | ImportObject, status: SyncerStatus | ImportStatus
+) -> tuple[EventRecord, ...]:
     """Return an event for each condition that is new, changed its value, holds removals for another
     reason, or says that the last instance of an app is lost. A new condition without trouble has no
     event, and neither has a Ready with the reason of another event."""
@@ -229,7 +235,7 @@ def _is_news(condition: Condition, before: Condition | None) -> bool:
     return (held or lost) and condition.reason != before.reason
 
 
-def _event(syncer: SyncerObject, condition: Condition) -> EventRecord:
+def _event(syncer: SyncerObject | ImportObject, condition: Condition) -> EventRecord:
     bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
     what = condition.status.value
     if condition.reason == Reason.LAST_INSTANCE_LOST:
@@ -241,15 +247,17 @@ def _event(syncer: SyncerObject, condition: Condition) -> EventRecord:
         reason=condition.reason,
         message=condition.message or _OVER.get(condition.reason, ""),
         key=f"{condition.type}={what}",
+        kind=IMPORT if isinstance(syncer, ImportObject) else SYNCER,
     )
 
 
 def events_of(
-    changed: Iterable[tuple[SyncerObject, SyncerStatus]],
-) -> dict[SyncerRef, list[EventRecord]]:
-    """Return the events of each syncer: all warnings, and a limited number of others."""
+    changed: Iterable[tuple[Resource, S]],
+) -> dict[str, list[EventRecord]]:
+    """Return the events of each syncer or import, by its UID: all warnings, and a limited number of
+    others."""
     places = MOST_GOOD_NEWS
-    events: dict[SyncerRef, list[EventRecord]] = {}
+    events: dict[str, list[EventRecord]] = {}
     for syncer, status in changed:
         told: list[EventRecord] = []
         for event in flips(syncer, status):
@@ -258,7 +266,7 @@ def events_of(
             elif places:
                 places -= 1
                 told.append(event)
-        events[syncer.ref] = told
+        events[syncer.uid] = told
     return events
 
 
@@ -309,7 +317,8 @@ def _status(
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
         conditions=tuple(
-            _condition(claim, type_, aspect, before, now) for type_, aspect in judged.items()
+            as_condition(type_, aspect, before.condition(type_), claim.syncer.generation, now)
+            for type_, aspect in judged.items()
         ),
         ready=f"{ready_up}/{desired}",
         desired=desired,
@@ -320,7 +329,7 @@ def _status(
         vip_address=vip_address,
         apps=tuple(apps[:_MOST_APPS]),
         ports=ports,
-        errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
+        errors=tuple(short(error) for error in trouble[:_MOST_ERRORS]),
         unconfirmed_removal=mark,
         unconfirmed_since=seen,
         eureka_unknown_since=unknown_since,
@@ -397,30 +406,32 @@ def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[Instance
             yield key
 
 
-def _condition(
-    claim: Claim, type_: str, aspect: Aspect, before: SyncerStatus, now: int
+def as_condition(
+    type_: str, aspect: Aspect, old: Condition | None, generation: int, now: int
 ) -> Condition:
+    """Return the condition of the spec of this generation; `old` is that of before, `now` in Unix
+    seconds."""
     status = _STATUSES[aspect.value]
     transition = now
-    old = before.condition(type_)
     if old is not None and old.status is status:
         transition = old.last_transition
     return Condition(
         type=type_,
         status=status,
         reason=str(aspect.reason),
-        message=_short(aspect.message),
-        observed_generation=claim.syncer.generation,
+        message=short(aspect.message),
+        observed_generation=generation,
         last_transition=transition,
     )
 
 
-def _short(message: str) -> str:
+def short(message: str) -> str:
+    """Return a message as the CRD allows it."""
     message = printable(message[: _LONGEST_MESSAGE + 1])  # of a large selector it is long
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
 
 
-def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:
+def worth_writing(before: S | None, after: S, *, words: bool) -> bool:
     """Say whether a status says something new. Another wording of a failure that continues counts
     only with `words`; the text about held removals always counts, because it names the command that
     releases them."""
@@ -429,7 +440,7 @@ def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bo
     return before != after and _without_words(before) != _without_words(after)
 
 
-def _without_words(status: SyncerStatus) -> SyncerStatus:
+def _without_words(status: S) -> S:
     """Return the status without the messages that may be a server's own words."""
     conditions: list[Condition] = []
     for condition in status.conditions:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.text import cut
 from eurekube_sync.plan.value import removal_id
 
@@ -73,12 +73,19 @@ def released_by(
     return frozenset()
 
 
-def annotation_releases(syncer: SyncerObject, now: float) -> bool:
+class Annotated(Protocol):
+    """A syncer or an import."""
+
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+def annotation_releases(syncer: Annotated, now: float) -> bool:
     """Say whether the syncer's annotation releases all its removals now (Unix seconds)."""
     return APPROVE_ANNOTATION in syncer.annotations and annotation_refused(syncer, now) is None
 
 
-def annotation_refused(syncer: SyncerObject, now: float) -> str | None:
+def annotation_refused(syncer: Annotated, now: float) -> str | None:
     """Return why the syncer's annotation releases nothing now (Unix seconds); None if it does, or
     there is none."""
     text = syncer.annotations.get(APPROVE_ANNOTATION)

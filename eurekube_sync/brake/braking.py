@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -103,7 +104,7 @@ def _scales(
         if instance.status is InstanceStatus.UP and key not in unweighed:
             registered.add(key)
     return Scales(
-        plan=plan,
+        gained=Counter(action.key.app for action in plan.changes if brings_up(action)),
         registered=frozenset(registered),
         unread=frozenset(observed.unread) & registered,
         unweighed=frozenset(unweighed),

@@ -15,9 +15,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
+from typing import Protocol
 
 from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.brake.weighing import OF_EXPORTS, Nouns
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -59,7 +60,7 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
         have = one_or_more(len(own), "has", "have")
         why = f"{len(own)} of syncer {syncer} {have} no pod any more"
         among, _ = waiting[own[0].key]
-        kept.append(replace(_awaiting(syncer, tuple(own), why, brake, dead=True), among=among))
+        kept.append(replace(awaiting(syncer, tuple(own), why, brake, dead=True), among=among))
     return kept
 
 
@@ -67,6 +68,7 @@ def unconfirmed(
     last: Collection[Removal],
     seen: Collection[InstanceKey],
     brake: Brake,
+    nouns: Nouns = OF_EXPORTS,
 ) -> Iterator[Hold]:
     """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw
     everything that it would lose, so an outage that grows or returns begins its wait anew."""
@@ -76,8 +78,10 @@ def unconfirmed(
         if not held:
             continue
         first, *more = sorted({removal.key.app for removal in held})
-        shown = f"{first} and {counted(len(more), 'more app')}" if more else f"app {first}"
-        yield _awaiting(syncer, held, f"{shown} would have no UP instance left", brake)
+        shown = f"{nouns.app} {first}"
+        if more:
+            shown = f"{first} and {counted(len(more), f'more {nouns.app}')}"
+        yield awaiting(syncer, held, f"{shown} would have no {nouns.instance} left", brake)
 
 
 def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> list[Hold]:
@@ -86,7 +90,7 @@ def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False)
     planned them."""
     holds = []
     for syncer, own in sorted(by_syncer(removals).items()):
-        holds.append(_awaiting(syncer, tuple(own), "", brake, dead=dead))
+        holds.append(awaiting(syncer, tuple(own), "", brake, dead=dead))
     return holds
 
 
@@ -109,7 +113,7 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(
+def awaiting(
     syncer: SyncerRef,
     own: tuple[Removal, ...],
     why: str,
@@ -143,12 +147,24 @@ Sighted = Mapping[tuple[SyncerRef, str], float]
 """Seconds since a removal was first seen, by syncer and mark."""
 
 
-def _of_statuses(desired: Desired, *, now: float, within: float) -> Sighted:
+class Noted(Protocol):
+    """The status of a syncer or import, which keeps a sight for the next process."""
+
+    @property
+    def unconfirmed_removal(self) -> str: ...
+
+    @property
+    def unconfirmed_since(self) -> int | None: ...
+
+
+Statuses = Mapping[SyncerRef, Noted | None]
+
+
+def _of_statuses(statuses: Statuses, *, now: float, within: float) -> Sighted:
     """Return what earlier passes wrote into the syncers' statuses. Times there are whole seconds,
     so one second may be missing. A time in the future, by another machine's clock, is ignored."""
     ages: dict[tuple[SyncerRef, str], float] = {}
-    for ref, claim in desired.claims.items():
-        status = claim.syncer.status
+    for ref, status in statuses.items():
         if status is None or status.unconfirmed_since is None or not status.unconfirmed_removal:
             continue
         since = status.unconfirmed_since
@@ -167,12 +183,12 @@ class Sightings:
         )
         self.looked = looked  # when the last pass looked
 
-    def before(self, desired: Desired, *, begun: float, now: float, within: float) -> Sighted:
+    def before(self, statuses: Statuses, *, begun: float, now: float, within: float) -> Sighted:
         """Return what was seen before this pass, and at most `within` seconds ago. The pass began
         at `begun`, in Unix seconds at `now`: only the time until then lies between two looks. A
         status holds only the time of the first sight, so that one counts."""
         if self.first is None:  # in its first pass a process uses the statuses
-            return _of_statuses(desired, now=now, within=within)
+            return _of_statuses(statuses, now=now, within=within)
         if begun - self.looked >= within:
             return {}
         return {seen: begun - first for seen, first in self.first.items()}
@@ -197,6 +213,12 @@ class Sightings:
             # It may have been confirmed as dead, and is not to wait again.
             first[removal.syncer, seen_as(removal, dead=True)] = -inf
         self.first, self.looked = first, looked
+
+    def keep(self, failed: Iterable[Removal]) -> None:
+        """Let removals that were made and failed not wait again, after `note`."""
+        self.first = dict(self.first or {})
+        for removal in failed:
+            self.first[removal.syncer, seen_as(removal, dead=True)] = -inf
 
     def nothing_seen(self) -> None:
         """Forget everything, because a pass ended before it could look."""

@@ -17,7 +17,6 @@ from eurekube_sync.model.actions import (
     Grounds,
     Outcome,
     Register,
-    Removal,
     Renew,
     Result,
     Update,
@@ -44,7 +43,7 @@ class Removals:
     """The part of a plan that is left after its adds."""
 
     plan: Plan  # with a renewal in place of each held removal
-    actions: tuple[Removal, ...] = ()
+    actions: tuple[Update | Cancel, ...] = ()
     kept_back: Mapping[InstanceKey, str]  # removals that must wait for a successor, with the reason
     held: Held | None = None  # held when the removals were weighed again ...
     confirmed: frozenset[InstanceKey] = frozenset()  # ... and confirmed: an earlier pass saw them
@@ -156,7 +155,7 @@ def _kept_back(
     return kept_back | not_moved(plan, done, observed)
 
 
-def _last_actions(plan: Plan) -> tuple[Removal, ...]:
+def _last_actions(plan: Plan) -> tuple[Update | Cancel, ...]:
     """Return every cancel, and every change from UP to DOWN."""
     actions = []
     for action in plan.changes:
@@ -211,7 +210,7 @@ def failed_adds(
     return held_back
 
 
-def _losses(removals: Iterable[Removal]) -> dict[InstanceKey, Grounds]:
+def _losses(removals: Iterable[Update | Cancel]) -> dict[InstanceKey, Grounds]:
     """Return the grounds of the removals by which callers lose an UP instance. They keep the pod's
     own."""
     taken: dict[InstanceKey, Grounds] = {}

@@ -7,37 +7,45 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from eurekube_sync.brake.holds import BrakeLimits, Hold
-from eurekube_sync.model.actions import Grounds, Removal, brings_up
+from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import counted
-from eurekube_sync.plan.value import Plan
 
 _ASKED_FOR = {
-    Grounds.SYNCER_DELETED: "their syncers are being deleted",
+    Grounds.SYNCER_DELETED: "their {syncer}s are being deleted",
     Grounds.DRAINED: "they are drained",
-    Grounds.OVER_LIMIT: "the limits of their syncers are lower",
+    Grounds.OVER_LIMIT: "the limits of their {syncer}s are lower",
 }
 """Grounds of removals that a person asked for, each as a clause about the apps."""
 
 
+class Nouns(NamedTuple):
+    """The words of the sentences about what is weighed."""
+
+    instance: str = "UP instance"
+    app: str = "app"
+    syncer: str = "syncer"
+
+
+OF_EXPORTS = Nouns()
+
+
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
 class Scales:
-    """The numbers against which removals are weighed."""
+    """The numbers against which removals are weighed. Of imports, an app is the import itself, and
+    an instance is an endpoint in its slices."""
 
-    plan: Plan
+    gained: Counter[str]  # UP instances that the pass adds, by app
     registered: frozenset[InstanceKey]  # UP now, and weighed
     unread: frozenset[InstanceKey]  # UP in the list, and their uncached read failed: they are lost
     unweighed: frozenset[InstanceKey]  # a person released them, or an earlier pass saw them dead
     moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
     dead: frozenset[InstanceKey]  # removals whose pods are gone
-
-    @cached_property
-    def gained(self) -> Counter[str]:
-        """UP instances that the pass adds, by app."""
-        return Counter(action.key.app for action in self.plan.changes if brings_up(action))
+    nouns: Nouns = OF_EXPORTS
 
     @cached_property
     def replacing(self) -> Counter[str]:
@@ -115,9 +123,10 @@ def _over_the_share(
     than = f"more than {limits.loss_percent:g} %"
 
     # too much of all
+    instance, app_noun, _ = scales.nouns
     total, lost = len(scales.registered), doubted.total()
     if lost > limits.loss_floor and lost * 100 > limits.loss_percent * total:
-        why = f"this installation would lose {lost} of its {counted(total, 'UP instance')}, {than}"
+        why = f"this installation would lose {lost} of its {counted(total, instance)}, {than}"
         yield hold_for(why, unexplained)
 
     # too much of one app, which another team's many instances must not hide
@@ -127,7 +136,7 @@ def _over_the_share(
     for app, lost in sorted(doubted.items()):
         total = scales.now[app]
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * total:
-            why = f"app {app} would lose {lost} of its {counted(total, 'UP instance')}, {than}"
+            why = f"{app_noun} {app} would lose {lost} of its {counted(total, instance)}, {than}"
             yield hold_for(why, by_app.get(app, ()))
 
 
@@ -142,7 +151,7 @@ def _emptied(
     apps.update(key.app for key in scales.unread if key.app in emptied)
     total = len(scales.now)
     if len(apps) > max(limits.apps_floor, total * limits.apps_percent / 100):
-        yield hold_for(_last_ones(len(apps), total), unasked)
+        yield hold_for(_last_ones(len(apps), total, scales.nouns), unasked)
 
 
 def _asked_for(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
@@ -154,12 +163,14 @@ def _asked_for(scales: Scales, serving: Collection[Removal], limits: BrakeLimits
     total = len(scales.now)
     if len(apps) > limits.asked_floor and len(apps) * 100 > limits.asked_percent * total:
         grounds = {removal.grounds for removal in asked}
-        because = " or ".join(clause for ground, clause in _ASKED_FOR.items() if ground in grounds)
-        yield hold_for(f"{_last_ones(len(apps), total)}, because {because}", asked)
+        clauses = [clause for ground, clause in _ASKED_FOR.items() if ground in grounds]
+        because = " or ".join(clauses).format(syncer=scales.nouns.syncer)
+        last = _last_ones(len(apps), total, scales.nouns)
+        yield hold_for(f"{last}, because {because}", asked)
 
 
-def _last_ones(number: int, apps: int) -> str:
-    return f"{number} of {counted(apps, 'app')} would have no UP instance left"
+def _last_ones(number: int, apps: int, nouns: Nouns) -> str:
+    return f"{number} of {counted(apps, nouns.app)} would have no {nouns.instance} left"
 
 
 def hold_for(

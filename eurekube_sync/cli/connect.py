@@ -44,7 +44,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.kubernetes import LockName
 from eurekube_sync.model.ownership import NO_FORMER, Former
-from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
+from eurekube_sync.model.ports import Clock, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.eureka import OwnWrites
 
@@ -69,6 +69,7 @@ class Installation(EurekaAccess):
     concurrency: int = 16
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
+    import_networks: tuple[str, ...] | None = None  # None: imports are off
     pod_drains: bool = False  # whether the drain annotations of Pods are read
     lock: LockChoice = "off"
     brake: BrakeLimits = field(default_factory=BrakeLimits)
@@ -95,12 +96,16 @@ class Installation(EurekaAccess):
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
         named = ("--owner", self.owner) if on_command_line("owner") else ()
+        networks = self.import_networks or ()
+        if on_command_line("import_networks"):
+            named = (*named, "--import-networks", ",".join(networks))
         return PassSettings(
             owner=self.owner,
             former=self.former,
             scope=self.scope,
             brake=self.brake,
             pod_drains=self.pod_drains,
+            import_networks=networks,
             named=named,
             **more,
         )
@@ -120,7 +125,9 @@ inspect_options = (
     scope_choices.lock_option,
 )
 """For a command that finds the owner itself, and also works without Eureka."""
-look_options = installation_options(*inspect_options, scope_choices.drain_option, brake_options)
+look_options = installation_options(
+    *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_options
+)
 """For a command that shows what a dry pass found."""
 
 
@@ -137,7 +144,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
         if ours.recording is not None:
             to_cluster = ours.recording.connection(to_cluster)
             registry = ours.recording.registry(registry)
-        cluster: Cluster = KubernetesCluster(
+        cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
             random=random.Random(),
@@ -147,6 +154,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
         yield World(
             registry=registry,
             cluster=ours.waits.of(cluster, "the Kubernetes API"),
+            imports=ours.waits.of(cluster.imports, "the Kubernetes API"),
             clock=clock,
             workers=seen.workers,
             renewals=seen.renewals,
@@ -300,9 +308,9 @@ def _registry(
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.client import EurekaClient
-    from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
+    from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+    from eurekube_sync.adapters.eureka.peer import Peer
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
-    from eurekube_sync.adapters.eureka.rests import Rests
     from eurekube_sync.adapters.eureka.wire import Decoded
 
     addresses = parse_addresses(ours.eureka_url)
@@ -319,8 +327,6 @@ def _registry(
     sweep = ours.sweep_interval
     if sweep is None:
         sweep = sweep_seconds(ours.lease_duration)
-    rests = None if len(addresses) == 1 else Rests(clock)
-    doubts = Doubts()
 
     def clients(**given: Any) -> dict[str, EurekaClient]:
         make = partial(
@@ -338,24 +344,24 @@ def _registry(
         return by_url
 
     servers = clients()
-    registry: Registry = next(iter(servers.values()))
-    if rests is not None:
-        peers = EurekaPeers(
-            servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep
-        )
-        opened.callback(peers.renew_strays)
-        registry = peers
+    short = min(_ASK_TIMEOUT, ours.call_timeout)
+    asked = clients(connect_timeout=short, read_timeout=short, retries=0)
+    peers = [
+        Peer(url=url, client=client, asked=asked[url], clock=clock)
+        for url, client in servers.items()
+    ]
+    registry: Registry = peers[0].client
+    if len(peers) > 1:
+        several = EurekaPeers(peers, clock=clock, limit=limit, sweep_seconds=sweep)
+        opened.callback(several.renew_strays)
+        registry = several
     if ours.eureka_batch == "off":
         return registry, servers
-    short = min(_ASK_TIMEOUT, ours.call_timeout)
     batches = EverywhereBatches(
-        servers=servers,
-        asked=clients(connect_timeout=short, read_timeout=short, retries=0),
+        peers=peers,
         clock=clock,
         limit=limit,
-        workers=opened.enter_context(ThreadWorkers(ours.concurrency * len(servers))),
-        rests=rests,
-        doubts=doubts,
+        workers=opened.enter_context(ThreadWorkers(ours.concurrency * len(peers))),
     )
     batching = BatchingRegistry(
         registry,

@@ -70,6 +70,9 @@ class Remembered:
     seen: tuple[tuple[SyncerRef, str, float | None], ...] | None = None
     """The removals that await confirmation, and when each was first seen; None: at any time."""
     looked: float = 0.0
+    import_seen: tuple[tuple[SyncerRef, str, float | None], ...] | None = None
+    import_looked: float = 0.0
+    """The same of the removals of imports."""
     first_pass: bool = True
     last_up: frozenset[InstanceKey] = frozenset()
 
@@ -139,6 +142,8 @@ class Recording:
             writes=tuple(writes),
             seen=_seen(memory.sightings),
             looked=memory.sightings.looked,
+            import_seen=_seen(memory.import_sightings),
+            import_looked=memory.import_sightings.looked,
             first_pass=memory.first_pass,
         )
 
@@ -324,11 +329,13 @@ class RecordedPass:
 
     def world(self, workers: Workers) -> World:
         limit = TimeLimit(self.clock)
+        cluster = KubernetesCluster(
+            self.connection, clock=self.clock, random=random.Random(), limit=limit
+        )
         return World(
             registry=self.registry,
-            cluster=KubernetesCluster(
-                self.connection, clock=self.clock, random=random.Random(), limit=limit
-            ),
+            cluster=cluster,
+            imports=cluster.imports,
             clock=self.clock,
             workers=workers,
             renewals=RenewalLedger(period=RENEWAL_INTERVAL, slack=RENEWAL_INTERVAL),
@@ -369,15 +376,25 @@ def _memory(remembered: Remembered, cache: float) -> Memory:
         key, wrote = reading_of(document)
         if not isinstance(wrote, str):
             writes[key] = Write(at, since, wrote)
-    first = None
-    if remembered.seen is not None:
-        first = {(syncer, mark): -inf if at is None else at for syncer, mark, at in remembered.seen}
     return Memory(
         own_writes=OwnWrites(writes, seconds=cache),
-        sightings=Sightings(first, remembered.looked),
+        sightings=_sightings(remembered.seen, remembered.looked),
+        import_sightings=_sightings(remembered.import_seen, remembered.import_looked),
         last_seen=_LastUp(remembered.last_up),
         first_pass=remembered.first_pass,
     )
+
+
+def _sightings(
+    seen: tuple[tuple[SyncerRef, str, float | None], ...] | None, looked: float
+) -> Sightings:
+    """Return what `_seen` told."""
+    if seen is None:
+        return Sightings(None, looked)
+    first = {}
+    for syncer, mark, at in seen:
+        first[syncer, mark] = -inf if at is None else at
+    return Sightings(first, looked)
 
 
 class _LastUp(LastSeen):

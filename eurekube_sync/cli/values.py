@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.desired.imports import networks_in
 from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.overview import parse_condition
@@ -175,6 +176,7 @@ OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LET
 NAMESPACES = Value("namespace[,...]", _namespaces)
 SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`
 SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETTERS}"))
+NETWORKS = Value("network[,...]", networks_in)
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
 LISTEN = Value("[host]:port", _listen)  # an empty host is every address of the machine
 CONDITION = Value("condition", parse_condition)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.status import GOOD_PASSES
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.observe.kubernetes import unread
 
 
 class Ended(NamedTuple):
@@ -100,6 +100,8 @@ def _read_everything(report: PassReport) -> bool:
     """Say whether a problem that the pass does not show is gone. `keepalive` reads no cluster."""
     if isinstance(report.registry, Unknown):
         return False
+    if report.imports is not None and (report.imports.registry or report.imports.doubt):
+        return False
     if report.view is None:
         return True
-    return report.desired is not None and not any(failed.needed for failed in unread(report.view))
+    return report.desired is not None and not any(failed.needed for failed in unread_of(report))

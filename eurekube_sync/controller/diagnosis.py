@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
+from eurekube_sync.apply.import_status import without_endpoints
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Held, to_keep
 from eurekube_sync.controller.one_pass import PassReport
@@ -21,19 +22,21 @@ from eurekube_sync.desired.claims import (
     Wanted,
     every,
 )
+from eurekube_sync.desired.imports import Ending, Importing, NotImported
 from eurekube_sync.desired.similar import NearLabel, near_labels
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value, parse
 from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, duration, one_or_more, rfc_3339, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
-from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
 from eurekube_sync.plan.value import Blocked, Obstacle
 
 T = TypeVar("T")
@@ -50,6 +53,7 @@ def problems_of(report: PassReport) -> Iterator[Problem]:
     which has one."""
     yield from problems_of_the_pass(report)
     yield from _of_claims(report)
+    yield from _of_imports(report)
     yield from _of_conflicts(report)
     yield from _of_put_out(report)
 
@@ -74,6 +78,7 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
     yield from _of_second_reads(report)
     yield from _of_lost_apps(report)
     yield from _of_holds(report)
+    yield from _of_held_endpoints(report)
     yield from _of_scope(report)
 
 
@@ -121,7 +126,7 @@ def _of_former_owners(report: PassReport) -> Iterator[Problem]:
 
 def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
     """Yield a problem for each kind of list and each cause, not for each namespace."""
-    failed = _grouped(unread(report.view), lambda unread: (unread.kind, unread.source.cause))
+    failed = _grouped(unread_of(report), lambda unread: (unread.kind, unread.source.cause))
     for (kind, cause), alike in failed:
         first = alike[0]
         text = first.source.message
@@ -133,6 +138,21 @@ def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
         yield Problem(
             reason=Reason(cause), subject=first.name, text=text, source=kind, server=server
         )
+    doubt = report.imports.doubt if report.imports else None
+    told = report.view is not None and isinstance(report.view.identity, Unknown)
+    if doubt is not None and not told:
+        yield Problem(
+            reason=Reason(doubt.cause),
+            subject=SourceKind.API.value,
+            text=doubt.message,
+            source=SourceKind.API,
+            server=Server.KUBERNETES,
+        )
+
+
+def unread_of(report: PassReport) -> tuple[Unread, ...]:
+    """Return the sources that the pass could not read from Kubernetes."""
+    return unread(report.view, report.imports.view if report.imports else None)
 
 
 def _of_eureka(report: PassReport) -> Iterator[Problem]:
@@ -141,7 +161,7 @@ def _of_eureka(report: PassReport) -> Iterator[Problem]:
         text = registry.message
         alike = [outcome for outcome in report.outcomes.failures if outcome.cause is registry.cause]
         if alike:
-            text = f"{text} {counted(len(alike), 'renewal')} failed for the same reason."
+            text = f"{text}. {counted(len(alike), 'renewal')} failed for the same reason"
         yield Problem(
             reason=Reason(registry.cause),
             subject="Eureka",
@@ -188,8 +208,10 @@ def _of_the_deadline(report: PassReport) -> Iterator[Problem]:
 
 def not_tried(report: PassReport) -> int:
     """Return the number of actions for which the pass had no time."""
-    late = [blocked for blocked in report.plan.blocked if blocked.late]
-    return report.outcomes.count(Result.NOT_TRIED) + len(late)
+    late = len([blocked for blocked in report.plan.blocked if blocked.late])
+    if report.imports is not None:
+        late += len([outcome for outcome in report.imports.outcomes.values() if outcome.late])
+    return report.outcomes.count(Result.NOT_TRIED) + late
 
 
 def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
@@ -227,7 +249,8 @@ def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_writes_to_kubernetes(report: PassReport) -> Iterator[Problem]:
-    for _, alike in _grouped(report.cluster_errors, type):
+    errors = [*report.cluster_errors, *(report.imports.failures if report.imports else ())]
+    for _, alike in _grouped(errors, type):
         error: ClusterError = alike[0]
         text = f"{error}{and_more(len(alike))}"
         if error.cause is None:
@@ -250,9 +273,30 @@ def _of_approval(report: PassReport) -> Iterator[Problem]:
     if report.approval_refused is not None:
         text = f"{report.approval_refused}. Nothing was released"
         yield Problem(reason=Reason.APPROVAL_REFUSED, subject=approve, text=text)
-    elif report.approved is not None and not report.released:
+    elif report.approved is not None and not _releases(report):
         text = "the plan has changed, so nothing was approved"
         yield Problem(reason=Reason.NOTHING_RELEASED, subject=approve, text=text)
+
+
+def _releases(report: PassReport) -> bool:
+    return bool(report.released or (report.imports is not None and report.imports.approved))
+
+
+def _of_held_endpoints(report: PassReport) -> Iterator[Problem]:
+    """Report the endpoints of imports that stay for now. What only waits for a young registry ends
+    by itself, and is no failure."""
+    held = report.imports.held if report.imports else None
+    if held is None:
+        return
+    count = len(held.removals)
+    stay = one_or_more(count, "1 endpoint stays", f"{count} endpoints stay")
+    text = f"{stay}, because {held.reason}"
+    if all(hold.reason is Reason.REGISTRY_YOUNG for hold in held.holds):
+        yield Problem(reason=Reason.REGISTRY_YOUNG, subject="imports", text=text)
+        return
+    command = approve_command(held.plan_id, report.settings.options)
+    text = f"{text}. To release the held removals of all imports: {command}"
+    yield Problem(reason=Reason.REMOVAL_HELD, subject="imports", text=text)
 
 
 def _of_holds(report: PassReport) -> Iterator[Problem]:
@@ -331,6 +375,8 @@ def _of_scope(report: PassReport) -> Iterator[Problem]:
         return
     if report.desired is None:
         return
+    if report.imports is not None and report.imports.claims:
+        return  # an installation may be for imports alone
     scope, syncers = report.settings.scope, report.view.syncers
     sources = list(syncers.by_namespace.values())
     if not scope.namespaces:
@@ -364,7 +410,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     have endpoints."""
     if report.desired is None:
         return
-    reported = {failed.source for failed in unread(report.view)}
+    reported = {failed.source for failed in unread_of(report)}
     in_rows = _in_rows(report)
     for ref, claim in sorted(report.desired.claims.items()):
         ignored = ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION)
@@ -482,6 +528,33 @@ def of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
         if named != ours:
             own = f"spec.syncerClass is {named}" if named else "it names no class"
             yield syncer.ref, f"{own}, and this installation serves {served}"
+
+
+def _of_imports(report: PassReport) -> Iterator[Problem]:
+    """Report the imports of which something keeps instances away. What holds removals, or failed,
+    is reported for all of them together."""
+    if report.imports is None:
+        return
+    reported = {failed.source for failed in unread_of(report)}
+    for ref, claim in sorted(report.imports.claims.items()):
+        match claim:
+            case NotImported():
+                if claim.source not in reported:
+                    yield _of_import(ref, claim.reason, claim.message)
+            case Importing():
+                if claim.refusal is not None:
+                    yield _of_import(ref, claim.refusal.reason, claim.refusal.message)
+                elif report.imports.registry is None and not claim.wanted:
+                    reason, text = without_endpoints(claim)
+                    yield _of_import(ref, reason, text)
+            case Ending():
+                pass
+            case _:  # pragma: no cover
+                assert_never(claim)
+
+
+def _of_import(ref: ImportRef, reason: Reason, text: str) -> Problem:
+    return Problem(reason=reason, subject=f"import {ref}", text=f"{reason}: {text}")
 
 
 def _of_conflicts(report: PassReport) -> Iterator[Problem]:

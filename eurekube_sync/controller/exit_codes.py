@@ -200,9 +200,17 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
             return code
     if not_tried(report):
         return ExitCode.INCOMPLETE
-    if detailed and report.settings.dry_run and report.plan.changes:
+    if detailed and report.settings.dry_run and _changes(report):
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
+
+
+def _changes(report: PassReport) -> bool:
+    """Say whether there is something to change in Eureka, or for imports in the cluster."""
+    imports = report.imports
+    if imports is not None and (imports.work or imports.plan.endings):
+        return True
+    return bool(report.plan.changes)
 
 
 def of_problem(problem: Problem) -> ExitCode | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.imports import ImportOutcome
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.apply.status import (
@@ -20,12 +21,14 @@ from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held
 from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.imports import ImportClaim, ImportView
 from eurekube_sync.desired.resolve import EarlierClaims
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Removal, Result
 from eurekube_sync.model.deadline import Deadline, Schedule, TimeLimit
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
+from eurekube_sync.model.imports import ImportRef, ImportStatus, ImportWrites
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import NO_FORMER, Former, Ownership
 from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Registry, Workers
@@ -35,6 +38,7 @@ from eurekube_sync.observe.former import FormerVerdict
 from eurekube_sync.observe.installations import OtherOwner
 from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.imports import ImportPlan, ImportWork
 from eurekube_sync.plan.value import Plan
 
 
@@ -52,6 +56,13 @@ class Memory:
         default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
     )
 
+    import_sightings: Sightings = field(default_factory=Sightings)
+    import_rewording: Schedule = field(
+        default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
+    )
+    slice_names: set[tuple[str, str]] = field(default_factory=set)
+    """Namespaces and names of slices that exist, and are in no list."""
+
     # Results of the pass before, which are reused while the objects behind them are the same. The
     # simulation compares what is reused with a full computation. By `python -m bench.stages`, with
     # 10,000 instances, a steady pass takes this much longer without the reuse of claims: 150 %, of
@@ -60,6 +71,11 @@ class Memory:
     claims: EarlierClaims = field(default_factory=EarlierClaims)
     plan: EarlierPlan = field(default_factory=EarlierPlan)
     statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
+
+    def nothing_seen(self) -> None:
+        """Forget which removals were seen, because a pass ended before it could look."""
+        self.sightings.nothing_seen()
+        self.import_sightings.nothing_seen()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +97,7 @@ class World(EurekaWorld):
 
     cluster: Cluster
     memory: Memory
+    imports: ImportWrites | None = None  # None: imports are off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +115,8 @@ class PassSettings:
     """Whether the drain annotations of Pods are read. They cost a list in every pass."""
     named: tuple[str, ...] = ()
     """Options of this installation, beside the scope, that a printed command must repeat."""
+    import_networks: tuple[str, ...] = ()
+    """The only addresses to which the cluster may be led; without any, imports are off."""
     renew_only: Unknown | None = None  # why nothing may be changed: nobody knows who has the lock
     dry_run: bool = False
     looks: bool = False
@@ -121,6 +140,34 @@ class Basis:
     """Wanted instances that this process last saw UP; empty where not needed."""
     braked: Braked
     looked: float  # when everything was read, in monotonic seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What a pass found and did for imports."""
+
+    view: ImportView
+    claims: Mapping[ImportRef, ImportClaim]
+    plan: ImportPlan  # after the brake
+    registry: Unknown | None = None  # why Eureka's list cannot be used
+    doubt: Unknown | None = None  # why the lists may be another cluster's
+    held: Held | None = None
+    approved: frozenset[InstanceKey] = frozenset()  # the removals that `--approve` released
+    work: tuple[ImportWork, ...] = ()  # the writes of Services and slices
+    outcomes: Mapping[ImportRef, ImportOutcome] = field(default_factory=dict)
+    all_statuses: Mapping[ImportRef, ImportStatus] = field(default_factory=dict)
+    statuses: Mapping[ImportRef, ImportStatus] = field(default_factory=dict)
+    """Those that were written."""
+    errors: tuple[ClusterError, ...] = ()  # of statuses, events and finalizers
+
+    @property
+    def failures(self) -> tuple[ClusterError, ...]:
+        """All errors of writes."""
+        failures = []
+        for outcome in self.outcomes.values():
+            if outcome.error is not None:
+                failures.append(outcome.error)
+        return (*failures, *self.errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +207,7 @@ class PassReport:
     lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
     """The apps that have no UP instance any more although endpoints of these syncers are ready."""
     basis: Basis | None = None  # None if the pass could not plan, or did not follow its plan
+    imports: ImportReport | None = None  # None if imports are off, or the pass ended before
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
@@ -178,7 +226,9 @@ class PassReport:
             outcome = self.outcomes.by_key.get(key)
             if outcome is None or outcome.result is not Result.DONE:
                 return False
-        return bool(self.released)
+        if self.imports is None or not self.imports.approved:
+            return bool(self.released)
+        return not any(outcome.failed for outcome in self.imports.outcomes.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,4 +278,5 @@ class Ends:
     RENEWING = 0.7
     READING = 0.8
     APPLYING = 0.92
+    IMPORTING = 0.96
     SETTLING = 1.0

@@ -1,7 +1,7 @@
 """One pass, step by step.
 
     list Eureka -> renew -> list Kubernetes -> claims -> list other Eureka servers -> plan
-    -> read again what would change -> plan again -> brake -> apply -> write statuses
+    -> read again what would change -> plan again -> brake -> apply -> imports -> write statuses
 
 Eureka is listed first: if Kubernetes were first, an instance that another process registers between
 the two lists would look unwanted. Our leases are renewed next, so that a slow Kubernetes API cannot
@@ -16,11 +16,13 @@ from typing import TypeAlias
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import look_elsewhere, without_finalizer
+from eurekube_sync.controller.imports import import_apps, settle_apps
 from eurekube_sync.controller.one_pass import (
     Ends,
     EurekaWorld,
     Found,
     Given,
+    ImportReport,
     PassReport,
     PassSettings,
     Renewed,
@@ -106,10 +108,18 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
-        return replace(report, all_statuses=statuses_due(given, found, report)[1])
+        report = replace(report, all_statuses=statuses_due(given, found, report)[1])
+        return replace(report, imports=_with_statuses(given, import_apps(given, found, listed)))
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
-    return write_to_kubernetes(given, found, report)
+    imports = import_apps(given, found, listed)
+    report = write_to_kubernetes(given, found, report)
+    imports = _with_statuses(given, imports)
+    return replace(report, imports=imports, cut_short=deadline.cut_short)
+
+
+def _with_statuses(given: Given, imports: ImportReport | None) -> ImportReport | None:
+    return None if imports is None else settle_apps(given, imports)
 
 
 def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
@@ -250,7 +260,7 @@ def _may_change(found: Found, report: PassReport) -> bool:
 
 def refuse(given: Given, early: Renewed, observed: Observed) -> PassReport:
     """Renew our instances and read nothing more, because another cluster uses our owner's name."""
-    given.world.memory.sightings.nothing_seen()
+    given.world.memory.nothing_seen()
     ours = _not_cancelled(early, observed)
     plan = plan_renewals(ours, "another cluster uses our owner name")
     report = _renew_only(given, early, plan, unread_cluster(given.identity), ours)
@@ -276,6 +286,7 @@ def renew_beside(
         if stays and key not in left_alone:
             kept.append(instance)
     plan = plan_renewals(kept, "this pass is refused because of another installation")
+    world.memory.import_sightings.nothing_seen()
     renewed = _renew_only(given, found, plan, found.view)
     return replace(renewed, other_owners=report.other_owners, former=report.former)
 
@@ -288,7 +299,7 @@ def _is_moved(instance: ObservedInstance, desired: Desired, ownership: Ownership
 def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) -> PassReport:
     """Renew our instances, and register none again on a 404, because the lists may be another
     cluster's. While Eureka cannot be read, renew what the plan renews."""
-    given.world.memory.sightings.nothing_seen()
+    given.world.memory.nothing_seen()
     if isinstance(found.registry, Unknown):
         plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
     else:
@@ -344,7 +355,7 @@ def renew_unidentified(
     """Renew the instances of our owner and read nothing more, because it is unknown which cluster
     this is."""
     deadline.stage(Ends.SETTLING)
-    world.memory.sightings.nothing_seen()
+    world.memory.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     ours, registry = _of_owner(listed, settings, "", now)
     early: Mapping[InstanceKey, Outcome] = {}

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.spec import ZONE
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.sanitize import sounds_secret
 
 _OURS = "eurekube."  # the prefix of our marks in metadata, and of our annotations
 _LOGIN_IN_URL = re.compile(rb"(?<=://)[^/\s\"\\]+(?=@)")
 _SYNCERS = "/eurekasyncers"
+_IMPORTS = "/eurekaimports"
 _PODS = "/pods"
 _DEFINITIONS = "/customresourcedefinitions/"
 
@@ -28,11 +30,14 @@ def decisions(report: PassReport) -> list[tuple[str, str, str, str]]:
     plan, held = report.plan, report.held
     if report.basis is not None:
         plan, held = report.basis.braked.plan, report.basis.braked.held
-    actions = [*plan.changes, *(held.removals if held else ())]
-    return [
-        (type(action).__name__.lower(), action.key.app, action.key.id, action.why)
-        for action in actions
-    ]
+    decided = []
+    for action in [*plan.changes, *(held.removals if held else ())]:
+        decided.append((type(action).__name__.lower(), action.key.app, action.key.id, action.why))
+    if report.imports is not None:
+        for change in report.imports.plan.changes:
+            ref, socket = str(change.import_), str(change.socket)
+            decided.append((type(change).__name__.lower(), ref, socket, change.why))
+    return decided
 
 
 def without_logins(text: bytes) -> bytes:
@@ -63,6 +68,7 @@ class Hiding:
         ]
         self._instances = list(instances)
         self._owners = frozenset(owners)
+        self._selected = {key for key in self._selected_keys() if not sounds_secret(key)}
         sources = list(self._sources())
         self._used = {str(name) for source in sources for name in source.values()}
         secret_sources = {
@@ -110,8 +116,9 @@ class Hiding:
             if metadata.get(OWNER) in self._owners:
                 self._hide(metadata)
                 continue
-            for key in [key for key in metadata if not key.startswith(_OURS)]:
-                del metadata[key]
+            for key in list(metadata):
+                if not (key.startswith(_OURS) or key in self._selected):
+                    del metadata[key]
             for url in ("homePageUrl", "statusPageUrl", "healthCheckUrl"):
                 instance.pop(url, None)
 
@@ -137,6 +144,13 @@ class Hiding:
             for source in given if isinstance(given, list) else ():
                 if isinstance(source, dict):
                     yield source
+
+    def _selected_keys(self) -> Iterator[str]:
+        """Yield the keys of metadata by which imports choose instances."""
+        for path, item in self._objects:
+            if path.endswith(_IMPORTS):
+                yield ZONE
+                yield from map(str, _part(item, "spec", "select", "metadata"))
 
     def _texts(self) -> Iterator[Object]:
         """Gives all metadata and annotations that may have secrets."""

@@ -121,6 +121,7 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
     within = settings.brake.confirm_after + 2 * settings.lease.duration
     claims = desired.claims.items()
     freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
+    statuses = {ref: claim.syncer.status for ref, claim in claims}
     sightings = given.world.memory.sightings
     # The lists of a slow pass may be nearly as old as the pass.
     begun = given.deadline.begun
@@ -129,7 +130,7 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
         limits=settings.brake,
         freed=freed,
         approval=approval,
-        seen=sightings.before(desired, begun=begun, now=now - took, within=within),
+        seen=sightings.before(statuses, begun=begun, now=now - took, within=within),
         confirm_within=within,
     )
 

@@ -13,19 +13,25 @@ from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.errors import SourceUnknown
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
     ClusterView,
     Drainable,
     EndpointSlice,
+    Gateway,
+    HttpRoute,
+    Ingress,
     Node,
     Pod,
+    PodHost,
     PodReadiness,
     PodRef,
     Service,
 )
-from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 
 T = TypeVar("T")
+S = TypeVar("S", Service, EndpointSlice)
 
 DRAINED = "eurekube.drained"  # the mark of a drained instance: kinds, separated by commas
 
@@ -143,11 +149,17 @@ class Catalog:
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
         pod_drains: Known = None,
+        hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
+        ingresses: Source[tuple[Ingress, ...]] = _NOT_READ,
+        routes: Source[tuple[HttpRoute, ...]] = _NOT_READ,
+        gateways: Listed[Gateway] | None = None,
     ) -> None:
         self.services: Sequence[Service] = services.data
         self.pod_drains = pod_drains
-        self.asked = 0  # how often Pods, Nodes or readiness were read from here
+        self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
+        self._hosts, self._ingresses = hosts, ingresses
+        self._routes, self._gateways = routes, gateways
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -178,13 +190,36 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the next two
+        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the other
         properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
         return self._indexed("readiness", self._readiness, lambda pod: pod.uid)
+
+    @property
+    def hosts(self) -> Mapping[str, PodHost]:
+        return self._indexed("hosts", self._hosts, lambda host: host.uid)
+
+    @property
+    def hosts_if_read(self) -> Mapping[str, PodHost]:
+        """The same, but empty if they could not be read."""
+        return {} if isinstance(self._hosts, Unknown) else self.hosts
+
+    @property
+    def ingresses(self) -> Mapping[str, Ingress]:
+        return self._indexed("ingresses", self._ingresses, lambda ingress: ingress.name)
+
+    @property
+    def routes(self) -> Mapping[str, HttpRoute]:
+        return self._indexed("routes", self._routes, lambda route: route.name)
+
+    def gateway(self, namespace: str, name: str) -> Gateway | None:
+        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown."""
+        source = self._gateways.of(namespace) if self._gateways else _NOT_READ
+        of_namespace = self._indexed(f"gateways {namespace}", source, lambda gateway: gateway.name)
+        return of_namespace.get(name)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -226,15 +261,30 @@ class Catalogs:
             return services
         if isinstance(slices, Unknown):
             return slices
+        services, slices = _of_syncers(services), _of_syncers(slices)
         pods = view.pods.of(namespace) if view.pods else _NOT_READ
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
+        hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
+        ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
+        routes = view.routes.of(namespace) if view.routes else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
-        return Complete(
-            data=Catalog(services, slices, pods, view.nodes or _NOT_READ, readiness, drains)
+        nodes = view.nodes or _NOT_READ
+        catalog = Catalog(
+            services,
+            slices,
+            pods,
+            nodes,
+            readiness,
+            drains,
+            hosts=hosts,
+            ingresses=ingresses,
+            routes=routes,
+            gateways=view.gateways,
         )
+        return Complete(data=catalog)
 
     def services(self) -> Mapping[str, Sequence[Service]]:
         """Return the Services of each catalog that was built."""
@@ -243,6 +293,13 @@ class Catalogs:
             if isinstance(catalog, Complete):
                 services[namespace] = catalog.data.services
         return services
+
+
+def _of_syncers(listed: Complete[tuple[S, ...]]) -> Complete[tuple[S, ...]]:
+    """Return the Services or slices that syncers may register: those of no import."""
+    if not any(map(is_of_an_import, listed.data)):
+        return listed  # nearly always
+    return Complete(data=tuple([thing for thing in listed.data if not is_of_an_import(thing)]))
 
 
 def same(before: Sequence[object], now: Sequence[object]) -> bool:
@@ -263,6 +320,7 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
     | a pod that terminates                         | the address may have been given away              |
     | a slice of another namespace                  | its users could write any address                 |
     | a slice of a Service without a selector       | no controller updates it                          |
+    | a slice of an import                          | it leads to an instance of Eureka                 |
     """
     listed: dict[PodSocket, set[str]] = {}
     ready: set[PodSocket] = set()
@@ -290,5 +348,5 @@ def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service
         if service.selects and not service.is_external_name:
             selecting[service.name] = service
     for piece in slices.data:
-        if piece.service in selecting:
+        if piece.service in selecting and not is_of_an_import(piece):
             yield selecting[piece.service], piece

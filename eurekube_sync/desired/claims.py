@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 from eurekube_sync.desired.catalog import Drainer, Kind, PodSocket
 from eurekube_sync.desired.conduct import Conduct
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import PodRef, ServedPort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.reasons import Reason
@@ -22,6 +23,7 @@ from eurekube_sync.model.sources import Complete, Listed, Proof, Unknown
 if TYPE_CHECKING:
     from eurekube_sync.desired.heirs import Heirs  # which is made of claims
 
+S = TypeVar("S", SyncerObject, ImportObject)
 V = TypeVar("V", bound="Verdict")
 
 
@@ -343,8 +345,8 @@ class Desired:
         return claim if isinstance(claim, Serving) else None
 
 
-def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
-    """Yield all listed syncers, sorted by namespace and name."""
+def every(syncers: Listed[S]) -> Iterator[S]:
+    """Yield all listed syncers or imports, sorted by namespace and name."""
     for _, source in sorted(syncers.by_namespace.items()):
         if isinstance(source, Complete):
             yield from sorted(source.data, key=lambda syncer: syncer.name)

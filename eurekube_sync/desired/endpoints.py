@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TypeAlias
 
 from eurekube_sync.model.errors import InvalidSyncer
@@ -111,7 +112,7 @@ def choose_port(
     elif isinstance(port, str):
         fitting = [offered for offered in service.ports if offered.name == port][:1]
         fits = ""
-    elif service.ports:
+    elif service.ports or service.other_ports:
         fitting = _numbered_ports(service, port)
         fits = f": {port} fits the ports"
     else:  # a headless Service may have no ports, although its pods listen
@@ -169,6 +170,9 @@ def _no_such_port(
         return f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
     names = ", ".join(service.name for service in first)
     have = f"Service {names} has" if len(services) == 1 else f"Services {names} have"
+    others = [port for service in first for port in service.other_ports]
+    if others:
+        return f"{have} no TCP port, only {', '.join(others)}: Eureka's clients call TCP ports"
     lacking = "" if port is None else f", so none is named {port!r}"
     return f"{have} no ports{lacking}: set spec.{field} to the number of the port that {where}"
 
@@ -496,6 +500,31 @@ def outdone_by_http(backends: Iterable[Backend]) -> frozenset[str]:
             if backend.port_name != HTTP and backend.port not in ports:
                 outdone.add(backend.service)
     return frozenset(outdone)
+
+
+def without_common_pods(listening: Iterable[Backend]) -> tuple[str, str] | None:
+    """Return two Services that have pods and none in common, as the first ones by name; None if
+    there are none. Terminating pods do not count, because a Service may have lost them already."""
+    pods_of: dict[str, set[str]] = {}
+    for backend in listening:
+        if backend.endpoint.pod is None or backend.endpoint.terminating:
+            continue
+        for service in backend.services:
+            pods_of.setdefault(service.name, set()).add(backend.place)
+    for first, second in combinations(sorted(pods_of), 2):
+        if pods_of[first].isdisjoint(pods_of[second]):
+            return first, second
+    return None
+
+
+def apart(pair: tuple[str, str], app: str) -> str:
+    """Return the warning that two Services of one app have no pod in common."""
+    first, second = pair
+    return (
+        f"Services {first} and {second} have no pod in common, and both are registered as "
+        f"{app.upper()}: if one of them is a preview or a canary, select the other by "
+        "spec.selector.service"
+    )
 
 
 def paired(

@@ -54,7 +54,6 @@ _Place: TypeAlias = tuple[
     str, int | None, int | None
 ]  # the app, the plain and the secure port; None: off
 _NO_STATUS = SyncerStatus(observed_generation=0)
-_PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
 _MOST_SERVED_PORTS = 100  # as the CRD allows; a list of all syncers contains them
@@ -148,6 +147,8 @@ class Site:
     services: Sequence[Service] = ()
     pod_metadata: Pod | None = None
     label: str = ""  # the name for messages
+    # The plain and the secure port of the pod, where those of its node are registered
+    of_pod: tuple[int | None, int | None] | None = None
     # The cluster gave the address to a pod or Service of the namespace; no person wrote it
     allotted: bool = False
 
@@ -266,8 +267,9 @@ class Builder:
         """Build an instance. If it is drained it is DOWN and has a mark. Raises
         InvalidSyncer(NoHostName)."""
         spec = self.spec
+        numbers = site.of_pod or (site.port, site.secure_port)
         for service in site.services:
-            self._served.add((service.name, site.port, site.secure_port))
+            self._served.add((service.name, *numbers))
         vip = spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
@@ -286,7 +288,9 @@ class Builder:
             key=key,
             host_name=host_name,
             ip_addr=site.host,
-            port=_PLAIN_PORT_OFF if site.port is None else _on(site.port),
+            # As Spring registers it: a plain port that is off has the number of the secure one.
+            # Some readers take the plain port all the same, and must not reach another program.
+            port=Port(site.main_port, enabled=site.port is not None),
             secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
             vip_address=vip,
             secure_vip_address=spec.secure_vip_address or vip,

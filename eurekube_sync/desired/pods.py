@@ -12,6 +12,7 @@ from eurekube_sync.desired.endpoints import (
     Backend,
     Identity,
     Numbers,
+    apart,
     backends,
     chosen_ports,
     label_of,
@@ -26,7 +27,9 @@ from eurekube_sync.desired.endpoints import (
     slices_in_use,
     stays,
     strays_of,
+    without_common_pods,
 )
+from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -59,17 +62,17 @@ def serve_pods(
     builder.remembered.update(service.name for service in chosen)
     apps = _apps(main, builder)
     perhaps = _note_missing(chosen, catalog, family, builder)
-    _warn(chosen, catalog, builder)
+    _warn(main, chosen, catalog, builder)
 
     needs_both = len(listening) > 1
     secure = listening["securePort"].backends if needs_both else {}
     pairs = paired(main.backends, secure)
-    for identity, backend in main.backends.items():
+    sites = _sites(main, pairs, catalog, builder, secure_alone="port" not in listening)
+    for identity, site in sites.items():
+        backend, pair = main.backends[identity], pairs.get(identity)
         app = _app(backend, apps)
         if app is None:
             continue
-        pair = pairs.get(identity)
-        site = _site(backend, pair, secure_alone="port" not in listening)
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
         if needs_both and pair is None and not isinstance(verdict, Leaving):
@@ -122,13 +125,71 @@ def _note_missing(
     return [service for service in chosen if service.name in missing]
 
 
-def _warn(chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
-    """Warn of stray slices, and of drain annotations that may not be read."""
+def _warn(main: _Listening, chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
+    """Warn of stray slices, of Services that may not belong together, of host names at which nobody
+    listens, and of drain annotations that may not be read."""
+    spec = builder.spec
+    separate = without_common_pods(main.backends.values())
+    if separate is not None and spec.app_name is not None:
+        builder.warn(apart(separate, spec.app_name))
+    if spec.names_nodes and not spec.at_host:
+        _warn_of_node_names(main, catalog, builder)
     for service in chosen:
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
     drains = catalog.pod_drains
     if isinstance(drains, Unknown) and drains.cause is Cause.DENIED:
         builder.drains_unread = drains
+
+
+def _warn_of_node_names(main: _Listening, catalog: Catalog, builder: Builder) -> None:
+    """Warn if callers are sent to a node's name with a port at which only a pod listens."""
+    for backend in main.backends.values():
+        host = catalog.hosts_if_read.get(backend.place)
+        if host is not None and not host.host_network:
+            builder.warn(
+                f"spec.hostName {builder.spec.host_name} names nodes, where nobody listens on port "
+                f"{backend.port} of {backend.label}: set spec.pod.address to HostPort, or "
+                "spec.hostName to ip"
+            )
+            return
+
+
+def _sites(
+    main: _Listening,
+    pairs: Mapping[Identity, Backend],
+    catalog: Catalog,
+    builder: Builder,
+    *,
+    secure_alone: bool,
+) -> Mapping[Identity, Site]:
+    """Return the site of each backend on the main port, by its identity. Raises InvalidSyncer,
+    SourceUnknown."""
+    sites: dict[Identity, Site] = {}
+    for identity, backend in main.backends.items():
+        sites[identity] = _site(backend, pairs.get(identity), secure_alone=secure_alone)
+    return _at_hosts(main, sites, catalog, builder) if builder.spec.at_host else sites
+
+
+def _at_hosts(
+    main: _Listening, sites: Mapping[Identity, Site], catalog: Catalog, builder: Builder
+) -> Mapping[Identity, Site]:
+    """Return the sites at the pods' nodes. A pod without one keeps its instances, unless it ends.
+    Raises InvalidSyncer(NoSuchPort) if no pod has one, and SourceUnknown."""
+    hosted: dict[Identity, Site] = {}
+    nowhere: dict[str, str] = {}
+    for identity, site in sites.items():
+        backend = main.backends[identity]
+        there = site_at_host(site, catalog.hosts, builder.spec.address_family)
+        if not isinstance(there, str):
+            hosted[identity] = there
+        elif not _ends(backend.endpoint, builder.spec):
+            nowhere[backend.place] = there
+    if nowhere and not hosted:
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, min(nowhere.values()))
+    for why in nowhere.values():
+        builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+    builder.unplaced |= nowhere
+    return hosted
 
 
 def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site:

@@ -18,10 +18,12 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from eurekube_sync.desired import import_spec
 from eurekube_sync.desired.claims import Claim, Serving, Wanted, every
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Listed
 from eurekube_sync.model.text import one_or_more, some_of
@@ -83,6 +85,14 @@ class Scope:
             and self.covers(syncer.ref)
         )
 
+    def takes_import(self, import_: ImportObject) -> bool:
+        """Whether this import is in scope."""
+        return (
+            import_spec.class_of(import_) == self.syncer_class
+            and all(expression.matches(import_.labels) for expression in self.selector)
+            and (self.namespaces is None or import_.namespace in self.namespaces)
+        )
+
     def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
         """Return this scope with the labels and classes of the listed syncers."""
         outside = [syncer.ref for syncer in every(syncers) if not self.takes(syncer)]
@@ -118,7 +128,11 @@ ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
 """The same for host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give to
 the namespace."""
 
-_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+ALLOWED_IMPORTS = "eurekube.io/allowed-imports"
+"""The same for the apps and VIPs that an import may call. To be called by a name and to call it are
+two rights."""
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NO_MACHINE = [
     ipaddress.ip_network(text)
     for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
@@ -155,6 +169,15 @@ def _grants(annotations: Mapping[str, str]) -> _Grants:
     return _Grants(_parts(apps), _parts(hosts))
 
 
+def import_refusal(kind: str, name: str, namespace: str, annotations: Mapping[str, str]) -> str:
+    """Return why a Namespace with these annotations grants no import of an app or VIP; empty if it
+    does."""
+    patterns = _parts(annotations.get(ALLOWED_IMPORTS, ""))
+    if any(_matches(pattern, name) for pattern in patterns):
+        return ""
+    return _not_granted([f"{kind} {name}"], ALLOWED_IMPORTS, namespace, annotations)
+
+
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     """Return why a Namespace with these annotations does not grant the claim, or None if it
     does."""
@@ -163,7 +186,7 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     for wanted in claim.wanted.values():
         reached |= dict.fromkeys(_reached_at(wanted))
     for host in reached:
-        if _of_one_machine(host):
+        if of_one_machine(host):
             return f"{host} is a different machine for each caller, so it is never registered"
     names = [f"{kind} {name}" for kind, name in _names(claim) if not grants.name(name)]
     hosts = [f"host {host}" for host in reached if not grants.host(host)]
@@ -182,7 +205,7 @@ def _not_granted(
     them = one_or_more(len(lacking), "it", "them")
     hint = ""
     for likely in get_close_matches(annotation, annotations, n=1, cutoff=0.9):
-        if likely not in (ALLOWED_APPS, ALLOWED_HOSTS):
+        if likely not in (ALLOWED_APPS, ALLOWED_HOSTS, ALLOWED_IMPORTS):
             hint = f" (the Namespace has the annotation {likely}, which does nothing)"
     add = f"the operator may add {them} to the annotation {annotation} of the Namespace{hint}"
     return f"{some_of(lacking)} {are} not granted to namespace {namespace}: {add}"
@@ -226,15 +249,15 @@ def _reached_at(wanted: Wanted) -> Iterator[str]:
     """Yield the hosts that need a grant: a chosen host name, and an address that the cluster did
     not give. Addresses such as 127.0.0.1 are never a pod's, even if a slice has them."""
     address, name = wanted.instance.ip_addr, wanted.instance.host_name
-    if not wanted.allotted or _of_one_machine(address):
+    if not wanted.allotted or of_one_machine(address):
         yield address
     if name.strip("[]") != address:
         yield name
 
 
-def _of_one_machine(host: str) -> bool:
+def of_one_machine(host: str) -> bool:
     """Whether the host is another machine for each caller, such as the caller itself, or none."""
-    address = _address(host)
+    address = parsed_address(host)
     if address is None:
         return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
     leads_to = [address]
@@ -247,14 +270,15 @@ def _of_one_machine(host: str) -> bool:
     return any(_is_no_machine(target) for target in leads_to)
 
 
-def _is_no_machine(address: _Address) -> bool:
+def _is_no_machine(address: Address) -> bool:
     """Whether the address is not that of one machine, the same for all callers."""
     if address.is_link_local or address.is_loopback or address.is_multicast:
         return True
     return any(address in network for network in _NO_MACHINE)
 
 
-def _address(host: str) -> _Address | None:
+def parsed_address(host: str) -> Address | None:
+    """Return the IP address that a host is; None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -266,7 +290,7 @@ def _covers(pattern: str, host: str) -> bool:
     name says whose it is. Patterns of numbers grant only addresses."""
     if not pattern.strip("*"):
         return True
-    address = _address(host)
+    address = parsed_address(host)
     if address is None:
         return not _NUMERIC.fullmatch(pattern) and _matches(pattern, host, _WITHIN_LABEL)
     try:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from eurekube_sync.model.errors import Faults
-from eurekube_sync.model.faults import shown
+from eurekube_sync.model.faults import Path, shown
 from eurekube_sync.model.kubernetes import Service
 
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
@@ -109,13 +109,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
     if all(part is None for part in parts.values()):
         fault = "at least one of app, matchLabels, matchExpressions and service is needed"
         wrong.add(("selector",), fault)
-    for key in selector.match_labels or ():
-        if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
-            fault = (
-                "a label key is a name of at most 63 characters, with an optional DNS prefix and "
-                "a slash before it"
-            )
-            wrong.add(("selector", "matchLabels", key), fault)
+    _check_keys(("selector", "matchLabels"), selector.match_labels or {}, wrong)
     app = selector.app
     if app and not _LABEL_VALUE.fullmatch(app):
         fault = (
@@ -130,6 +124,23 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
         fault = expression.fault
         if fault:
             wrong.add(("selector", "matchExpressions", index, "values"), fault)
+
+
+def check_labels(path: Path, labels: Mapping[str, str], wrong: Faults) -> None:
+    """Add the faults of labels that select something to `wrong`."""
+    if not labels:
+        wrong.add(path, "must not be empty")
+    _check_keys(path, labels, wrong)
+
+
+def _check_keys(path: Path, labels: Mapping[str, str], wrong: Faults) -> None:
+    for key in labels:
+        if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+            fault = (
+                "a label key is a name of at most 63 characters, with an optional DNS prefix and "
+                "a slash before it"
+            )
+            wrong.add((*path, key), fault)
 
 
 def parse_selector(text: str) -> tuple[Expression, ...]:

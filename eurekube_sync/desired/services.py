@@ -12,6 +12,7 @@ from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
     Numbers,
+    apart,
     backends,
     choose_port,
     chosen_ports,
@@ -22,9 +23,11 @@ from eurekube_sync.desired.endpoints import (
     slices_in_use,
     stays,
     strays_of,
+    without_common_pods,
 )
+from eurekube_sync.desired.entries import Entries, entered, of_gateways, of_ingresses, sites_at
 from eurekube_sync.desired.instance import Builder, Site, family_of
-from eurekube_sync.desired.spec import ServiceAddress, Syncer
+from eurekube_sync.desired.spec import ENTRIES, ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
@@ -57,21 +60,26 @@ def serve_services(
     chosen = _chosen(spec, services, builder)
     behind, backed = _behind(spec, chosen, catalog)
     chosen = _of_one_port(chosen, backed, spec, builder)
+    separate = without_common_pods(backed)
+    if separate is not None and spec.app_name is not None:
+        builder.warn(apart(separate, spec.app_name))
+    entries = _entries(spec, chosen, catalog)
     builder.remembered.update(service.name for service, _ in chosen)
     for service, ports in chosen:
+        if entries is not None and service.name not in entries:
+            continue
         builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
         app = builder.app_name(service)
         if why := missing_slices(service, catalog.slices_of(service), family=None):
             builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
             continue
-        kind = None if spec.service.hostname is not None else address_kind(service, spec)
-        nodes = catalog.nodes.values() if kind == "NodePort" else ()
-        sites = places(service, ports, spec, nodes)
+        if entries is None:
+            sites = _places(service, ports, catalog, builder)
+        else:
+            sites = _entered_sites(service, ports, entries[service.name], builder)
         if isinstance(sites, str):
             builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=sites))
             continue
-        if kind == "ClusterIP":
-            builder.warn("a ClusterIP is rarely reachable from outside the cluster")
         served = behind[service.name]
         for site in sites:
             # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
@@ -80,16 +88,71 @@ def serve_services(
             yield _found(service, site, served, app, builder, catalog)
 
 
+def _entries(
+    spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog
+) -> Mapping[str, Entries] | None:
+    """Return where calls for the Services enter the cluster, of those that are entered; None if the
+    syncer asks for an address of another kind. Raises InvalidSyncer, SourceUnknown."""
+    if spec.service.address not in ENTRIES:
+        return None
+    entries: dict[str, Entries] = {}
+    for service, ports in chosen:
+        if spec.service.address == "Ingress":
+            entries[service.name] = of_ingresses(service, ports, catalog.ingresses.values())
+        else:
+            routes = catalog.routes.values()
+            entries[service.name] = of_gateways(service, ports, routes, catalog.gateway)
+    return entered(entries)
+
+
+def _places(
+    service: Service, ports: Ports, catalog: Catalog, builder: Builder
+) -> Sequence[Site] | str:
+    """Return the same as `places`, with a warning of a ClusterIP. Raises InvalidSyncer,
+    SourceUnknown."""
+    spec = builder.spec
+    kind = None if spec.service.hostname is not None else address_kind(service, spec)
+    nodes = catalog.nodes.values() if kind == "NodePort" else ()
+    sites = places(service, ports, spec, nodes)
+    if kind == "ClusterIP":
+        builder.warn("a ClusterIP is rarely reachable from outside the cluster")
+    return sites
+
+
+def _entered_sites(
+    service: Service, ports: Ports, entries: Entries, builder: Builder
+) -> Sequence[Site] | str:
+    """Return the same as `places`, of a Service with entries. Raises InvalidSyncer."""
+    spec = builder.spec
+    builder.warn(*_entry_warnings(entries))
+    sites = sites_at(_site(service, ports), entries, spec)
+    if isinstance(sites, str):
+        return sites
+    families = _of_family([site.host for site in sites], service, spec)
+    if not families:
+        asked = f"no {spec.address_family} address of kind {spec.service.address}"
+        raise _no_address(service, asked)
+    return [site for site in sites if site.host in families]
+
+
+def _entry_warnings(entries: Entries) -> Iterator[str]:
+    if entries.why and entries.entries:
+        yield entries.why
+    for entry in entries.entries:
+        if entry.warning:
+            yield entry.warning
+
+
 def _chosen(
     spec: Syncer, services: Sequence[Service], builder: Builder
 ) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
     named = sorted(services, key=lambda service: service.name)
     # A headless Service has no address. It accompanies another Service, or callers reach it by a
-    # fixed host name.
+    # fixed host name, an Ingress or a Gateway.
     addressed = [service for service in named if not service.headless]
-    host = spec.service.hostname
-    if not addressed and host is None:
+    elsewhere = spec.service.hostname is not None or spec.service.address in ENTRIES
+    if not addressed and not elsewhere:
         names = ", ".join(service.name for service in named)
         raise InvalidSyncer(
             Reason.NO_ADDRESS,
@@ -120,13 +183,12 @@ def _chosen(
 def _having(
     candidates: Sequence[Service], asked: str | int | None, field: str, spec: Syncer
 ) -> Mapping[str, ServicePort]:
-    """Return the port of each Service that has the one of a field, by the Service's name. With a
-    fixed or external host name, a number is the port at that host, such as an Ingress's 443. Raises
-    InvalidSyncer if no Service has it."""
+    """Return the port of each Service that has the one of a field, by the Service's name. A number
+    may be that of a port elsewhere. Raises InvalidSyncer if no Service has it."""
     having: dict[str, ServicePort] = {}
     for service in candidates:
-        if isinstance(asked, int) and _is_elsewhere(service, spec):
-            having[service.name] = ServicePort(name="", port=asked)
+        if _is_a_port_elsewhere(asked, service, spec):
+            having[service.name] = ServicePort(name="", port=int(asked or 0))
         elif (port := choose_port(service, asked, field=field)) is not None:
             having[service.name] = port
     if not having:
@@ -208,9 +270,13 @@ def _numbers(port: ServicePort) -> Sequence[int]:
     return [number for number in (port.port, port.node_port) if number]
 
 
-def _is_elsewhere(service: Service, spec: Syncer) -> bool:
-    """Whether callers use a host name that is not the Service's own address."""
-    return spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
+def _is_a_port_elsewhere(asked: str | int | None, service: Service, spec: Syncer) -> bool:
+    """Whether a field asks for a port of a host that is not the Service's own address. An Ingress
+    or Gateway has ports of its own, if the field is not set."""
+    if spec.service.address in ENTRIES:
+        return not isinstance(asked, str)
+    elsewhere = spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
+    return elsewhere and isinstance(asked, int)
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
@@ -288,31 +354,56 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[
 def _node_ports(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
 ) -> Sequence[Site]:
+    _check_node_ports(service, ports)
+    family = spec.address_family or (*service.ip_families, "IPv4")[0]
+    kind = spec.service.node_address
+    wished = spec.service.node_selector or {}
+    selected = [node for node in nodes if wished.items() <= node.labels.items()]
+    sites: list[Site] = []
+    leaving: list[str] = []
+    for node in sorted(selected, key=lambda node: node.name):
+        usable = _addresses(node, family, kind)
+        if not usable:
+            continue
+        sites.append(_at_node(service, ports, node, usable[0]))
+        if node.leaves:
+            leaving.append(_leaves(node))
+    if len(leaving) < len(sites):
+        return sites
+    kinds = kind or "InternalIP or ExternalIP"
+    fault = f"no node has an {family} address of kind {kinds}"
+    if leaving:
+        # It may be the start of a new cluster beside the old one, so no app goes for that alone.
+        fault = f"every node with an {family} address leaves: {leaving[0]}"
+    elif nodes and not selected:
+        labels = ", ".join(f"{label}={value}" for label, value in sorted(wished.items()))
+        fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
+    raise InvalidSyncer(Reason.NO_ADDRESS, fault)
+
+
+def _check_node_ports(service: Service, ports: Ports) -> None:
+    """Raise InvalidSyncer(NoAddress) unless each port has a node port of its own."""
     # Only for these types does Kubernetes check the node port, and give it to one Service alone.
     checked = service.type in ("NodePort", "LoadBalancer")
     if not checked or any(port and not port.node_port for port in ports):
         raise _no_address(service, "no node port")
+
+
+def _at_node(service: Service, ports: Ports, node: Node, address: str) -> Site:
     plain, secure = ports
-    family = spec.address_family or (*service.ip_families, "IPv4")[0]
-    kind = spec.service.node_address
-    sites = []
-    for node in sorted(nodes, key=lambda node: node.name):
-        usable = _addresses(node, family, kind)
-        if usable and not node.excluded:
-            site = Site(
-                host=usable[0],
-                port=plain.node_port if plain else None,
-                secure_port=secure.node_port if secure else None,
-                node=node.name,
-                services=(service,),
-                label=f"Service {service.name} on node {node.name}",
-                allotted=True,
-            )
-            sites.append(site)
-    if not sites:
-        kinds = kind or "InternalIP or ExternalIP"
-        raise InvalidSyncer(Reason.NO_ADDRESS, f"no node has an {family} address of kind {kinds}")
-    return sites
+    return Site(
+        host=address,
+        port=plain.node_port if plain else None,
+        secure_port=secure.node_port if secure else None,
+        node=node.name,
+        services=(service,),
+        label=f"Service {service.name} on node {node.name}",
+        allotted=True,
+    )
+
+
+def _leaves(node: Node) -> str:
+    return f"node {node.name} {node.leaves}"
 
 
 def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
@@ -345,7 +436,7 @@ def _behind(
         # A Service that became an ExternalName may have old slices, which no controller updates.
         slices = () if service.is_external_name else catalog.slices_of(service)
         port = plain or secure
-        if port is None or (isinstance(asked, int) and _is_elsewhere(service, spec)):
+        if port is None or _is_a_port_elsewhere(asked, service, spec):
             # It is not the Service's port, so all of its endpoints count.
             used = slices_in_use(service, slices)
             endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
@@ -367,6 +458,8 @@ def _found(
 ) -> tuple[InstanceKey, Found]:
     key = builder.key(app, site)
     node = catalog.nodes[site.node] if site.node else None
+    if node is not None and node.leaves:
+        return key, Leaving(why=_leaves(node), terminating=True)
     up = behind.serves(service, node)
     if node is not None and not node.ready:
         why = f"node {node.name} is not ready"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
-from eurekube_sync.desired.selector import Selector, check_selector
+from eurekube_sync.desired.selector import Selector, check_labels, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.faults import Path, shape_faults
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
@@ -46,7 +46,7 @@ HOST_NAME = re.compile(
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _DIGITS = re.compile(r"[0-9]+")
 _PATH = re.compile(r"/[!-~]*")
-_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ACTED_ON = re.compile(
     r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*"
@@ -58,8 +58,17 @@ _LONGEST_KEY, _LONGEST_VALUE = 128, 1024
 
 
 ServiceAddress: TypeAlias = Literal[
-    "Auto", "ClusterIP", "LoadBalancer", "NodePort", "ExternalIP", "ExternalName"
+    "Auto",
+    "ClusterIP",
+    "LoadBalancer",
+    "NodePort",
+    "ExternalIP",
+    "ExternalName",
+    "Ingress",
+    "Gateway",
 ]
+ENTRIES = ("Ingress", "Gateway")
+"""The kinds of addresses that other objects than the Service have."""
 
 
 class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -69,7 +78,14 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     node_address: Literal["InternalIP", "ExternalIP"] | None = (
         None  # None: the external one if the node has one
     )
+    node_selector: dict[str, str] | None = None  # labels of the nodes
     hostname: str | None = None
+
+
+class PodAt(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """`spec.pod`: the address at which a pod is registered."""
+
+    address: Literal["PodIP", "HostPort"] | None = None
 
 
 class Paths(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -119,6 +135,7 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    pod: PodAt = PodAt()
     service: At = At()
     limit: Any = None
 
@@ -147,6 +164,16 @@ class Syncer(Spec, frozen=True, kw_only=True):
         return (self.app_name or service.name).upper()
 
     @property
+    def at_host(self) -> bool:
+        """Whether pods are registered at their nodes' addresses and host ports."""
+        return self.pod.address == "HostPort"
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether instances are called by the names of nodes."""
+        return self.host_name.startswith("nodeName")
+
+    @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read for the metadata."""
         for entry in self.metadata_from:
@@ -157,7 +184,7 @@ class Syncer(Spec, frozen=True, kw_only=True):
 
 def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
-    raw = _normal(syncer.spec)
+    raw = normal(syncer.spec)
     wrong = Faults()
     try:
         spec = msgspec.convert(raw, _SPEC.type)
@@ -166,8 +193,10 @@ def parse(syncer: SyncerObject) -> Syncer:
         for path, fault in faults or [((), str(error))]:
             wrong.add(path, fault, reason=Reason.INVALID_SPEC)
         raise wrong.refusal() from error
-    _check_combinations(spec, wrong, at_given="service" in raw)
+    _check_combinations(spec, wrong, given=raw)
     check_selector(spec.selector, wrong)
+    if spec.service.node_selector is not None:
+        check_labels(("service", "nodeSelector"), spec.service.node_selector, wrong)
     _check_names(spec, wrong)
     _check_paths(spec.paths, wrong)
     _check_metadata(spec, wrong)
@@ -243,28 +272,34 @@ def value_fault(value: str) -> str:
     return ""
 
 
+def is_metadata_key(key: str) -> bool:
+    """Say whether a key can be that of an instance's metadata in Eureka."""
+    return len(key) <= _LONGEST_KEY and _METADATA_KEY.fullmatch(key) is not None
+
+
 def size_of(metadata: Mapping[str, str]) -> int:
     """Return the bytes of all keys and values."""
     texts = (f"{key}{value}" for key, value in metadata.items())
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
-def _normal(value: Any) -> Any:
+def normal(value: Any) -> Any:
     """Read a raw spec as the API server does: null is no value, and 8080.0 is the number 8080."""
     if isinstance(value, dict):
-        return {key: _normal(item) for key, item in value.items() if item is not None}
+        return {key: normal(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_normal(item) for item in value]
+        return [normal(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
+def _check_combinations(spec: Spec, wrong: Faults, *, given: Mapping[str, Any]) -> None:
     at, pods = spec.service, spec.mode == "pod"
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
     same_port = f"securePort must differ from port (both are {spec.port})"
     by_name = not spec.host_name.startswith("ip")
     for excluded, path, fault in (
-        (at_given and pods, ("service",), "service is only for mode service"),
+        ("service" in given and pods, ("service",), "service is only for mode service"),
+        ("pod" in given and not pods, ("pod",), "pod is only for mode pod"),
         (
             at.hostname is not None and at.address,
             ("service", "address"),
@@ -274,6 +309,11 @@ def _check_combinations(spec: Spec, wrong: Faults, *, at_given: bool) -> None:
             at.node_address and not node_ports,
             ("service", "nodeAddress"),
             "nodeAddress is only for address NodePort",
+        ),
+        (
+            at.node_selector is not None and not node_ports,
+            ("service", "nodeSelector"),
+            "nodeSelector is only for address NodePort",
         ),
         (spec.port is not None and spec.port == spec.secure_port, ("securePort",), same_port),
         (
@@ -298,8 +338,8 @@ def _check_names(spec: Spec, wrong: Faults) -> None:
         wrong.add(("service", "hostname"), f"{host[:80]!r} is not a host name", Reason.INVALID_NAME)
     _check_vip("vipAddress", spec.vip_address, wrong)
     _check_vip("secureVipAddress", spec.secure_vip_address, wrong)
-    _check_port("port", spec.port, wrong)
-    _check_port("securePort", spec.secure_port, wrong)
+    check_port(("port",), spec.port, wrong)
+    check_port(("securePort",), spec.secure_port, wrong)
     if not HOST_NAME.fullmatch(spec.host_name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
         wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
@@ -311,13 +351,17 @@ def _check_vip(field: str, vip: str | None, wrong: Faults) -> None:
         wrong.add((field,), names, Reason.INVALID_NAME)
 
 
-def _check_port(field: str, port: str | int | None, wrong: Faults) -> None:
+def check_port(path: Path, port: str | int | None, wrong: Faults) -> bool:
+    """Add why a port is neither a name nor a number. Say whether it is wrong."""
     if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
-        wrong.add((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
+        wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
     elif isinstance(port, str) and _DIGITS.fullmatch(port):
         # Charts write a number so. The CRD's pattern says less.
-        fault = f'"{port}" is in quotes, and a number goes without quotes: {field}: {port}'
-        wrong.add((field,), fault)
+        fault = f'"{port}" is in quotes, and a number goes without quotes: {path[-1]}: {port}'
+        wrong.add(path, fault)
+    else:
+        return False
+    return True
 
 
 def _check_paths(paths: Paths, wrong: Faults) -> None:
@@ -381,11 +425,10 @@ def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
 
 
 def _check_key(path: Path, key: str, wrong: Faults) -> None:
-    if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+    if not is_metadata_key(key):
         fault = (
-            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and "
-            "hyphens, "
-            f"at most {_LONGEST_KEY} characters"
+            "a metadata key becomes an XML element name: a letter or _, then letters, digits, '.', "
+            f"'-' and '_', at most {_LONGEST_KEY} characters"
         )
     elif key.startswith("eurekube."):
         fault = (

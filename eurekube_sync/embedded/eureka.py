@@ -223,7 +223,10 @@ class EmbeddedEureka:
         return instance
 
     def register(self, instance: Document, app: str, now: int) -> Response:
-        """`ApplicationResource.addInstance`."""
+        """`ApplicationResource.addInstance`. Of its checks, `eurekube-sync check` relies on this
+        one."""
+        if not instance.get("hostName"):
+            return Response(status=400, body=b"Missing hostname")
         self.registry.register(instance, now=now)
         return Response(status=204)
 

@@ -114,6 +114,18 @@ class Playground:
             seen.append((address, instance["status"]))
         return sorted(seen)
 
+    def endpoints(self, service: str) -> list[tuple[str, str]]:
+        """Return `address:port` of each endpoint of a Service, sorted, as kube-proxy sees them."""
+        _, listed = self.kubernetes.call("GET", "/apis/discovery.k8s.io/v1/endpointslices")
+        seen: list[tuple[str, str]] = []
+        for piece in listed["items"]:
+            if piece["metadata"]["labels"]["kubernetes.io/service-name"] != service:
+                continue
+            for endpoint in piece["endpoints"]:
+                address = f"{endpoint['addresses'][0]}:{piece['ports'][0]['port']}"
+                seen.append((address, "UP" if endpoint["conditions"]["ready"] else "not ready"))
+        return sorted(seen)
+
     def _expect(self, method: str, path: str, body: Any) -> None:
         status, answer = self.kubernetes.call(method, path, body)
         if status >= 300:
@@ -121,6 +133,6 @@ class Playground:
 
 
 def _path(kind: str, namespace: str | None) -> str:
-    group = "/apis/eurekube.io/v1" if kind == "EurekaSyncer" else "/api/v1"
+    group = "/apis/eurekube.io/v1" if kind.startswith("Eureka") else "/api/v1"
     folder = f"/namespaces/{namespace}" if namespace else ""
     return f"{group}{folder}/{kind.lower()}s"

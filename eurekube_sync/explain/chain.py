@@ -9,6 +9,7 @@ from shlex import quote
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.evidence import evidence_of
 from eurekube_sync.brake.holds import Hold
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
@@ -39,7 +40,6 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
-from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.duplicates import TURN_OFF
 from eurekube_sync.plan.value import Obstacle
 
@@ -217,7 +217,7 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
         return ExitCode.NOT_REGISTERED
     if Outcome.UNKNOWN not in outcomes:
         return ExitCode.OK
-    for failed in unread(look.report.view):
+    for failed in unread_of(look.report):
         if failed.needed:
             return of_cause(Server.KUBERNETES, failed.source.cause)
     if isinstance(look.listed, Unknown):

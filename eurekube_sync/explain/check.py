@@ -24,8 +24,9 @@ from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.text import and_more, counted, without_full_stop
+from eurekube_sync.model.text import and_more, counted
 
+SYNCER = "EurekaSyncer"  # the kind
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
 _INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
@@ -35,7 +36,7 @@ _LARGE_SKEW = 60.0
 _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instance")
 # Seconds after the end of a lease within which a server evicts, on a timer of one minute
 _EVICTED_AFTER = 240.0
-_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _RIGHT_URL = (
     "check the URL: its path is /eureka with Spring Cloud and /eureka/v2 with Netflix's own "
     "server. "
@@ -103,7 +104,11 @@ def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Ne
     if settings.scope.granted_only:
         grants = "get" if settings.scope.namespaces else "list"
     nodes = view is not None and view.nodes is not None
-    return of_a_pass(lock=lock, gates=gates, nodes=nodes, grants=grants)
+    ingresses = view is not None and view.ingresses is not None
+    gateways = view is not None and view.routes is not None
+    return of_a_pass(
+        lock=lock, gates=gates, nodes=nodes, ingresses=ingresses, gateways=gateways, grants=grants
+    )
 
 
 def _last_pass(look: Look) -> Finding:
@@ -133,11 +138,17 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
 
 
 def definition(
-    cluster: Details, live: Source[CrdAge], expected: Mapping[str, Any], *, before: bool
+    cluster: Details,
+    live: Source[CrdAge],
+    expected: Mapping[str, Any],
+    *,
+    before: bool,
+    kind: str = SYNCER,
 ) -> Finding:
-    """Check that the CRD exists, is not being deleted, and has this version's schema. `before`: it
-    may be missing."""
-    schema, crd = cluster.schema(), "the CustomResourceDefinition eurekasyncers.eurekube.io"
+    """Check that the CRD of a kind exists, is not being deleted, and has this version's schema.
+    `before`: it may be missing."""
+    name = f"{kind.lower()}s.eurekube.io"
+    schema, crd = cluster.schema(kind), f"the CustomResourceDefinition {name}"
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
             return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
@@ -146,13 +157,10 @@ def definition(
         text = f"{crd} is not installed" if missing else schema.message
         return Finding(Check.CRD, Grade.FAILED, text, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
-        fix = (
-            "look at the deletion before anything else: kubectl get crd "
-            "eurekasyncers.eurekube.io -o json"
-        )
+        fix = f"look at the deletion before anything else: kubectl get crd {name} -o json"
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
     if schema.data != expected:
-        text = f"{crd} is not of this version: fields of syncers may be refused or dropped"
+        text = f"{crd} is not of this version: fields may be refused or dropped"
         return Finding(Check.CRD, Grade.WARNING, text, f"bring it to this version: {_INSTALL}")
     return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
 
@@ -194,10 +202,10 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
 def _unlisted(address: str, listed: Unknown) -> Finding:
     fix = f"see that it runs and can be reached from here: curl -i {address}/apps"
     if listed.cause is Cause.DENIED:
-        fix = "give its login: --eureka-username and --eureka-password-file"
+        fix = "give its login: --eureka-username and --eureka-password-file, or --eureka-token-file"
     elif listed.cause is Cause.UNUSABLE:
         fix = _RIGHT_URL
-    return Finding(Check.EUREKA_READ, Grade.FAILED, without_full_stop(listed.message), fix)
+    return Finding(Check.EUREKA_READ, Grade.FAILED, listed.message, fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
@@ -215,7 +223,7 @@ def _write(address: str, server: EurekaServer) -> Finding:
         server.try_registration()
     except RegistryError as error:
         refusal = unknown_from(error)
-        text = f"{address} takes no writes: {without_full_stop(refusal.message)}"
+        text = f"{address} takes no writes: {refusal.message}"
         fix = _OF_EUREKA_ITSELF
         if refusal.cause is Cause.DENIED:
             fix = _PASS_WRITES
@@ -250,7 +258,7 @@ def replicas(batching: Batching) -> Finding:
     if batching.on:
         return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
     fix = "if single calls are enough, use --eureka-batch off"
-    return Finding(Check.REPLICAS, Grade.WARNING, without_full_stop(batching.why), fix)
+    return Finding(Check.REPLICAS, Grade.WARNING, batching.why, fix)
 
 
 def _owner(look: Look) -> Iterator[Finding]:
@@ -262,7 +270,7 @@ def _owner(look: Look) -> Iterator[Finding]:
         return
     clashes = list(owner_links(look.report))
     for clash in clashes:
-        yield Finding(Check.OWNER, Grade.FAILED, without_full_stop(clash.text), clash.fix)
+        yield Finding(Check.OWNER, Grade.FAILED, clash.text, clash.fix)
     if not clashes and isinstance(look.report.registry, Complete):
         text = f"owner {look.owner} is used by this cluster alone"
         yield Finding(Check.OWNER, Grade.OK, text)
@@ -413,15 +421,22 @@ _OF_EACH_PASS = (
         "",
         name="kube-system",
     ),
-    Needed("get", _DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
+    Needed("get", DEFINITIONS, _DELETED_WITH_IT, "", name="eurekasyncers.eurekube.io"),
 )
 
 
 def of_a_pass(
-    *, lock: str | None, gates: bool, nodes: bool, grants: str | None = None
+    *,
+    lock: str | None,
+    gates: bool,
+    nodes: bool,
+    ingresses: bool = False,
+    gateways: bool = False,
+    grants: str | None = None,
 ) -> Sequence[Needed]:
-    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`: a
-    syncer needs them. `grants` is how Namespaces are read for grants, `list` or `get`."""
+    """Return the rights that a pass needs. `lock` is the namespace of the lock. `gates`, `nodes`,
+    `ingresses`, `gateways`: a syncer needs them. `grants` is how Namespaces are read for grants,
+    `list` or `get`."""
     needed = [*_OF_EACH_PASS]
     if grants is not None:
         without = "grants are unknown, so nothing new is registered"
@@ -431,6 +446,13 @@ def of_a_pass(
         needed.append(Needed("patch", "pods/status", without))
     if nodes:
         needed.append(Needed("list", "nodes", "no instance of a node port is found", ""))
+    if ingresses:
+        without = "no instance of an Ingress is found"
+        needed.append(Needed("list", "ingresses.networking.k8s.io", without))
+    if gateways:
+        for plural in ("httproutes", "gateways"):
+            without = "no instance of a Gateway is found"
+            needed.append(Needed("list", f"{plural}.gateway.networking.k8s.io", without))
     if lock is not None:
         leases, without = "leases.coordination.k8s.io", "no replica gets the lock"
         for verb in ("create", "get", "patch"):
@@ -439,7 +461,7 @@ def of_a_pass(
 
 
 TO_INSTALL = (
-    Needed("create", _DEFINITIONS, "the CRD cannot be installed", ""),
+    Needed("create", DEFINITIONS, "the CRD cannot be installed", ""),
     Needed(
         "create", "clusterroles.rbac.authorization.k8s.io", "the program cannot get its rights", ""
     ),

@@ -29,6 +29,7 @@ class Part(StrEnum):
     """The subjects of links, in the order of the chain."""
 
     SYNCER = "syncer"
+    IMPORT = "import"
     SPEC = "spec"
     SERVED = "served"  # by an installation: class and scope
     SERVICES = "services"
@@ -43,6 +44,8 @@ class Part(StrEnum):
     BRAKE = "brake"
     OWNER = "owner"
     EUREKA = "eureka"
+    INSTANCES = "instances"  # of an import, in Eureka
+    SLICES = "slices"  # of an import
     CALLERS = "callers"
     STATUS = "status"  # of the syncer, as the last pass wrote it
     LAST_PASS = "lastPass"
@@ -222,6 +225,12 @@ class Check(StrEnum):
         "Owner",
         "Another cluster uses the same owner, or another owner serves the same syncers.",
         "As for [OwnerClash](#ownerclash).",
+    )
+    IMPORT_NETWORKS = (
+        "ImportNetworks",
+        "A network of `--import-networks` leads into the cluster: to ClusterIPs, to the API "
+        "server, or to pods. Whoever may write an import could lead callers there.",
+        "Name the networks of the data centre alone.",
     )
     LAST_PASS = (
         "LastPass",

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.controller.diagnosis import near_services, problems_to_decide
+from eurekube_sync.controller.diagnosis import near_services, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, NotServed, Serving
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
+from eurekube_sync.explain.imports import explained_imports
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
@@ -30,7 +31,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
-from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
+from eurekube_sync.observe.kubernetes import SourceKind, Unread
 
 _ORDER = list(Outcome)
 CONDITIONS = ("Ready", "Synced", "Conflict", "RemovalHeld")  # as `apply/conditions` has them
@@ -120,6 +121,7 @@ class Overview:
     held: int
     problems: tuple[Problem, ...] = ()  # those of the whole installation that wait for a person
     conflicts: int
+    imports: tuple[Explanation, ...] = ()  # the worst first
     left_out: int = 0  # rows that the filters left out
 
     @property
@@ -132,6 +134,9 @@ class Overview:
 
     def count(self, *outcomes: Outcome) -> int:
         return len([row for row in self.rows if row.found.outcome in outcomes])
+
+    def count_imports(self, *outcomes: Outcome) -> int:
+        return len([found for found in self.imports if found.outcome in outcomes])
 
 
 def overview(look: Look) -> Overview:
@@ -151,12 +156,13 @@ def overview(look: Look) -> Overview:
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         last_pass=last_pass_link(look, alone=False),
         renewals=_renewals(look),
-        unread=unread(report.view),
+        unread=unread_of(report),
         unselected=tuple(services),
         held=len(report.held.removals) if report.held else 0,
         # The brake weighs all namespaces, so a look at one of them does not judge it.
         problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
+        imports=explained_imports(look),
     )
 
 
@@ -312,7 +318,13 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
         of_app = app is None or app.upper() in (*row.found.apps, named_app(row.syncer))
         if of_app and (condition is None or _has(row, condition)):
             rows.append(row)
-    return replace(found, rows=tuple(rows), left_out=len(found.rows) - len(rows))
+    imports = []
+    for import_ in found.imports:
+        of_app = app is None or app.upper() in import_.apps
+        if of_app and condition in (None, import_.reason):
+            imports.append(import_)
+    left_out = len(found.rows) - len(rows)
+    return replace(found, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
 
 
 def parse_condition(given: str) -> str:
@@ -341,9 +353,10 @@ def _has(row: Row, condition: str) -> bool:
 
 def code_of_overview(found: Overview) -> ExitCode:
     """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
-    if found.count(Outcome.NOT_REGISTERED, Outcome.PARTLY) or found.look.report.absent:
+    wrong = (Outcome.NOT_REGISTERED, Outcome.PARTLY)
+    if found.count(*wrong) or found.count_imports(*wrong) or found.look.report.absent:
         return ExitCode.NOT_REGISTERED
-    unknown = found.count(Outcome.UNKNOWN)
+    unknown = found.count(Outcome.UNKNOWN) + found.count_imports(Outcome.UNKNOWN)
     if unknown and found.eureka is not None:
         return of_cause(Server.EUREKA, found.eureka.cause)
     if found.unlisted is not None:

@@ -16,6 +16,7 @@ from eurekube_sync.explain.what import WORKLOADS, Kind, What
 from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
     EndpointSlice,
     PodDetail,
@@ -335,8 +336,11 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
     selector = selector_of(claim.syncer)
     if selector is None:
         return ()
-    services = services_in(report, selected_namespace(claim.syncer))
-    return tuple(service.name for service in services if selector.matches(service))
+    names = []
+    for service in services_in(report, selected_namespace(claim.syncer)):
+        if selector.matches(service) and not is_of_an_import(service):
+            names.append(service.name)
+    return tuple(names)
 
 
 def selector_of(syncer: SyncerObject) -> Selector | None:
@@ -369,11 +373,11 @@ def _app_of(claim: Claim, service: str) -> str:
 def slices_of(
     report: PassReport, namespace: str, services: Collection[str], *, pod: str = ""
 ) -> list[EndpointSlice]:
-    """Return the slices of these Services that have endpoints; if a pod is named, with its
-    endpoints alone."""
+    """Return the slices of these Services that have endpoints for syncers; if a pod is named, with
+    its endpoints alone."""
     slices = []
     for piece in read(report.view.slices.of(namespace)) if report.view else ():
-        if piece.service not in services:
+        if piece.service not in services or is_of_an_import(piece):
             continue
         endpoints = []
         for endpoint in piece.endpoints:

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     """The kinds of things to explain. The values of Kubernetes objects are kubectl's names."""
 
     SYNCER = "esync"
+    IMPORT = "eimp"
     SERVICE = "svc"
     POD = "pod"
     DEPLOYMENT = "deploy"
@@ -49,7 +50,7 @@ class What:
     def __str__(self) -> str:
         if self.kind is Kind.SYNCER:
             return f"{self.namespace}/{self.name}"
-        if self.kind in (Kind.SERVICE, Kind.POD, *WORKLOADS):
+        if self.kind in (Kind.IMPORT, Kind.SERVICE, Kind.POD, *WORKLOADS):
             return f"{self.kind}/{self.namespace}/{self.name}"
         if self.port is None:
             return self.name
@@ -60,6 +61,10 @@ _KINDS = {
     "esync": Kind.SYNCER,
     "eurekasyncer": Kind.SYNCER,
     "eurekasyncers": Kind.SYNCER,
+    "import": Kind.IMPORT,
+    "eimp": Kind.IMPORT,
+    "eurekaimport": Kind.IMPORT,
+    "eurekaimports": Kind.IMPORT,
     "svc": Kind.SERVICE,
     "service": Kind.SERVICE,
     "services": Kind.SERVICE,
@@ -96,8 +101,8 @@ def parse_what(text: str) -> What:
     raise ValueError(
         f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, "
         "svc/NAMESPACE/NAME, "
-        "pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME, the name of an app, VIP address or pod, IP:PORT "
-        "or an instance id"
+        "pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME, import/NAMESPACE/NAME, the name of an app, VIP "
+        "address or pod, IP:PORT or an instance id"
     )
 
 

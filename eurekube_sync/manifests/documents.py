@@ -53,6 +53,7 @@ class Report:
     files: int = 0
     documents: int = 0  # documents that are not empty
     syncers: int = 0
+    imports: int = 0
     others: int = 0  # objects of other kinds, which are not checked
 
     def __add__(self, other: Report) -> Report:
@@ -61,6 +62,7 @@ class Report:
             files=self.files + other.files,
             documents=self.documents + other.documents,
             syncers=self.syncers + other.syncers,
+            imports=self.imports + other.imports,
             others=self.others + other.others,
         )
 

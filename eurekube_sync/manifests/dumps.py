@@ -30,7 +30,7 @@ def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
                 one for document in _documents(_content(path, stdin)) for one in _items(document)
             ]
             if not items:
-                raise ConfigurationError(" has no object: has kubectl get failed?")
+                raise ConfigurationError(" has no object: check whether kubectl get failed")
         except ConfigurationError as error:
             raise ConfigurationError(f"--from {name}{error}") from error
         found += items

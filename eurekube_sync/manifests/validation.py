@@ -1,4 +1,5 @@
-"""Checks EurekaSyncers offline, with the CRD's schema and the program's own parser of the spec.
+"""Checks EurekaSyncers and EurekaImports offline, with the CRD's schema and the program's own
+parser of the spec.
 
 The parser refuses the same values as the CRD's CEL rules, with the same messages.
 `tests/contract/test_crd.py` compares the results with those of the real API server.
@@ -10,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning, parse
-from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, object_schema
+from eurekube_sync.desired import import_spec, spec
+from eurekube_sync.desired.spec import TOO_MUCH_METADATA, host_name_warning
+from eurekube_sync.manifests.crd import API_VERSION, FILE_NAMES, GROUP, KIND, object_schema
 from eurekube_sync.manifests.documents import Document, Finding, Report, Severity, read_documents
 from eurekube_sync.manifests.schema import (
     METADATA,
@@ -22,19 +24,26 @@ from eurekube_sync.manifests.schema import (
 )
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.faults import Fault, Path, did_you_mean, shown, written
+from eurekube_sync.model.imports import IMPORT, ImportObject
 from eurekube_sync.model.kubernetes import SyncerObject
 
 Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
+KINDS = tuple(FILE_NAMES)
+_LISTS = ("List", *(f"{kind}List" for kind in KINDS))
 
 _TEMPLATE = (
     "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 )
 
+_OF_BOOT_ADMIN = ("management.", "health.path")
+"""Metadata keys, or how they begin, that only Spring Boot Admin reads
+(DefaultServiceInstanceConverter)."""
+
 
 def validate_text(text: str, file: str) -> Report:
-    """Check all EurekaSyncers of a stream of YAML or JSON, and count the other objects."""
+    """Check all objects of our kinds in a stream of YAML or JSON, and count the others."""
     findings: list[Finding] = []
-    documents = syncers = others = 0
+    documents = syncers = imports = others = 0
     for document in read_documents(text, file=file):
         found = document.findings
         documents += document.value is not None or bool(found)
@@ -44,22 +53,30 @@ def validate_text(text: str, file: str) -> Report:
             if kind is None:
                 reason = "no Kubernetes object: apiVersion and kind are needed"
                 found.append(document.finding(path, reason))
-            elif kind != KIND and str(obj["apiVersion"]).partition("/")[0] != GROUP:
+            elif kind not in KINDS and str(obj["apiVersion"]).partition("/")[0] != GROUP:
                 others += 1
             else:  # our kind or our group: one of them may be a typo
-                syncers += 1
+                imports += kind == IMPORT
+                syncers += kind != IMPORT
                 found.extend(findings_of(document, path, obj))
         has_error = any(finding.severity is Severity.ERROR for finding in found)
         if has_error and document.template is not None:
             found = [document.finding((), _TEMPLATE, line=document.template)]
         findings.extend(found)
     unique = tuple(dict.fromkeys(findings))
-    return Report(findings=unique, files=1, documents=documents, syncers=syncers, others=others)
+    return Report(
+        findings=unique,
+        files=1,
+        documents=documents,
+        syncers=syncers,
+        imports=imports,
+        others=others,
+    )
 
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """Yield the value itself, or the items of a List, also of nested Lists."""
-    if not isinstance(value, Mapping) or value.get("kind") not in ("List", f"{KIND}List"):
+    if not isinstance(value, Mapping) or value.get("kind") not in _LISTS:
         yield path, value
         return
     items = value.get("items")
@@ -75,14 +92,14 @@ def _kind(obj: Any) -> str | None:
     kind = obj.get("kind")
     if not isinstance(kind, str) or not kind:
         return None
-    # Our own kind without an apiVersion is a mistake in a syncer, not some other document.
-    return kind if kind == KIND or isinstance(obj.get("apiVersion"), str) else None
+    # Our own kind without an apiVersion is a mistake in it, not some other document.
+    return kind if kind in KINDS or isinstance(obj.get("apiVersion"), str) else None
 
 
 def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
-    """Return the errors of one EurekaSyncer, or its warnings if it has no errors."""
+    """Return the errors of one object of ours, or its warnings if it has no errors."""
     found = [document.finding(path + below, reason) for below, reason in faults(obj)]
-    if not found:
+    if not found and obj["kind"] == KIND:
         found = [
             document.finding(path + below, reason, Severity.WARNING)
             for below, reason in _warnings(obj)
@@ -95,26 +112,27 @@ def faults(obj: Mapping[str, Any]) -> list[Fault]:
     only unknown fields, because it drops the rest."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     found: list[Fault] = []
-    if kind != KIND:
-        found.append(
-            (
-                ("kind",),
-                f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [KIND])}",
-            )
-        )
+    if kind not in KINDS:
+        reason = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), KINDS)}"
+        found.append((("kind",), reason))
     if version != API_VERSION:
         found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
-    return found + (_faults(obj, dropped="status") if kind == KIND else [])
+    return found + (_faults(obj, dropped="status") if kind in KINDS else [])
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
     """Return the causes with which the API server refuses an object; empty if it accepts the
     object. Faults that `old` has as well are accepted."""
     before = [] if old is None else _faults(old)
-    return tuple(
-        (written(path).removeprefix("."), "FieldValueInvalid", reason)
+    refused = [
+        (path, reason)
         for path, reason in _faults(new)
         if (path, reason) not in before and reason != TOO_MUCH_METADATA
+    ]
+    if old is not None and new["kind"] == IMPORT:
+        refused += import_spec.changed(new, old)
+    return tuple(
+        (written(path).removeprefix("."), "FieldValueInvalid", reason) for path, reason in refused
     )
 
 
@@ -129,61 +147,91 @@ def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str,
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
     """Return the faults of spec, metadata and status. For a value that the parser refuses, its
     message replaces that of the schema."""
-    ready, found = conformed(obj, object_schema())
+    kind = obj["kind"]
+    ready, found = conformed(obj, object_schema(kind))
     ready.setdefault("metadata", {})
     if "spec" in ready:
-        found += _parse_faults(ready["spec"])
+        found += _parse_faults(kind, ready["metadata"], ready["spec"])
     reported = {("kind",), ("apiVersion",), *(path for path, _ in found)}
-    by_schema = schema_faults(ready, _json_schema(), dropped=dropped)
+    by_schema = schema_faults(ready, _json_schema(kind), dropped=dropped)
     for path, reason in by_schema.items():
         if not any(path[:length] in reported for length in range(1, len(path) + 1)):
             found.append((path, reason))
     if not any(path[0] == "metadata" for path in by_schema):
         for path, reason in metadata_faults(ready["metadata"]):
-            found.append((("metadata", *path), reason))
+            if ("metadata", *path) not in reported:
+                found.append((("metadata", *path), reason))
     return found
 
 
-def _parse_faults(spec: Any) -> tuple[Fault, ...]:
+def _parse_faults(kind: str, metadata: Any, raw: Any) -> tuple[Fault, ...]:
+    fields: dict[str, Any] = {
+        "namespace": "",
+        "name": _name(metadata),
+        "uid": "",
+        "generation": 0,
+        "resource_version": "",
+        "created": 0,
+        "spec": raw,
+    }
     try:
-        parse(
-            SyncerObject(
-                namespace="",
-                name="",
-                uid="",
-                generation=0,
-                resource_version="",
-                created=0,
-                spec=spec,
-            )
-        )
+        if kind == IMPORT:
+            import_spec.parse(ImportObject(**fields))
+        else:
+            spec.parse(SyncerObject(**fields))
     except InvalidSyncer as error:
         return error.faults  # none for an invalid app name, which the schema reports
     return ()
 
 
+def _name(metadata: Any) -> str:
+    """Return the name, or one that the API server may make of `generateName`; empty if it is of
+    another type, which the schema reports."""
+    if not isinstance(metadata, Mapping):
+        return ""
+    name, begin = metadata.get("name"), metadata.get("generateName")
+    if isinstance(name, str) and name:
+        return name
+    return f"{begin[:58]}x" if isinstance(begin, str) and begin else ""
+
+
 @cache
-def _json_schema() -> dict[str, Any]:
-    schema = to_json_schema(object_schema())
+def _json_schema(kind: str) -> dict[str, Any]:
+    schema = to_json_schema(object_schema(kind))
     schema["properties"] = {**schema["properties"], "metadata": to_json_schema(METADATA)}
     return schema
 
 
 def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield warnings about valid values of an object without faults that are probably mistakes."""
-    spec = conformed(obj, object_schema())[0]["spec"]
+    given = conformed(obj, object_schema())[0]["spec"]
     # Callers use a VIP as the host of a URL. The VIP is the first of these three that is given.
     vips = (
-        (("vipAddress",), spec.get("vipAddress")),
-        (("appName",), spec.get("appName")),
-        (("selector", "app"), spec["selector"].get("app")),
+        (("vipAddress",), given.get("vipAddress")),
+        (("appName",), given.get("appName")),
+        (("selector", "app"), given["selector"].get("app")),
     )
     hosts = [(path, text) for path, text in vips if text][:1]
-    hosts.append((("secureVipAddress",), spec.get("secureVipAddress", "")))
+    hosts.append((("secureVipAddress",), given.get("secureVipAddress", "")))
     for path, text in hosts:
         for name in filter(None, text.split(",")):
             if warning := host_name_warning(name):
                 yield ("spec", *path), warning
-    if spec.get("service", {}).get("address") == "ClusterIP":
+    if given.get("service", {}).get("address") == "ClusterIP":
         reason = "a ClusterIP is rarely reachable from outside the cluster"
         yield ("spec", "service", "address"), reason
+    yield from _without_health(given)
+
+
+def _without_health(spec: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield a warning about each field that only Spring Boot Admin reads, if the syncer has no
+    health URL: Spring Boot Admin then fails at each refresh (EurekaServiceInstanceConverter)."""
+    paths = spec.get("paths", {})
+    if "health" in paths:
+        return
+    reason = "Spring Boot Admin shows no instance without a health URL: set paths.health"
+    if "managementPort" in paths:
+        yield ("spec", "paths", "managementPort"), reason
+    for key in spec.get("metadata", {}):
+        if key.startswith(_OF_BOOT_ADMIN):
+            yield ("spec", "metadata", key), reason

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -123,7 +123,23 @@ class Cancel:
 
 
 Action: TypeAlias = Renew | Register | Update | Cancel
-Removal: TypeAlias = Update | Cancel
+
+
+class Removal(Protocol):
+    """What callers lose, as the brake weighs it: an UP instance in Eureka, by `Update` or `Cancel`,
+    or an endpoint of an import."""
+
+    @property
+    def key(self) -> InstanceKey: ...  # of an import: its name, and the endpoint
+
+    @property
+    def syncer(self) -> SyncerRef: ...  # or the import
+
+    @property
+    def grounds(self) -> Grounds: ...
+
+    @property
+    def why(self) -> str: ...
 
 
 def removes(action: Action) -> bool:

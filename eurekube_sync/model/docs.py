@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Nothing is published yet, so this is a placeholder, as in pyproject.toml and in the alert rules.
+# An installed program has no pyproject.toml. A test compares this with it.
 SITE = "https://eurekube-sync.example.com"
 
 

@@ -1,7 +1,8 @@
 """The errors of the program. Adapters turn each third-party exception into one of these.
 
-`controller/exit_codes` derives the exit code from `cause` and `server`. A message is one sentence
-for a person and says what to do. It never contains a credential or a whole response body.
+`controller/exit_codes` derives the exit code from `cause` and `server`. A message is a sentence for
+a person and says what to do. Its full stop is left to who shows it, because it often stands within
+another sentence. It never contains a credential or a whole response body.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _SHOWN = 3  # how many faults a message lists
 
 
 class EurekubeError(Exception):
-    """The base class. `str(error)` is the sentence to print."""
+    """The base class. `str(error)` is the sentence to print, without its full stop."""
 
     cause: Cause | None = None  # None: only one object or instance was refused
     server: Server | None = None  # the server that refused or cannot be read; None: neither server

@@ -16,7 +16,7 @@ class Batching:
     """Whether renewals, first registrations and cancels go to Eureka in batches."""
 
     on: bool
-    why: str  # one sentence for a person, which says how to change it where that is possible
+    why: str  # a sentence without its full stop; says how to change it where that is possible
 
 
 class InstanceKey(NamedTuple):

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
+
+if TYPE_CHECKING:
+    from eurekube_sync.model.imports import ImportRef
 
 
 class SyncerRef(NamedTuple):
@@ -117,7 +120,8 @@ class Service:
     type: str = "ClusterIP"
     cluster_ips: tuple[str, ...] = ()  # `("None",)` for a headless one
     ip_families: tuple[str, ...] = ()  # `IPv4`, `IPv6`, in the Service's order
-    ports: tuple[ServicePort, ...] = ()
+    ports: tuple[ServicePort, ...] = ()  # those of protocol TCP
+    other_ports: tuple[str, ...] = ()  # the others, such as `514/UDP`
     publish_not_ready: bool = False
     # It has a selector, so the cluster makes its slices, at least one for each address family
     selects: bool = True
@@ -126,6 +130,10 @@ class Service:
     external_ips: tuple[str, ...] = ()
     external_name: str = ""
     local: bool = False  # `externalTrafficPolicy: Local`: a node serves only its own endpoints
+    uid: str = ""
+    resource_version: str = ""
+    controller: str = ""  # the kind of its controller; empty without one
+    owner_uid: str = ""  # the UID of its controller
 
     @property
     def headless(self) -> bool:
@@ -175,13 +183,94 @@ class PodReadiness:
     addresses: tuple[str, ...] = ()
 
 
+class IngressPath(NamedTuple):
+    """A path of an Ingress, and the Service to which it leads."""
+
+    host: str  # empty: each host
+    path: str  # empty for the default backend
+    service: str
+    port: int | str  # of the Service, by number or name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingress:
+    name: str
+    paths: tuple[IngressPath, ...] = ()
+    tls: tuple[str, ...] = ()  # the hosts with TLS, some as `*.example.com`; an empty one for each
+    addresses: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
+
+
+class RouteParent(NamedTuple):
+    """A Gateway to which an HTTPRoute is attached."""
+
+    namespace: str
+    name: str
+    section: str = ""  # the name of one listener; empty for all
+    port: int | None = None  # of one listener; None for all
+    accepted: bool = False  # the Gateway's controller says so
+
+
+class RoutePath(NamedTuple):
+    """A path of an HTTPRoute, and the Service to which it leads."""
+
+    path: str
+    service: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRoute:
+    """An HTTPRoute of the Gateway API."""
+
+    name: str
+    hostnames: tuple[str, ...] = ()  # some as `*.example.com`; empty for each host
+    parents: tuple[RouteParent, ...] = ()
+    paths: tuple[RoutePath, ...] = ()
+
+
+class Listener(NamedTuple):
+    """A listener of a Gateway for HTTP or HTTPS."""
+
+    name: str
+    port: int
+    secure: bool = False
+    hostname: str = ""  # may be `*.example.com`; empty for each host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A Gateway of the Gateway API."""
+
+    name: str
+    listeners: tuple[Listener, ...] = ()
+    addresses: tuple[str, ...] = ()  # IP addresses and host names; empty while it waits for one
+
+
+class HostPort(NamedTuple):
+    """A port of a node that is passed on to a Pod."""
+
+    number: int
+    address: str = ""  # empty: at each address of the node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodHost:
+    """Where a Pod is reached at its node."""
+
+    uid: str
+    addresses: tuple[str, ...] = ()  # of its node, the first family first; empty without a node
+    host_network: bool = False  # it listens at the node's own addresses
+    ports: Mapping[int, HostPort] = field(default_factory=dict)  # by container port
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
     external: tuple[str, ...] = ()  # addresses of type ExternalIP
-    excluded: bool = False  # label `node.kubernetes.io/exclude-from-external-load-balancers`
+    labels: Mapping[str, str] = field(default_factory=dict)
+    leaves: str = ""  # why nobody should call it any more, such as a taint; empty if it stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,23 +311,29 @@ pkg/controller/endpointslice)."""
 class EndpointSlice:
     namespace: str
     name: str
-    service: str  # label `kubernetes.io/service-name`; slices without it are not read
+    # The label `kubernetes.io/service-name`. Slices without it are not read, except those of imports
+    service: str
     address_type: str  # `IPv4`, `IPv6` or `FQDN`
-    ports: tuple[EndpointPort, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()  # those of protocol TCP
     endpoints: tuple[Endpoint, ...] = ()
     managed_by: str = ""  # label `endpointslice.kubernetes.io/managed-by`: who writes it
+    # Read only of slices of imports; empty of others, which are many
+    uid: str = ""
+    resource_version: str = ""
+    owner_uid: str = ""  # the UID of its controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A Kubernetes Event about one syncer, written only when a condition changes."""
+    """A Kubernetes Event about one syncer or import, written only when a condition changes."""
 
-    syncer: SyncerRef
+    syncer: SyncerRef | ImportRef
     uid: str
     warning: bool
     reason: str  # CamelCase
     message: str
     key: str  # events with the same uid, reason and key are one Event with a count
+    kind: str = "EurekaSyncer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +359,10 @@ class ClusterView:
     namespaces: Listed[Namespace] | None = None  # for the grants in their annotations
     readiness: Listed[PodReadiness] | None = None
     pod_drains: Listed[Drainable] | None = None
+    hosts: Listed[PodHost] | None = None
+    ingresses: Listed[Ingress] | None = None
+    routes: Listed[HttpRoute] | None = None
+    gateways: Listed[Gateway] | None = None  # of the namespaces that the routes name
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)
     if the CRD is being deleted, or was installed after a syncer's deletion."""

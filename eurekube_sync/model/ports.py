@@ -193,6 +193,9 @@ class Cluster(Protocol):
 
     # The following are listed only if something needs them, such as nodes for node ports.
     def list_nodes(self) -> Source[tuple[kubernetes.Node, ...]]: ...
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Ingress]: ...
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.HttpRoute]: ...
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Gateway]: ...
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.Pod]:
         """List Pods' metadata only: for labels and annotations, and as evidence that a kept
         instance's pod is gone."""
@@ -202,6 +205,9 @@ class Cluster(Protocol):
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[kubernetes.PodReadiness]:
         """List whole Pods, for their readiness without our readiness gate."""
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[kubernetes.PodHost]:
+        """List whole Pods, for their host ports."""
 
     def list_namespaces(self, names: Sequence[str] | None) -> Listed[kubernetes.Namespace]:
         """Read these Namespaces, each by itself, or list all of them, for the grants in their
@@ -255,11 +261,14 @@ class Details(Protocol):
     def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]: ...
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]: ...
     def server(self) -> Source[str]: ...  # its version, such as `v1.36.0`
-    def schema(
-        self,
-    ) -> Source[
-        Mapping[str, Any]
-    ]: ...  # of the CRD's stored version; Unknown(CRD_MISSING) without one
+    def schema(self, kind: str = "EurekaSyncer") -> Source[Mapping[str, Any]]:
+        """Return the schema of the stored version of our kind's CRD; without the CRD:
+        Unknown(CRD_MISSING)."""
+
+    def service_networks(self) -> Source[tuple[str, ...]]:
+        """Return the networks of ClusterIPs, such as `10.96.0.0/16`. Unknown if the API does not
+        serve ServiceCIDRs, as before 1.33."""
+
     def ahead(self) -> Source[float]: ...  # seconds that its clock is ahead of ours, to a second
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Whether the caller has the right in the namespace; an empty name stands for the whole

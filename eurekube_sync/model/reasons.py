@@ -16,6 +16,7 @@ class Topic(StrEnum):
     PODS = "Pods"
     ASKED_FOR = "What somebody asked for"
     OTHERS = "Other instances"
+    IMPORTS = "Imports"
     REMOVALS = "Removals"
     EUREKA = "Eureka"
     UNREAD = "What could not be read"
@@ -350,6 +351,97 @@ class Reason(StrEnum):
         Topic.OTHERS,
         "The readiness gate was opened, because the pod registers itself.",
         "The same as for DuplicateRegistration.",
+    )
+
+    # Imports
+    NO_INSTANCES = (
+        "NoInstances",
+        Topic.IMPORTS,
+        "Eureka lists no instance of the app or VIP. The import's Service exists, and refuses "
+        "calls.",
+        "Check `app` or `vipAddress`, and whether the app runs. `kubectl get eimp NAME -o yaml` "
+        "shows what was looked for.",
+    )
+    SERVICE_EXISTS = (
+        "ServiceExists",
+        Topic.IMPORTS,
+        "The Service has another owner, so nothing is added to it. Instances that are gone still "
+        "leave.",
+        "Name another Service in `service.name`, or delete the one that exists. To write slices "
+        "next to those of the Service, set `service.adopt`.",
+    )
+    SERVICE_MADE = (
+        "ServiceMade",
+        Topic.IMPORTS,
+        "Somebody deleted the Service of an import, and a pass made it again. Its ClusterIP is "
+        "another one.",
+        "See who deletes it. Callers that keep an address for long have to start again.",
+    )
+    NO_SERVICE = (
+        "NoService",
+        Topic.IMPORTS,
+        "With `service.adopt`, the Service has to exist, and to have addresses of its own.",
+        "Create it, or remove `service.adopt`.",
+    )
+    OWN_CLUSTER = (
+        "OwnCluster",
+        Topic.IMPORTS,
+        "The instance was registered by a syncer of this cluster, which has a Service for it.",
+        "Call that Service. To import such instances all the same, set `select.thisCluster`.",
+    )
+    NOT_MATCHING = (
+        "NotMatching",
+        Topic.IMPORTS,
+        "The instance's zone is not in `select.zones`, or its metadata lacks what "
+        "`select.metadata` names.",
+        "Correct `select`, or the metadata of the instance.",
+    )
+    NOT_UP = (
+        "NotUp",
+        Topic.IMPORTS,
+        "The instance has another status than UP.",
+        "See why the instance is not UP.",
+    )
+    NO_USABLE_ADDRESS = (
+        "NoUsableAddress",
+        Topic.IMPORTS,
+        "The instance's `ipAddr` is no IP address of the family of the Service, or it is another "
+        "machine for each caller, such as 127.0.0.1. A host name does not count.",
+        "Correct `eureka.instance.ip-address` of the instance, or set `addressFamily`.",
+    )
+    OUTSIDE_NETWORKS = (
+        "OutsideNetworks",
+        Topic.IMPORTS,
+        "The instance's address is in none of the networks of `--import-networks`.",
+        "Ask the operator to add the network, if it is one of the data centre.",
+    )
+    IN_CLUSTER = (
+        "InCluster",
+        Topic.IMPORTS,
+        "An EndpointSlice that no import wrote has the instance's address, so it is in this "
+        "cluster already.",
+        "Call the Service of that slice. If the slice was written by hand for this app, delete it.",
+    )
+    NO_ENABLED_PORT = (
+        "NoEnabledPort",
+        Topic.IMPORTS,
+        "The instance enables no port from 1 to 65535 that the import offers.",
+        "If the instance enables only its secure port, set `service.securePort`.",
+    )
+    REGISTRY_YOUNG = (
+        "RegistryYoung",
+        Topic.IMPORTS,
+        "Eureka lists nothing, or nothing that was registered more than 300 s ago: it has just "
+        "started, and instances may be missing that will register again. Endpoints whose "
+        "instances are missing stay.",
+        "Wait.",
+    )
+    SERVER_UNSEEN = (
+        "ServerUnseen",
+        Topic.IMPORTS,
+        "An instance is missing in the list of one Eureka server, and another server could not "
+        "be listed, where it may be UP. Its endpoint stays.",
+        "Bring that server back, or take it out of `--eureka-url`.",
     )
 
     # Removals

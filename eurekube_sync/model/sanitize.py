@@ -59,12 +59,12 @@ def json_printable(text: str) -> str:
 
 
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
-    """Return the start of a server's text on one line, without control characters, secrets, and
-    likely logins."""
+    """Return the start of a server's text as a clause on one line, without control characters,
+    secrets, and likely logins."""
     shown = _without(text[:LOOKED_AT], secrets)
     if len(text) > LOOKED_AT:
         shown = shown[: -max((_AT_THE_CUT, *map(len, _all_forms(secrets))))]
-    shown = printable(" ".join(shown.split()))
+    shown = printable(" ".join(shown.split())).rstrip(".")
     return f"{shown[:most]}..." if len(shown) > most else shown
 
 

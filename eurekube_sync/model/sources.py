@@ -65,7 +65,7 @@ class Unknown:
     """A source that could not be read completely."""
 
     cause: Cause
-    message: str  # one sentence for a person, which says what to do
+    message: str  # a sentence without its full stop; says what to do
 
 
 Source: TypeAlias = Complete[T] | Unknown

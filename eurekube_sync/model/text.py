@@ -52,12 +52,6 @@ def rfc_3339(unix_seconds: float) -> str:
     return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def without_full_stop(text: str) -> str:
-    """Return a sentence without its end, for a line that has its own. Errors of Eureka's adapter
-    are whole sentences, and those of Kubernetes are clauses."""
-    return text.rstrip(".")
-
-
 def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 

@@ -52,7 +52,7 @@ class FormerRenewed:
         return (
             f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: "
             f"those of {counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the "
-            f"old installation, and run again {LATELY:.0f} s later. This pass is refused: {_DONE}."
+            f"old installation, and run again {LATELY:.0f} s later. This pass is refused: {_DONE}"
         )
 
 

@@ -42,11 +42,11 @@ class OtherOwner:
                 "one of the two installations, then cancel its instances with eurekube-sync purge"
             )
         if not self.twice:
-            return f"owner clash: {self.question} This pass is refused: nothing was done."
+            return f"owner clash: {self.question}. This pass is refused: nothing was done"
         return (
-            f"owner clash: {self.question} {self.twice} of the instances {_are(self.twice)} "
+            f"owner clash: {self.question}. {self.twice} of the instances {_are(self.twice)} "
             "registered twice. This pass is refused: our instances were renewed, and nothing else "
-            "was done."
+            "was done"
         )
 
     @property
@@ -55,7 +55,7 @@ class OtherOwner:
         return (
             f"{self._registered} at addresses that this installation would register under owner "
             f"{self.ours}. Is --owner {self.ours} right? To change the name: eurekube-sync run "
-            f"--owner {self.ours} --former-owner {quote(self.name)}."
+            f"--owner {self.ours} --former-owner {quote(self.name)}"
         )
 
     @property

@@ -4,7 +4,7 @@ read only where a syncer needs them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from eurekube_sync.desired.catalog import Catalog, Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
+from eurekube_sync.desired.imports import ImportView
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import address_kind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer, parse, selected_namespace
@@ -23,6 +24,7 @@ from eurekube_sync.model.kubernetes import (
     ClusterView,
     CrdAge,
     Drainable,
+    HttpRoute,
     Pod,
     PodReadiness,
     Pods,
@@ -37,6 +39,8 @@ from eurekube_sync.observe.eureka import Observed
 T = TypeVar("T")
 U = TypeVar("U")
 _FEW_NAMESPACES = 20
+_MORE = frozenset({"metadataFrom", "readinessGate", "pod", "hostName"})
+"""Fields for which a syncer of mode pod may need more than Services and slices."""
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 _MOMENT = 10.0
@@ -177,9 +181,30 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
         view = replace(view, nodes=cluster.list_nodes())
     if needs.pods:
         view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
+    if needs.hosts:
+        view = replace(view, hosts=cluster.list_hosts(_one_by_one(needs.hosts, scope)))
+    if needs.ingresses:
+        listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
+        view = replace(view, ingresses=listed)
+    if needs.routes:
+        routes = cluster.list_routes(_one_by_one(needs.routes, scope))
+        parents = _parents(needs.routes, routes)
+        gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
+        view = replace(view, routes=routes, gateways=gateways)
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
+
+
+def _parents(namespaces: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
+    """Return the namespaces of the Gateways that these namespaces' routes name."""
+    parents: set[str] = set()
+    for namespace in namespaces:
+        source = routes.of(namespace)
+        if isinstance(source, Complete):
+            for route in source.data:
+                parents.update(parent.namespace for parent in route.parents)
+    return frozenset(parents)
 
 
 def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
@@ -219,6 +244,9 @@ class Needs:
 
     pods: frozenset[str] = frozenset()  # namespaces
     readiness: frozenset[str] = frozenset()  # namespaces
+    hosts: frozenset[str] = frozenset()  # namespaces
+    ingresses: frozenset[str] = frozenset()  # namespaces
+    routes: frozenset[str] = frozenset()  # namespaces
     nodes: bool = False
 
 
@@ -229,11 +257,16 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     |---|---|
     | Pods | metadata of pods |
     | Nodes | node ports |
-    | whole Pods | a readiness gate, which needs the pods' conditions |
+    | Ingresses | addresses of Ingresses |
+    | HTTPRoutes and Gateways | addresses of Gateways |
+    | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
+    hosts: set[str] = set()
+    ingresses: set[str] = set()
+    routes: set[str] = set()
     nodes = False
     for syncer in every(view.syncers):
         if not _may_need_more(syncer, scope):
@@ -251,15 +284,28 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             pods.add(namespace)
         if spec.readiness_gate:
             readiness.add(namespace)
-    return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
+        if spec.at_host or spec.names_nodes:
+            hosts.add(namespace)
+        if spec.service.address == "Ingress":
+            ingresses.add(namespace)
+        if spec.service.address == "Gateway":
+            routes.add(namespace)
+    return Needs(
+        pods=frozenset(pods),
+        nodes=nodes,
+        readiness=frozenset(readiness),
+        hosts=frozenset(hosts),
+        ingresses=frozenset(ingresses),
+        routes=frozenset(routes),
+    )
 
 
 def _may_need_more(syncer: SyncerObject, scope: Scope) -> bool:
     """Return whether the syncer is served and has a field that needs more than Services and slices.
     Most syncers have none, and their specs need not be parsed here."""
     spec = syncer.spec
-    asks = spec.get("metadataFrom") or spec.get("readinessGate") or spec.get("mode") == "service"
-    return bool(asks) and scope.takes(syncer) and scope.may_select(syncer)
+    asks = spec.get("mode") == "service" or not _MORE.isdisjoint(spec)
+    return asks and scope.takes(syncer) and scope.may_select(syncer)
 
 
 def _has_node_ports(spec: Syncer, catalog: Catalog) -> bool:
@@ -467,6 +513,7 @@ class SourceKind(StrEnum):
 
     API = "Kubernetes API"
     SYNCERS = "EurekaSyncers"
+    IMPORTS = "EurekaImports"
     SERVICES = "Services"
     SLICES = "EndpointSlices"
     NAMESPACES = "Namespaces"
@@ -508,13 +555,13 @@ _FIELDS = {
 """The fields of a view in the order of the messages."""
 
 
-def unread(view: ClusterView | None) -> tuple[Unread, ...]:
+def unread(view: ClusterView | None, imports: ImportView | None = None) -> tuple[Unread, ...]:
     """Return all sources that could not be read. A list that failed for two purposes, with one
     cause, counts once."""
     failed: dict[tuple[SourceKind, str, Cause], Unread] = {}
     sources: set[Unknown] = set()
-    for field, kind in _FIELDS.items() if view is not None else ():
-        for namespace, source in _parts(getattr(view, field)):
+    for read, field, kind in _fields_of(view, imports):
+        for namespace, source in _parts(getattr(read, field)):
             if not isinstance(source, Unknown) or source.cause is Cause.NOT_READ:
                 continue
             # Drain annotations may be those of Pods that were listed for another purpose.
@@ -523,6 +570,19 @@ def unread(view: ClusterView | None) -> tuple[Unread, ...]:
             sources.add(source)
             failed.setdefault((kind, namespace, source.cause), Unread(kind, namespace, source))
     return tuple(failed.values())
+
+
+def _fields_of(
+    view: ClusterView | None, imports: ImportView | None
+) -> Iterator[tuple[object, str, SourceKind]]:
+    """Yield each field of the views, with its kind."""
+    if view is not None:
+        for field, kind in _FIELDS.items():
+            yield view, field, kind
+    if imports is not None:
+        yield imports, "imports", SourceKind.IMPORTS
+        for field in ("services", "slices", "namespaces", "crd_live"):
+            yield imports, field, _FIELDS[field]
 
 
 def _parts(

@@ -15,6 +15,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Update
 from eurekube_sync.model.errors import OwnerClash, Refused, Stopped
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.text import counted
@@ -47,12 +48,14 @@ class Orphan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
     found: tuple[Orphan, ...]
+    slices: tuple[str, ...] = ()  # slices of no import, a sentence each
     unknown: tuple[str, ...] = ()  # what could not be read, a sentence each
 
     def code(self, *, detailed: bool) -> ExitCode:
         if self.unknown:
             return ExitCode.INCOMPLETE
-        return ExitCode.CHANGES_PENDING if detailed and self.found else ExitCode.OK
+        there = self.found or self.slices
+        return ExitCode.CHANGES_PENDING if detailed and there else ExitCode.OK
 
     @property
     def summary(self) -> str:
@@ -60,10 +63,11 @@ class Orphans:
         counts = Counter(orphan.fate for orphan in self.found)
         parts = [f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate]]
         number, fates = counted(len(self.found), "orphan"), ", ".join(parts)
+        more = f"; {counted(len(self.slices), 'slice')} of no import" if self.slices else ""
         if self.unknown:
             known = f"{number} ({fates})" if fates else "no orphan"
-            return f"{known} in what could be read"
-        return f"{number}: {fates}" if fates else "no orphans"
+            return f"{known} in what could be read{more}"
+        return f"{number}: {fates}{more}" if fates else f"no orphans{more}"
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
@@ -80,13 +84,33 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     refuse_clash(everything, observed.ownership)
     for other in report.other_owners:
         if other.stops_us:
-            raise OwnerClash(f"{other.question} So `run` is refused, and removes no orphan")
+            raise OwnerClash(f"{other.question}. So `run` is refused, and removes no orphan")
     none = nothing_of(observed.ownership, everything)
     if none and not (observed.listed or away):
         raise Refused(none)
     return Orphans(
-        found=tuple(_orphans(report, observed.ours.values())), unknown=tuple(_unknown(report, away))
+        found=tuple(_orphans(report, observed.ours.values())),
+        slices=tuple(_slices_of_nobody(world, report)),
+        unknown=tuple(_unknown(report, away)),
     )
+
+
+def _slices_of_nobody(world: World, report: PassReport) -> Iterator[str]:
+    """Yield the slices that an import made and that name no import any more, so that nothing
+    updates or collects them: somebody took the reference to their owner away."""
+    if report.imports is None:
+        return
+    namespaces = sorted(report.settings.scope.namespaces or ())
+    listed = world.cluster.list_slices(namespaces or None)
+    for namespace, slices in sorted(listed.by_namespace.items()):
+        imports = report.imports.view.imports.of(namespace)
+        if isinstance(slices, Unknown) or isinstance(imports, Unknown):
+            continue
+        uids = {import_.uid for import_ in imports.data}
+        for piece in slices.data:
+            if is_of_an_import(piece) and piece.owner_uid not in uids:
+                fix = f"kubectl delete endpointslice {piece.name} -n {namespace}"
+                yield f"EndpointSlice {namespace}/{piece.name} is of no EurekaImport: {fix}"
 
 
 def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[Orphan]:

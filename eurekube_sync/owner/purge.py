@@ -61,7 +61,7 @@ class PurgeWorld:
         """Return the UID of the cluster; raise SourceUnknown if it cannot be read."""
         if self.cluster is None:
             raise ConfigurationError(
-                "it is not known which cluster is meant: give --cluster, or a kubeconfig."
+                "it is not known which cluster is meant: give --cluster, or a kubeconfig"
             )
         return known(self.cluster.identity(), Server.KUBERNETES)
 
@@ -71,7 +71,7 @@ class PurgeWorld:
 
     def read(self, keys: Iterable[InstanceKey]) -> list[ObservedInstance]:
         """Read each key uncached, and return the instances that are there; raise if one cannot be
-        read."""
+        read. Not in a batch, because that would renew what is judged by its last renewal."""
         ledger = RenewalLedger(period=0, slack=0)
         applier = Applier(
             self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf)

@@ -11,7 +11,15 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
 
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
+from eurekube_sync.model.actions import (
+    Action,
+    Cancel,
+    Register,
+    Removal,
+    Renew,
+    Update,
+    removes,
+)
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 
@@ -112,10 +120,10 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
     )
 
 
-def removal_id(actions: Iterable[Action]) -> str:
+def removal_id(removals: Iterable[Removal]) -> str:
     """Return a checksum of the removals: the same set gives the same 12 hex digits, whatever else
     the pass does."""
-    lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if removes(action))
+    lines = sorted(f"{type(removal).__name__} {removal.key}" for removal in removals)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 

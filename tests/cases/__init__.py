@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eurekube_sync.manifests.crd import FILE_NAMES, KIND
 from eurekube_sync.manifests.documents import Document, Finding, read_documents
 from eurekube_sync.manifests.validation import findings_of
+from eurekube_sync.model.imports import IMPORT
 
-_TABLE = Path(__file__).parent / "eurekasyncer.yaml"
+_FOLDER = Path(__file__).parent
 RELEASED = Path(__file__).parent / "released"
 
 
@@ -26,11 +28,11 @@ class Case:
     """For a refused one, a part of the reason."""
 
 
-def manifest_of(spec: Any) -> dict[str, Any]:
-    """A EurekaSyncer with that spec."""
+def manifest_of(spec: Any, kind: str = KIND) -> dict[str, Any]:
+    """A EurekaSyncer, or an object of another kind, with that spec."""
     return {
         "apiVersion": "eurekube.io/v1",
-        "kind": "EurekaSyncer",
+        "kind": kind,
         "metadata": {"name": "case"},
         "spec": spec,
     }
@@ -38,12 +40,27 @@ def manifest_of(spec: Any) -> dict[str, Any]:
 
 def syncer_cases() -> list[Case]:
     """The table of EurekaSyncers."""
-    (document,) = read_documents(_TABLE.read_text(encoding="utf-8"), file=_TABLE.name)
+    return _cases(KIND)
+
+
+def import_cases() -> list[Case]:
+    """The table of EurekaImports."""
+    return _cases(IMPORT)
+
+
+def all_cases() -> list[Case]:
+    """Both tables."""
+    return [*syncer_cases(), *import_cases()]
+
+
+def _cases(kind: str) -> list[Case]:
+    table = _FOLDER / FILE_NAMES[kind]
+    (document,) = read_documents(table.read_text(encoding="utf-8"), file=table.name)
     assert not document.findings, document.findings
     return [
         Case(
             name=row["name"],
-            manifest=row["manifest"] if "manifest" in row else manifest_of(row["spec"]),
+            manifest=row["manifest"] if "manifest" in row else manifest_of(row["spec"], kind),
             accepted={"ok": True, "refused": False}[row["verdict"]],
             path=row.get("path", ""),
             reason=row.get("reason", ""),

@@ -54,7 +54,11 @@ _STANDARD: Json = {
     "nodes": [{"name": "node-a"}],
     "endpoints": [],
     "slices": [],
+    "ingresses": [],
+    "gateways": [],
+    "routes": [],
 }
+_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1/namespaces"
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
 
@@ -126,18 +130,10 @@ def create(row: Row, send: Send, namespace: str) -> None:
     core, slices = f"/api/v1/namespaces/{there}", f"/apis/discovery.k8s.io/v1/namespaces/{there}"
     for node in row.given["nodes"]:
         name = node["name"]
-        send(
-            "POST",
-            "/api/v1/nodes",
-            {
-                "metadata": {
-                    "name": name,
-                    "labels": _node_labels(node),
-                    "annotations": node.get("annotations", {}),
-                }
-            },
-        )
+        send("POST", "/api/v1/nodes", _node(node))
         send("PATCH", f"/api/v1/nodes/{name}/status", {"status": _node_status(node)})
+        if node.get("deleting"):
+            send("DELETE", f"/api/v1/nodes/{name}", None)
     for service in row.given["services"]:
         made = _service(service)
         send("POST", f"{core}/services", made)
@@ -151,6 +147,18 @@ def create(row: Row, send: Send, namespace: str) -> None:
         send("POST", f"{core}/endpoints", endpoints)
     for piece in row.given["slices"]:
         send("POST", f"{slices}/endpointslices", piece)
+    ingresses = f"/apis/networking.k8s.io/v1/namespaces/{there}/ingresses"
+    for ingress in row.given["ingresses"]:
+        send("POST", ingresses, {"metadata": ingress["metadata"], "spec": ingress["spec"]})
+        if "status" in ingress:
+            path = f"{ingresses}/{ingress['metadata']['name']}/status"
+            send("PATCH", path, {"status": ingress["status"]})
+    for gateway in row.given["gateways"]:
+        spec = {"gatewayClassName": "example", **gateway["spec"]}
+        whole = {**gateway, "spec": spec}
+        _create_whole(send, f"{_GATEWAY_API}/{there}/gateways", "Gateway", whole)
+    for route in row.given["routes"]:
+        _create_whole(send, f"{_GATEWAY_API}/{there}/httproutes", "HTTPRoute", _route(route))
     for pod in row.given["pods"]:
         send("POST", f"{core}/pods", _pod(pod))
         send("PATCH", f"{core}/pods/{pod['name']}/status", {"status": _pod_status(pod)})
@@ -175,6 +183,38 @@ def create(row: Row, send: Send, namespace: str) -> None:
             send("DELETE", f"{syncers}/{name}", None)
 
 
+def gateway_api() -> list[Json]:
+    """The definitions of HTTPRoutes and Gateways."""
+    text = (_TABLE.parent / "gateway_api.yaml").read_text(encoding="utf-8")
+    definitions: list[Json] = yaml.safe_load(text)
+    return definitions
+
+
+def _create_whole(send: Send, path: str, kind: str, given: Json) -> None:
+    """Create an object of the Gateway API, and its status as its controller does."""
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}
+    send("POST", path, {**head, "metadata": given["metadata"], "spec": given["spec"]})
+    if "status" in given:
+        name = given["metadata"]["name"]
+        send("PATCH", f"{path}/{name}/status", {"status": given["status"]})
+
+
+def _route(route: Json) -> Json:
+    """A route that its parents accepted, unless `accepted` says otherwise."""
+    accepted = {
+        "type": "Accepted",
+        "status": str(route.get("accepted", True)),
+        "reason": "Decided",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    parents: list[Json] = []
+    for parent in route["spec"]["parentRefs"]:
+        controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
+        parents.append({"parentRef": parent, **controller})
+    return {**route, "status": {"parents": parents}}
+
+
 def _there(row: Row, namespace: str) -> str:
     """Where its Services and pods are."""
     return _named(_OTHER, namespace) if row.elsewhere else namespace
@@ -190,7 +230,11 @@ def remove(row: Row, send: Send, namespace: str) -> None:
     """Takes away what would stand in another row's way: nodes, and the addresses and node ports of
     Services."""
     for node in row.given["nodes"]:
-        send("DELETE", f"/api/v1/nodes/{node['name']}", None)
+        path = f"/api/v1/nodes/{node['name']}"
+        if node.get("deleting"):
+            send("PATCH", path, {"metadata": {"finalizers": None}})
+        else:
+            send("DELETE", path, None)
     for service in row.given["services"]:
         send(
             "DELETE",
@@ -354,10 +398,13 @@ def _service(service: Json) -> Json:
 
 
 def _pod(pod: Json) -> Json:
-    ports = [
-        {"name": name, "containerPort": number}
-        for name, number in pod.get("ports", {"http": 8080}).items()
-    ]
+    ports: list[Json] = []
+    for name, number in pod.get("ports", {"http": 8080}).items():
+        port = {"name": name, "containerPort": number}
+        if name in pod.get("host_ports", {}):
+            port["hostPort"] = pod["host_ports"][name]
+            port["hostIP"] = pod.get("host_ip", "")
+        ports.append(port)
     return {
         "metadata": {
             "name": pod["name"],
@@ -366,6 +413,7 @@ def _pod(pod: Json) -> Json:
         },
         "spec": {
             "nodeName": pod.get("node", "node-a"),
+            "hostNetwork": pod.get("host_network", False),
             "containers": [{"name": "app", "image": "example.invalid/app:1", "ports": ports}],
             "terminationGracePeriodSeconds": 300,
             "readinessGates": [{"conditionType": "eurekube.io/registered"}]
@@ -377,7 +425,11 @@ def _pod(pod: Json) -> Json:
 
 def _pod_status(pod: Json) -> Json:
     addresses = [pod["ip"]] if isinstance(pod["ip"], str) else pod["ip"]
+    host = pod.get("host", [])
+    hosts = [host] if isinstance(host, str) else host
+    of_host = {"hostIP": hosts[0], "hostIPs": [{"ip": ip} for ip in hosts]} if hosts else {}
     return {
+        **of_host,
         "phase": "Running",
         "podIP": addresses[0],
         "podIPs": [{"ip": address} for address in addresses],
@@ -391,9 +443,18 @@ def _pod_status(pod: Json) -> Json:
     }
 
 
-def _node_labels(node: Json) -> Json:
+def _node(node: Json) -> Json:
     zone = {"topology.kubernetes.io/zone": node["zone"]} if "zone" in node else {}
-    return {**zone, **node.get("labels", {})}
+    taints = [{"key": key, "effect": "NoSchedule"} for key in node.get("taints", [])]
+    return {
+        "metadata": {
+            "name": node["name"],
+            "labels": {**zone, **node.get("labels", {})},
+            "annotations": node.get("annotations", {}),
+            "finalizers": ["example.com/held"] if node.get("deleting") else [],
+        },
+        "spec": {"taints": taints},
+    }
 
 
 def _node_status(node: Json) -> Json:

@@ -20,7 +20,7 @@ def test_by_default_a_single_server_takes_batches(settled: Program, command: str
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert "2 renewed" in ended.out
     assert ended.eureka == {"GET": 2, "POST": 2}
-    assert "Renewals go to the Eureka server in batches of 250" in ended.err
+    assert "renewals go to the Eureka server in batches of 250" in ended.err
 
 
 def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) -> None:
@@ -30,7 +30,7 @@ def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) ->
     assert ended.eureka == {"GET": 2}
     told = settled.run("--dry-run", "--eureka-batch", "auto", "--verbose").err
     assert (
-        "Renewals go to the Eureka server in batches of 250: --eureka-url names every server."
+        "renewals go to the Eureka server in batches of 250: --eureka-url names every server"
         in told
     )
     found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)[
@@ -38,7 +38,7 @@ def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) ->
     ]
     assert found == {
         "enabled": True,
-        "why": "Renewals go to the Eureka server in batches of 250: --eureka-batch is on.",
+        "why": "renewals go to the Eureka server in batches of 250: --eureka-batch is on",
     }
     ended = settled.run("--dry-run", "--eureka-batch", "off", "-o", "json")
     assert json.loads(ended.out)["eurekaBatch"] is None

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from io import StringIO
@@ -63,6 +64,10 @@ def test_the_demo_shows_each_step_and_ends(settled: Program) -> None:
         "kubectl delete esync rating",
         "2 cancelled",
         "nothing",
+        "The other way round",
+        "rating/billing",
+        "1 endpoint added",
+        "192.0.2.17:8080         UP",
         "BILLING, which is not ours, was never touched",
         "demo --serve",
     ]
@@ -148,6 +153,17 @@ def test_run_works_with_the_served_environment(settled: Program, served: dict[st
     assert json.loads(ended.out)["summary"] == "2 registered, 0 renewed"
 
 
+def test_check_finds_no_fault_in_the_served_pair(settled: Program, served: dict[str, str]) -> None:
+    """Both stand-ins answer what it asks, also its registration that Eureka has to refuse; nothing
+    of that stays."""
+    variables = {name: value for name, value in served.items() if name != "curl"}
+    ended = settled.command("check", stdin="", **variables)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    url = f"{served['EUREKUBE_SYNC_EUREKA_URL']}/apps/EUREKUBE-SYNC-PROBE"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(url, timeout=60)
+
+
 def test_curl_works_as_printed(served: dict[str, str]) -> None:
     """The address in the printed curl command answers JSON."""
     found = re.search(r"curl -H '(\S+): (\S+)' (http\S+)$", served["curl"])
@@ -197,7 +213,7 @@ VALIDATED = {
         ExitCode.OK,
         "1 other object skipped",
     ),
-    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
+    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer or EurekaImport was found"),
     "unknown field": (
         UNKNOWN_FIELD,
         ExitCode.INVALID_MANIFEST,
@@ -258,7 +274,7 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
         ended = settled.command("validate", *arguments, stdin="")
         assert ended.code == ExitCode.INVALID_MANIFEST
         assert (
-            "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty"
+            "no EurekaSyncer or EurekaImport was found, nothing at all; if that is right, give --allow-empty"
             in ended.out
         )
         assert (
@@ -282,5 +298,5 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     for field in ("readinessGate", "onDuplicate"):
         assert f"{field}:" in ended.out
     again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
-    assert "1 other object skipped" in again.out
+    assert "2 other objects skipped" in again.out
     assert settled.status(IDS[0]) == "UP"

@@ -113,7 +113,7 @@ def test_a_url_without_its_path_is_explained(settled: Program) -> None:
     """Without /eureka the sentence asks for it."""
     ended = settled.run("--eureka-url", settled.playground.eureka_url.removesuffix("/eureka"))
     assert ended.code == ExitCode.EUREKA_UNREAD
-    assert "does the URL end in /eureka?" in ended.sentences[0]
+    assert "check that the URL ends in /eureka" in ended.sentences[0]
     assert_safe(ended)
 
 

@@ -181,7 +181,7 @@ def test_a_password_on_the_command_line_is_warned_of(settled: Program) -> None:
 CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
     "two passwords": (
         {"USERNAME": "a", "PASSWORD": "b", "PASSWORD_FILE": "f"},
-        "The password of Eureka is given twice",
+        "the password of Eureka is given twice",
     ),
     "no password": ({"USERNAME": "a"}, "--eureka-username needs --eureka-password-file or"),
     "no user": ({"PASSWORD": "b"}, "EUREKUBE_SYNC_EUREKA_PASSWORD needs --eureka-username"),

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
+from urllib.parse import urlsplit
 
 import requests
 
 from eurekube_sync.embedded.http import LoopbackServer
+from tests.contract.otherwise import LINES, Otherwise
 from tests.embedded.eureka import FullEureka
+from tests.servers.eureka_lines import NEWEST, chosen_lines
 from tests.waiting import wait_until
 
 JSON = {"Accept": "application/json"}
@@ -53,11 +56,15 @@ class EurekaSubject:
     elapse: Callable[[float], None]
     cache_seconds: float
     is_real: bool
+    path: str = "/eureka"
+    """Where the API begins, `/eureka/v2` of Netflix's own server."""
+    otherwise: frozenset[Otherwise] = frozenset()
+    """What it does otherwise than the newest server."""
     posted: set[tuple[str, str]] = field(default_factory=set)
     """App and id of what was registered."""
 
     def url(self, path: str) -> str:
-        return f"{self.root}/eureka{path}"
+        return f"{self.root}{self.path}{path}"
 
     def get(self, path: str, **headers: str) -> requests.Response:
         return requests.get(self.url(path), headers=JSON | headers, timeout=30)
@@ -84,6 +91,11 @@ class EurekaSubject:
         document = answer.json()["instance"]
         assert isinstance(document, dict)
         return document
+
+    def override(self, instance: Document) -> object:
+        """The override that the JSON of an instance tells."""
+        lower = Otherwise.NAME_OF_OVERRIDE in self.otherwise
+        return instance["overriddenstatus" if lower else "overriddenStatus"]
 
     def listed(self, app: str) -> list[Document]:
         """The instances of an app by the cached list of everything."""
@@ -163,7 +175,7 @@ def embedded_guarded(user: str, password: str) -> Iterator[str]:
 @contextmanager
 def real_guarded(user: str, password: str) -> Iterator[str]:
     """The same of Spring: with Spring Security, and waiting 5 minutes for peers as Netflix's own
-    does after a start."""
+    does after a start. A line other than the newest asks for no login."""
     from tests.servers.eureka import EurekaServer
 
     class WarmingServer(EurekaServer):
@@ -177,8 +189,10 @@ def real_guarded(user: str, password: str) -> Iterator[str]:
     none = {
         f"{prefix}.default-open-for-traffic-count": "0",
         f"{prefix}.expected-number-of-clients-sending-renews": "0",
+        "eureka.server.wait-time-in-ms-when-sync-empty": "300000",
     }
-    with WarmingServer(basic_auth=(user, password), extra_properties=none) as server:
+    login = (user, password) if chosen_lines()[0] is NEWEST else None
+    with WarmingServer(basic_auth=login, extra_properties=none) as server:
         yield server.url
 
 
@@ -203,10 +217,12 @@ def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
 
 
 def real(url: str, *, stock: bool) -> EurekaSubject:
-    """A running Spring Eureka server on this machine, so that both clocks agree; `url` ends in
-    `/eureka`."""
+    """A running Eureka server on this machine, so that both clocks agree."""
+    parts = urlsplit(url)
     return EurekaSubject(
-        root=url.removesuffix("/eureka"),
+        root=f"{parts.scheme}://{parts.netloc}",
+        path=parts.path,
+        otherwise=LINES[chosen_lines()[0].name],
         now=time.time,
         elapse=time.sleep,
         cache_seconds=30 if stock else 1,

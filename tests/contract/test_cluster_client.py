@@ -9,23 +9,24 @@ import os
 import random
 import socket
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-import yaml
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
-from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import (
     EventRecord,
+    HostPort,
+    Ingress,
+    IngressPath,
     Pod,
+    PodHost,
     PodReadiness,
     ServedPort,
     SyncerObject,
@@ -33,86 +34,13 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from tests.embedded.kubernetes import FullKubernetes
+from tests.contract.client_subject import Subject
+from tests.servers.go_builds import NEWEST_KUBERNETES, chosen_release
 
-SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
-DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FINALIZER = "eurekube.io/cleanup"
 START = 1_800_000_000.0
 _numbers = itertools.count(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A server, and how to reach it."""
-
-    url: str
-    token: str
-    ca_file: str
-    directory: Path
-
-    def kubeconfig(self, *, token: str = "", user: dict[str, Any] | None = None) -> str:
-        """A kubeconfig of one context, `test`."""
-        cluster = {"server": self.url} | (
-            {"certificate-authority": self.ca_file} if self.ca_file else {}
-        )
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": user or {"token": token or self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "test",
-        }
-        path = self.directory / f"kubeconfig-{next(_numbers)}"
-        path.write_text(json.dumps(content))
-        return str(path)
-
-    def cluster(self, kubeconfig: str = "", **options: Any) -> KubernetesCluster:
-        """Our client."""
-        settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig(), **options)
-        return KubernetesCluster(
-            ClientConnection(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2
-        )
-
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """A call as the administrator."""
-        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        answer = requests.request(
-            method,
-            f"{self.url}{path}",
-            data=None if body is None else json.dumps(body),
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": content},
-            verify=self.ca_file or True,
-            timeout=30,
-        )
-        return answer.status_code, answer.json() if "json" in answer.headers[
-            "Content-Type"
-        ] else answer.text
-
-
-@pytest.fixture(scope="module", params=SERVERS)
-def subject(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Subject]:
-    directory = tmp_path_factory.mktemp("kubeconfigs")
-    definition = yaml.safe_load(DEFINITION.read_text())
-    if request.param == "embedded":
-        server = FullKubernetes(time.time, tokens={"secret": "admin"}, definitions=[definition])
-        with LoopbackServer(server.handle) as loopback:
-            yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
-    else:
-        real = request.getfixturevalue("kubernetes_servers")
-        found = Subject(
-            url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory
-        )
-        assert found.call("POST", CRDS, definition)[0] in (201, 409)
-        deadline = time.monotonic() + 180
-        while found.call("GET", "/apis/eurekube.io/v1/eurekasyncers")[0] != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        yield found
 
 
 @pytest.fixture
@@ -245,6 +173,95 @@ def test_drained_pods_are_listed_by_their_annotation(subject: Subject, namespace
 
 
 _CONTAINER = {"name": "c", "image": "example.com/c"}
+
+
+def test_the_host_ports_of_pods_are_read(subject: Subject, namespace: str) -> None:
+    """With the node's addresses from the status. A UDP port is none."""
+    cluster = subject.cluster()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    subject.call("POST", account, {"metadata": {"name": "default"}})
+    ports = [
+        {"containerPort": 8080, "hostPort": 31080},
+        {"containerPort": 8443, "hostPort": 31443, "hostIP": "203.0.113.1"},
+        {"containerPort": 53, "hostPort": 31053, "protocol": "UDP"},
+        {"containerPort": 9090},
+    ]
+    specs: dict[str, Any] = {
+        "a": {"containers": [{**_CONTAINER, "ports": ports}]},
+        "b": {"containers": [_CONTAINER], "hostNetwork": True},
+    }
+    uids: dict[str, str] = {}
+    for name, spec in specs.items():
+        pod = {"metadata": {"name": name}, "spec": spec}
+        deadline = time.monotonic() + 180
+        while (made := subject.call("POST", pods, pod))[0] != 201:
+            assert time.monotonic() < deadline, made
+            time.sleep(0.1)
+        uids[name] = made[1]["metadata"]["uid"]
+    status = {"hostIP": "192.168.7.1", "hostIPs": [{"ip": "192.168.7.1"}, {"ip": "fd00:7::1"}]}
+    subject.call("PATCH", f"{pods}/a/status", {"status": status})
+    a = PodHost(
+        uid=uids["a"],
+        addresses=("192.168.7.1", "fd00:7::1"),
+        ports={8080: HostPort(31080), 8443: HostPort(31443, "203.0.113.1")},
+    )
+    b = PodHost(uid=uids["b"], host_network=True)
+    for namespaces in (None, [namespace]):
+        listed = data(cluster.list_hosts(namespaces).of(namespace))
+        assert sorted(listed, key=lambda host: len(host.ports)) == [b, a]
+
+
+def test_ingresses_are_read_with_their_hosts(subject: Subject, namespace: str) -> None:
+    """Each path names its Service and port. A backend of another kind is none."""
+    cluster = subject.cluster()
+    to_http = {"service": {"name": "a", "port": {"name": "http"}}}
+    paths = [
+        {"path": "/", "pathType": "Prefix", "backend": to_http},
+        {
+            "pathType": "ImplementationSpecific",
+            "backend": {"service": {"name": "b", "port": {"number": 81}}},
+        },
+        {
+            "path": "/c",
+            "pathType": "Exact",
+            "backend": {"resource": {"kind": "Bucket", "name": "c"}},
+        },
+    ]
+    spec = {
+        "defaultBackend": {"service": {"name": "d", "port": {"number": 80}}},
+        "rules": [{"host": "a.example.com", "http": {"paths": paths}}, {"host": "b.example.com"}],
+        "tls": [{"hosts": ["a.example.com", "*.example.net"]}, {"secretName": "all"}],
+    }
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses"
+    status, answer = subject.call("POST", path, {"metadata": {"name": "web"}, "spec": spec})
+    assert status == 201, answer
+    balancer = {"ingress": [{"ip": "203.0.113.1"}, {"hostname": "lb.example.net"}]}
+    subject.call("PATCH", f"{path}/web/status", {"status": {"loadBalancer": balancer}})
+    web = Ingress(
+        name="web",
+        paths=(
+            IngressPath("", "", "d", 80),
+            IngressPath("a.example.com", "/", "a", "http"),
+            IngressPath("a.example.com", "", "b", 81),
+        ),
+        tls=("a.example.com", "*.example.net", ""),
+        addresses=("203.0.113.1", "lb.example.net"),
+    )
+    for namespaces in (None, [namespace]):
+        assert data(cluster.list_ingresses(namespaces).of(namespace)) == (web,)
+
+
+def test_without_the_gateway_api_its_lists_are_unknown(subject: Subject, namespace: str) -> None:
+    """They are not empty, and the sentence says what lacks."""
+    cluster = subject.cluster()
+    for source in (
+        cluster.list_routes(None).of(namespace),
+        cluster.list_routes([namespace]).of(namespace),
+        cluster.list_gateways([namespace]).of(namespace),
+    ):
+        assert isinstance(source, Unknown)
+        assert "the Gateway API (gateway.networking.k8s.io/v1) is not installed" in source.message
 
 
 def test_a_gate_is_opened_beside_the_pods_other_conditions(
@@ -551,3 +568,27 @@ class TestConfiguration:
                 connection, clock=SystemClock(), random=random.Random(1), tries=1
             )
             assert isinstance(cluster.identity(), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("family", "written", "read"),
+    [("IPv4", "010.0.0.1", "10.0.0.1"), ("IPv6", "2001:DB8:0::1", "2001:db8::1")],
+)
+def test_an_address_that_is_not_canonical_is_refused_or_read_as_if_it_were(
+    subject: Subject, family: str, written: str, read: str
+) -> None:
+    """The newest API server refuses it in a slice, and older ones take it."""
+    namespace = f"canonical-{next(_numbers)}"
+    subject.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    body = {
+        "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": "rating"}},
+        "addressType": family,
+        "ports": [{"name": "http", "port": 80}],
+        "endpoints": [{"addresses": [written]}],
+    }
+    code, _ = subject.call("POST", slices, body)
+    pieces = data(subject.cluster().list_slices([namespace]).of(namespace))
+    addresses = [endpoint.address for piece in pieces for endpoint in piece.endpoints]
+    assert (code, addresses) in ((422, []), (201, [read]))
+    assert code == 422 or chosen_release() != NEWEST_KUBERNETES

@@ -1,4 +1,4 @@
-"""The real API server accepts the CRD, and says of every manifest what `validate` says offline."""
+"""The real API server accepts the CRDs, and says of every manifest what `validate` says offline."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.manifests.crd import crd_text, load_crd
+from eurekube_sync.manifests.crd import FILE_NAMES, KIND, load_crd, load_crds
 from eurekube_sync.manifests.documents import Severity, read_documents
 from eurekube_sync.manifests.validation import refusal
-from tests.cases import Case, manifest_of, released_cases, syncer_cases, validate_object
+from eurekube_sync.model.imports import IMPORT
+from tests.cases import Case, all_cases, manifest_of, released_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
-from tests.servers.go_builds import oldest_kubernetes
+from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd, KubernetesServers
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-NAME = "eurekasyncers.eurekube.io"
 NAMESPACE = "crd-contract"
-SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
+PATHS = {
+    kind: f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/{load_crd(kind)['spec']['names']['plural']}"
+    for kind in FILE_NAMES
+}
+SYNCERS, IMPORTS = PATHS[KIND], PATHS[IMPORT]
+KINDS = list(FILE_NAMES)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 ROOT = Path(__file__).parents[2]
@@ -57,9 +62,14 @@ class Api:
 
     def verdict(self, manifest: Any) -> requests.Response:
         """What the API server says of a manifest, without storing it."""
-        answer = self.call("POST", SYNCERS, manifest, **STRICT)
+        answer = self.call("POST", path_of(manifest), manifest, **STRICT)
         assert answer.status_code in (201, 400, 422), answer.text
         return answer
+
+
+def path_of(manifest: Any) -> str:
+    """Where an object of this kind is made; of a kind that is misspelt, where the right one is."""
+    return IMPORTS if manifest.get("kind") in (IMPORT, f"{IMPORT}s") else SYNCERS
 
 
 @pytest.fixture(scope="module", params=["newest", "oldest"])
@@ -68,38 +78,50 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesServers | ApiSe
     if request.param == "newest":
         yield request.getfixturevalue("kubernetes_servers")
     else:
-        with Etcd() as etcd, ApiServer(etcd_url=etcd.url, programs=oldest_kubernetes()) as server:
+        with (
+            Etcd() as etcd,
+            ApiServer(etcd_url=etcd.url, programs=kubernetes(OLDEST_KUBERNETES)) as server,
+        ):
             yield server
 
 
 @pytest.fixture(scope="module")
 def api(server: KubernetesServers | ApiServer) -> Iterator[Api]:
-    """An API server that serves the CRD."""
+    """An API server that serves the CRDs."""
     with requests.Session() as session:
         session.trust_env = False
         session.verify = str(server.ca_file)
         session.headers["Authorization"] = f"Bearer {server.admin_token}"
         api = Api(url=server.url, session=session)
-        created = api.call("POST", DEFINITIONS, load_crd(), fieldValidation="Strict")
-        assert created.status_code in (201, 409), created.text
+        for definition in load_crds():
+            created = api.call("POST", DEFINITIONS, definition, fieldValidation="Strict")
+            assert created.status_code in (201, 409), created.text
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         assert api.call("POST", "/api/v1/namespaces", namespace).status_code in (201, 409)
-        wait_until(
-            lambda: (
-                api.call("GET", SYNCERS).status_code == 200
-                and conditions(api).get("Established") == "True"
-            ),
-            "the CRD is not established",
-        )
+        for kind, path in PATHS.items():
+            wait_until(
+                lambda kind=kind, path=path: (  # type: ignore[misc]
+                    api.call("GET", path).status_code == 200
+                    and conditions(api, kind).get("Established") == "True"
+                ),
+                "the CRD is not established",
+            )
         # The handler that validates is in place a moment after the first list.
         plain: dict[str, Any] = {"selector": {"app": "rating"}}
-        verdicts = [(plain, 201), ({**plain, "surprise": 1}, 400), ({**plain, "mode": "podd"}, 422)]
+        verdicts = [
+            (manifest_of(plain), 201),
+            (manifest_of({**plain, "surprise": 1}), 400),
+            (manifest_of({**plain, "mode": "podd"}), 422),
+            (manifest_of({}, IMPORT), 201),
+            (manifest_of({"surprise": 1}, IMPORT), 400),
+            (manifest_of({"app": "a", "vipAddress": "a"}, IMPORT), 422),
+        ]
         wait_until(
             lambda: all(
-                api.call("POST", SYNCERS, manifest_of(s), **STRICT).status_code == v
-                for s, v in verdicts
+                api.call("POST", path_of(manifest), manifest, **STRICT).status_code == verdict
+                for manifest, verdict in verdicts
             ),
-            "the API server does not judge syncers",
+            "the API server does not judge our objects",
         )
         yield api
 
@@ -107,14 +129,20 @@ def api(server: KubernetesServers | ApiServer) -> Iterator[Api]:
 @pytest.fixture(scope="module")
 def embedded() -> FullKubernetes:
     """The embedded API server with the definition and the judge that `demo --serve` gives it."""
-    server = FullKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+    server = FullKubernetes(time.time, definitions=load_crds(), validate=refusal)
     server.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     return server
 
 
-def conditions(api: Api) -> dict[str, str]:
-    """The conditions of the CRD."""
-    status = api.call("GET", f"{DEFINITIONS}/{NAME}").json().get("status", {})
+def name_of(kind: str) -> str:
+    """The name of a kind's CRD."""
+    name: str = load_crd(kind)["metadata"]["name"]
+    return name
+
+
+def conditions(api: Api, kind: str) -> dict[str, str]:
+    """The conditions of a CRD."""
+    status = api.call("GET", f"{DEFINITIONS}/{name_of(kind)}").json().get("status", {})
     return {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
 
 
@@ -132,23 +160,24 @@ def fields_of(status: Any) -> set[str]:
     return {re.sub(r"\[[0-9]+\]", "", cause["field"]) for cause in causes} - {"<nil>"}
 
 
-def test_the_crd_is_accepted_as_it_is(api: Api) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_crd_is_accepted_as_it_is(api: Api, kind: str) -> None:
     """The API server finds no unknown field, no costly rule and no unstructural schema in the
     CRD."""
     again = api.call(
         "PUT",
-        f"{DEFINITIONS}/{NAME}",
-        api.call("GET", f"{DEFINITIONS}/{NAME}").json(),
+        f"{DEFINITIONS}/{name_of(kind)}",
+        api.call("GET", f"{DEFINITIONS}/{name_of(kind)}").json(),
         dryRun="All",
     )
     assert again.status_code == 200, again.text
     assert "Warning" not in again.headers
-    assert conditions(api)["Established"] == "True"
-    assert conditions(api)["NamesAccepted"] == "True"
-    assert "NonStructuralSchema" not in conditions(api)
+    assert conditions(api, kind)["Established"] == "True"
+    assert conditions(api, kind)["NamesAccepted"] == "True"
+    assert "NonStructuralSchema" not in conditions(api, kind)
 
 
-@pytest.mark.parametrize("case", [*syncer_cases(), *released_cases()], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*all_cases(), *released_cases()], ids=lambda case: case.name)
 def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case) -> None:
     """The API server gives each case of the table the verdict that the table says."""
     answer = api.verdict(case.manifest)
@@ -166,9 +195,14 @@ def test_each_case_is_accepted_or_refused_as_the_table_says(api: Api, case: Case
 
 ANSWERED_ALIKE = [
     case
-    for case in syncer_cases()
+    for case in all_cases()
     if case.name
-    not in ("another version", "port beyond 64 bits", "generated name with a dot at its end")
+    not in (
+        "another version",
+        "import of another version",
+        "port beyond 64 bits",
+        "generated name with a dot at its end",
+    )
 ]
 """Both refuse the others: the embedded server names another field, or writes a number in another
 way than Go."""
@@ -179,10 +213,11 @@ def test_the_embedded_server_answers_as_the_real_one(
     api: Api, embedded: FullKubernetes, case: Case
 ) -> None:
     """Status code; of a refusal the fields; of what is taken, the spec. The words are our own."""
-    real = api.call("POST", SYNCERS, case.manifest, dryRun="All")
+    path = path_of(case.manifest)
+    real = api.call("POST", path, case.manifest, dryRun="All")
     request = Request(
         method="POST",
-        path=SYNCERS,
+        path=path,
         query={"dryRun": "All"},
         headers={"content-type": "application/json"},
         body=json.dumps(case.manifest).encode(),
@@ -251,12 +286,19 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     assert api.call("DELETE", path).status_code == 200
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
-def test_example(api: Api, file: Path) -> None:
+def examples() -> Iterator[Any]:
+    """Yield the syncers of the documentation's examples, each with the name of its file."""
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
+            if document.value["kind"] == "EurekaSyncer":
+                yield pytest.param(document.value, id=f"{file.stem}-{document.number}")
+
+
+@pytest.mark.parametrize("syncer", list(examples()))
+def test_example(api: Api, syncer: dict[str, Any]) -> None:
     """The examples of the documentation are accepted."""
-    for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
-        del document.value["metadata"]["namespace"]
-        assert api.verdict(document.value).status_code == 201
+    metadata = {name: value for name, value in syncer["metadata"].items() if name != "namespace"}
+    assert api.verdict({**syncer, "metadata": metadata}).status_code == 201
 
 
 @settings(
@@ -303,12 +345,14 @@ def test_the_crd_is_applied_by_the_server_and_printed_as_yaml(
     """`kubectl apply --server-side` takes the CRD, and `kubectl get -o yaml` gives its schema back
     as it was."""
     applied = ("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
-    assert (
-        kubernetes_servers.kubectl(*applied).stdout
-        == f"customresourcedefinition.apiextensions.k8s.io/{NAME} serverside-applied\n"
+    lines = kubernetes_servers.kubectl(*applied).stdout.splitlines()
+    assert sorted(lines) == sorted(
+        f"customresourcedefinition.apiextensions.k8s.io/{name_of(kind)} serverside-applied"
+        for kind in FILE_NAMES
     )
-    printed = yaml.safe_load(kubernetes_servers.kubectl("get", "crd", NAME, "-o", "yaml").stdout)
-    assert printed["spec"]["versions"] == load_crd()["spec"]["versions"]
+    for kind in FILE_NAMES:
+        text = kubernetes_servers.kubectl("get", "crd", name_of(kind), "-o", "yaml").stdout
+        assert yaml.safe_load(text)["spec"]["versions"] == load_crd(kind)["spec"]["versions"]
 
 
 @pytest.mark.parametrize("text", ["\ufffe", "\uffff", "\x07", "\x7f", "\x9f"], ids=ascii)
@@ -345,7 +389,85 @@ def test_only_mode_is_defaulted(api: Api) -> None:
     assert answer["spec"] == {"mode": "pod", "selector": {"app": "rating"}}
 
 
-def test_crd_text_is_what_was_posted() -> None:
-    """The text that `crd` prints is the object that these tests post."""
-    (document,) = read_documents(crd_text(), file="crd")
-    assert document.value == load_crd()
+def test_nothing_of_an_import_is_defaulted(api: Api) -> None:
+    """A stored default could never be corrected."""
+    assert api.verdict(manifest_of({"service": {}, "select": {}}, IMPORT)).json()["spec"] == {
+        "service": {},
+        "select": {},
+    }
+
+
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "its default name": ({}, {"service": {"name": "case"}}, ""),
+    "another name": ({}, {"service": {"name": "other"}}, "service.name is immutable"),
+    "no name": ({"service": {"name": "other"}}, {}, "service.name is immutable"),
+    "headless": ({}, {"service": {"headless": True}}, "service.headless is immutable"),
+    "not headless": ({"service": {"headless": True}}, {}, "service.headless is immutable"),
+    "headless said": ({}, {"service": {"headless": False}}, ""),
+    "adopt": ({}, {"service": {"adopt": True, "port": "http"}}, ""),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_immutable(api: Api, embedded: FullKubernetes, change: str) -> None:
+    """The Service's name and whether it is headless; both servers say the same."""
+    before, after, why = CHANGES[change]
+    answers = []
+    path = f"{IMPORTS}/case"
+    created = api.call("POST", IMPORTS, manifest_of(before, IMPORT))
+    assert created.status_code == 201, created.text
+    try:
+        answer = api.call("PUT", path, {**created.json(), "spec": after}, dryRun="All")
+        answers.append((answer.status_code, answer.json()))
+    finally:
+        api.call("DELETE", path)
+    stored = embedded.call("POST", IMPORTS, manifest_of(before, IMPORT))[1]
+    answers.append(embedded.call("PUT", path, {**stored, "spec": after}))
+    embedded.call("DELETE", path)
+    for status, body in answers:
+        assert status == (422 if why else 200), body
+        assert why in body.get("message", "")
+
+
+def test_a_full_import_status_is_stored_and_printed(api: Api) -> None:
+    """The status that we write is accepted on `/status`, and `kubectl get` prints its columns."""
+    assert api.call("POST", IMPORTS, manifest_of({}, IMPORT)).status_code == 201
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "InSync",
+        "message": "2 endpoints",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    status = {
+        "observedGeneration": 1,
+        "conditions": [condition],
+        "ready": "2/2",
+        "app": "REVIEW",
+        "service": "review",
+        "instances": 3,
+        "leftOut": [{"reason": "NotUp", "instances": 1}],
+        "errors": ["x" * 1024] * 10,
+        "unconfirmedRemoval": "a",
+        "unconfirmedSince": "2026-01-01T00:00:00Z",
+        "eurekaUnknownSince": "2026-01-01T00:00:00Z",
+    }
+    path = f"{IMPORTS}/case"
+    stored = api.call("GET", path).json()
+    answer = api.call(
+        "PUT", f"{path}/status", {**stored, "status": status}, fieldValidation="Strict"
+    )
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["status"] == status
+    table = api.session.get(api.url + path, headers={"Accept": TABLE}, timeout=30).json()
+    names = [column["name"] for column in table["columnDefinitions"]]
+    row = dict(zip(names, table["rows"][0]["cells"], strict=True))
+    assert [row[name] for name in ("App", "Service", "Ready", "Reason")] == [
+        "REVIEW",
+        "review",
+        "2/2",
+        "InSync",
+    ]
+    assert validate_object(answer.json()) == ()
+    assert api.call("DELETE", path).status_code == 200

@@ -13,10 +13,7 @@ import pytest
 
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.contract.test_cluster_client import (
-    Subject,
-    subject,  # noqa: F401 - a fixture
-)
+from tests.contract.client_subject import Subject
 from tests.waiting import wait_until
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -125,7 +122,7 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", FAILING)
 def test_nothing_is_called_without_the_named_credentials(
-    subject: Subject,  # noqa: F811 - the fixture
+    subject: Subject,
     case: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -142,7 +139,7 @@ def test_nothing_is_called_without_the_named_credentials(
 
 @pytest.mark.parametrize("content", ["", " \n"])
 def test_an_empty_token_file_is_no_credential(
-    subject: Subject,  # noqa: F811 - the fixture
+    subject: Subject,
     content: str,
     tmp_path: Path,
 ) -> None:
@@ -161,7 +158,7 @@ def test_an_empty_token_file_is_no_credential(
     assert isinstance(subject.cluster(subject.kubeconfig(user=both)).identity(), Complete)
 
 
-def test_a_user_that_does_not_exist_is_no_anonymous_one(subject: Subject) -> None:  # noqa: F811 - the fixture
+def test_a_user_that_does_not_exist_is_no_anonymous_one(subject: Subject) -> None:
     """A context may name no user at all, as for `kubectl proxy`; then the call is anonymous."""
     path = Path(subject.kubeconfig())
     config = json.loads(path.read_text())
@@ -178,7 +175,7 @@ def test_a_user_that_does_not_exist_is_no_anonymous_one(subject: Subject) -> Non
     assert found.cause is Cause.DENIED
 
 
-def test_a_program_that_failed_runs_again(subject: Subject, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+def test_a_program_that_failed_runs_again(subject: Subject, tmp_path: Path) -> None:
     """Not for each call, but for each pass; then its token is used to its end."""
     works, runs = tmp_path / "works", tmp_path / "runs"
     given = json.dumps(credential(token=subject.token, expirationTimestamp="2020-01-01T00:00:00Z"))
@@ -199,7 +196,7 @@ def test_a_program_that_failed_runs_again(subject: Subject, tmp_path: Path) -> N
     assert len(runs.read_text().splitlines()) <= before + 1
 
 
-def test_two_connections_need_one_run(subject: Subject, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+def test_two_connections_need_one_run(subject: Subject, tmp_path: Path) -> None:
     """The lock has a connection of its own. A token that lives for less than five minutes is used
     until it ends."""
     runs = tmp_path / "runs"

@@ -54,7 +54,7 @@ def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
 
 @pytest.fixture
 def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
-    with connect(f"{eureka.root}/eureka") as connected:
+    with connect(eureka.url("")) as connected:
         yield connected
 
 
@@ -255,7 +255,10 @@ class TestCalls:
         with connect(eureka.root) as lost:
             source = lost.list_instances()
         assert isinstance(source, Unknown)
-        assert source.message == f"{eureka.root}/apps was not found: does the URL end in /eureka?"
+        assert (
+            source.message
+            == f"{eureka.root}/apps was not found: check that the URL ends in /eureka"
+        )
 
     def test_many_threads_share_a_client(self, client: EurekaClient, wanted: Instance) -> None:
         """16 threads with 8 connections lose no call."""
@@ -331,7 +334,7 @@ class TestNetwork:
         with answering(cut) as url, connect(url, retries=0) as client:
             source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert source.message == f"GET {url}/apps failed: the answer broke off."
+        assert source.message == f"GET {url}/apps failed: the answer broke off"
 
     def test_a_connection_that_is_closed_without_an_answer_is_unknown(self) -> None:
         """A closed connection is a failure of the network."""
@@ -351,7 +354,7 @@ class TestNetwork:
             source = client.list_instances()
             over.set()
         assert isinstance(source, Unknown)
-        assert source.message == f"GET {url}/apps failed: no answer in time."
+        assert source.message == f"GET {url}/apps failed: no answer in time"
 
     def test_a_trickling_server_is_given_up(self) -> None:
         """An answer that comes byte by byte is bounded as a whole."""
@@ -396,7 +399,7 @@ def test_a_200_to_a_write_has_no_body(
 ) -> None:
     """So a 200 with a body is another program's."""
     client.register(wanted, dirty_timestamp=int(time.time() * 1000))
-    path = f"{eureka.root}/eureka/apps/{wanted.key.app}/{wanted.key.id}"
+    path = eureka.url(f"/apps/{wanted.key.app}/{wanted.key.id}")
     renewed, cancelled = requests.put(path, timeout=30), requests.delete(path, timeout=30)
     assert [(one.status_code, one.content) for one in (renewed, cancelled)] == [(200, b"")] * 2
 

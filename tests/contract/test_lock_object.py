@@ -18,7 +18,8 @@ from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
 from eurekube_sync.model.kubernetes import GoodPass, LockName, LockRecord
-from tests.contract.test_cluster_client import SERVERS, Subject
+from tests.contract.client_subject import Subject
+from tests.contract.kubernetes_subject import SERVERS
 from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)

@@ -15,7 +15,8 @@ import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.calls import JSON_PATCH
-from eurekube_sync.adapters.kubernetes.client import DEFINITION, KubernetesCluster
+from eurekube_sync.adapters.kubernetes.client import SYNCERS as KIND
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.manifests.crd import load_crd
@@ -23,13 +24,14 @@ from eurekube_sync.model.errors import ClusterRejected
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Complete
 from tests.cases import manifest_of
-from tests.servers.go_builds import kubernetes, oldest_kubernetes
+from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
+DEFINITION = KIND.crd_path
 SYNCERS = "/apis/eurekube.io/v1/namespaces/default/eurekasyncers"
 SPEC = {"selector": {"app": "rating"}, "hostName": "ip"}
 STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)
@@ -106,7 +108,7 @@ def started(programs: Path, directory: Path) -> Iterator[Subject]:
 
 @pytest.fixture(scope="module")
 def oldest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    yield from started(oldest_kubernetes(), tmp_path_factory.mktemp("oldest"))
+    yield from started(kubernetes(OLDEST_KUBERNETES), tmp_path_factory.mktemp("oldest"))
 
 
 @pytest.fixture(scope="module")

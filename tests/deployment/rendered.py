@@ -21,6 +21,9 @@ CRONJOB = ROOT / "cronjob"
 CHART = CRONJOB / "chart"
 NAME = "eurekube-sync"
 NAMESPACE = "eurekube-sync"
+IMAGE = "registry.example.com/eurekube-sync"
+NETWORK = "10.20.0.0/16"
+NETWORKS = {"EUREKUBE_SYNC_IMPORT_NETWORKS": NETWORK}
 Json = dict[str, Any]
 
 
@@ -32,7 +35,7 @@ class Form:
     components: tuple[str, ...] = ()
     namespace: str = NAMESPACE
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Beside owner and URL; those of Helm have no namespaces, which `values` name."""
+    """Beside owner and URL; those of Helm have no namespaces, nor networks, which `values` name."""
     values: Mapping[str, Any] = field(default_factory=dict)
     owner: str = "my-cluster"
     eureka_url: str = "http://eureka.example.com:8761/eureka"
@@ -50,6 +53,7 @@ class Form:
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "namespace": self.namespace,
+            "images": [{"name": NAME, "newName": IMAGE}],
             "configMapGenerator": [{"name": NAME, "behavior": "merge", "literals": literals}],
         }
 
@@ -71,11 +75,12 @@ class Form:
         settings = {
             name: value
             for name, value in self.settings.items()
-            if name != "EUREKUBE_SYNC_NAMESPACE"
+            if name not in ("EUREKUBE_SYNC_NAMESPACE", *NETWORKS)
         }
         return {
             "owner": self.owner,
             "eurekaUrl": self.eureka_url,
+            "image": {"repository": IMAGE},
             "settings": settings,
             **self.values,
         }
@@ -108,9 +113,25 @@ FORMS = {
         values={"namespaces": ["shop"]},
     ),
     "every right": Form(
-        components=("rights/nodes", "rights/readiness-gate"),
-        settings={"EUREKUBE_SYNC_LOG_FORMAT": "json"},
-        values={"rights": {"nodes": True, "readinessGate": True}},
+        components=(
+            "rights/nodes",
+            "rights/ingresses",
+            "rights/gateways",
+            "rights/readiness-gate",
+            "rights/imports",
+        ),
+        settings={"EUREKUBE_SYNC_LOG_FORMAT": "json", **NETWORKS},
+        values={
+            "rights": {"nodes": True, "ingresses": True, "gateways": True, "readinessGate": True},
+            "imports": {"networks": [NETWORK]},
+        },
+    ),
+    "imports of a namespace": Form(
+        folder="namespaced",
+        components=("rights/imports",),
+        namespace="shop",
+        settings={"EUREKUBE_SYNC_NAMESPACE": "shop", **NETWORKS},
+        values={"namespaces": ["shop"], "imports": {"networks": [NETWORK]}},
     ),
 }
 """Each is rendered by both tools, and by both in the same way."""

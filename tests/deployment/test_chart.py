@@ -13,7 +13,7 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
-from tests.deployment.rendered import CHART, NAME, NAMESPACE, ROOT
+from tests.deployment.rendered import CHART, IMAGE, NAME, NAMESPACE, ROOT
 from tests.integration.conftest import CRD_NAME, CRD_PATH, wait_for_crd
 from tests.integration.hand_made import (
     make_app,
@@ -28,7 +28,14 @@ from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
-VALUES = ("--set", "owner=chart", "--set", "eurekaUrl=http://eureka.example.com:8761/eureka")
+VALUES = (
+    "--set",
+    "owner=chart",
+    "--set",
+    "eurekaUrl=http://eureka.example.com:8761/eureka",
+    "--set",
+    f"image.repository={IMAGE}",
+)
 WHERE = ("--namespace", NAMESPACE)
 SHOP = "chart"
 BINARY = Path(sys.executable).with_name("eurekube-sync")

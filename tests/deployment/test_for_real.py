@@ -11,7 +11,7 @@ import pytest
 
 from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
-from tests.deployment.rendered import CHART, NAME, Json
+from tests.deployment.rendered import CHART, IMAGE, NAME, Json
 from tests.integration.conftest import wait_for_crd
 from tests.integration.hand_made import (
     make_app,
@@ -82,7 +82,14 @@ def test_from_the_chart_to_a_synced_app_and_beyond_the_death_of_a_node(
     """Helm installs; the CronJob fires; the app is UP. Then the node dies in the midst of a run:
     its pod stays Terminating for good, the next minute's Job comes all the same, on another node,
     and no lease expires."""
-    values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}")
+    values = (
+        "--set",
+        "owner=real",
+        "--set",
+        f"eurekaUrl={eureka_fast.url}",
+        "--set",
+        f"image.repository={IMAGE}",
+    )
     helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
     wait_for_crd(world)
     make_syncer(world, "rating", "rating", "rating")
@@ -140,6 +147,8 @@ def test_of_two_daemons_the_other_goes_on(
         "owner=real",
         "--set",
         f"eurekaUrl={eureka_fast.url}",
+        "--set",
+        f"image.repository={IMAGE}",
         "--set",
         "mode=daemon",
     )

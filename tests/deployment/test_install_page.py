@@ -7,14 +7,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 
 from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace
-from tests.deployment.rendered import NAME, NAMESPACE, ROOT
+from tests.deployment.rendered import NAME, NAMESPACE, ROOT, of_kind, shipped
+from tests.deployment.rights import PATHS, SERVICE_ACCOUNT
 from tests.integration.hand_made import make_app, make_namespace, remove_app
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
@@ -94,6 +97,17 @@ def checkout(
     )  # where the page failed before
     remove_app(world, "rating", "rating")
     remove_namespace(world, NAMESPACE)
+    remove_cluster_rights(world)
+
+
+def remove_cluster_rights(world: KubernetesWorld) -> None:
+    """Those of kustomize, which go with no namespace: other tests of this cluster grant theirs."""
+    rights = of_kind(shipped(), "ClusterRole", "ClusterRoleBinding")
+    for document in rights:
+        path = f"{PATHS[document['kind']]}/{document['metadata']['name']}"
+        with suppress(requests.HTTPError):  # the page failed before
+            world.request("DELETE", path)
+    world.wait_for_rules(SERVICE_ACCOUNT, rights, granted=False)
 
 
 def test_the_page_leads_to_a_synced_app_and_back(

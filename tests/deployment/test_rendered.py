@@ -19,7 +19,9 @@ from tests.deployment.rendered import (
     CHART,
     CRONJOB,
     FORMS,
+    IMAGE,
     NAME,
+    NETWORK,
     ROOT,
     Form,
     Json,
@@ -35,7 +37,17 @@ from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
 EACH_FORM = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-REQUIRED = ("--set", "owner=a", "--set", "eurekaUrl=http://e/eureka")
+REQUIRED = (
+    "--set",
+    "owner=a",
+    "--set",
+    "eurekaUrl=http://e/eureka",
+    "--set",
+    f"image.repository={IMAGE}",
+)
+WITHOUT_REGISTRY = (
+    "set image.repository: the image with its registry, such as registry.example.com/eurekube-sync"
+)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +100,61 @@ def test_a_name_that_yaml_takes_for_something_else_stays_one() -> None:
     form = Form(values={"secretName": "true", "priorityClassName": "123"})
     pod = pod_template(workload(documents(form.templated())))["spec"]
     assert (pod["volumes"][0]["secret"]["secretName"], pod["priorityClassName"]) == ("true", "123")
+
+
+PLACED: Json = {
+    "podAnnotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+    "podLabels": {"azure.workload.identity/use": "true", "team": "yes"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "pool", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                }
+            ]
+        }
+    },
+    "priorityClassName": "",
+    "imagePullSecrets": [{"name": "registry"}],
+    "extraEnv": [
+        {"name": "TZ", "value": "UTC"},
+        {
+            "name": "EUREKUBE_SYNC_EUREKA_PASSWORD",
+            "valueFrom": {"secretKeyRef": {"name": "eureka", "key": "password"}},
+        },
+    ],
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "company-ca", "optional": True}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/company", "readOnly": True}],
+    "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a"}},
+}
+
+
+@pytest.mark.parametrize("mode", ["cronjob", "daemon"])
+@pytest.mark.parametrize("major", [4, 3])
+def test_the_pod_goes_where_the_cluster_wants_it(
+    mode: str, major: int, cluster: KubernetesServers, world: KubernetesWorld, namespaces: None
+) -> None:
+    """Each value is where Kubernetes reads it, and the API server takes the whole."""
+    form = replace(FORMS[mode], values={**FORMS[mode].values, **PLACED})
+    text = form.templated(major)
+    dry = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    assert "Warning" not in cluster.kubectl(*dry, stdin=text).stderr
+    found = raw(text)
+    template = pod_template(workload(found))
+    pod = template["spec"]
+    (container,) = pod["containers"]
+    for part in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets"):
+        assert pod[part] == PLACED[part]
+    assert template["metadata"]["labels"].items() >= PLACED["podLabels"].items()
+    assert template["metadata"]["annotations"].items() >= PLACED["podAnnotations"].items()
+    assert container["env"] == PLACED["extraEnv"]
+    assert pod["volumes"][1:] == PLACED["extraVolumes"]
+    assert container["volumeMounts"][1:] == PLACED["extraVolumeMounts"]
+    (account,) = of_kind(found, "ServiceAccount")
+    assert account["metadata"]["annotations"] == PLACED["serviceAccount"]["annotations"]
 
 
 @EACH_FORM
@@ -167,6 +234,7 @@ def test_the_base_alone_names_no_installation() -> None:
     ("original", "copy"),
     [
         ("crds/eurekasyncer.yaml", "crds/eurekasyncer.yaml"),
+        ("crds/eurekaimport.yaml", "crds/eurekaimport.yaml"),
         ("cronjob/monitoring/rules.yml", "files/rules.yml"),
         ("cronjob/monitoring/dashboard.json", "files/dashboard.json"),
     ],
@@ -183,7 +251,7 @@ def test_the_chart_and_the_program_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"], image) == (
         __version__,
         __version__,
-        f"{NAME}:{__version__}",
+        f"{IMAGE}:{__version__}",
     )
 
 
@@ -234,13 +302,36 @@ def test_the_policy_of_the_chart_is_the_one_that_is_applied_alone() -> None:
 def test_the_policy_is_bound_to_the_namespaces_that_are_served() -> None:
     """Other installations may have other rules."""
     form = Form(values={"admissionPolicy": True, "namespaces": ["shop"]})
-    (binding,) = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
-    (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
-    assert expression == {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "In",
-        "values": ["shop"],
-    }
+    bindings = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
+    assert [binding["metadata"]["name"] for binding in bindings] == [
+        "eurekube-sync",
+        "eurekube-sync-imports",
+    ]
+    for binding in bindings:
+        (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert expression == {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": ["shop"],
+        }
+
+
+def test_the_policy_for_the_account_is_the_one_that_is_applied_alone() -> None:
+    """It has the networks of the chart's values."""
+    alone = output(kubernetes() / "kubectl", "kustomize", CRONJOB / "admission" / "imports")
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    imports = {"networks": [NETWORK], "admissionPolicy": True}
+    form = Form(values={"imports": imports})
+    assert of_kind(documents(form.templated()), *kinds) == documents(alone)
+
+
+def test_without_networks_nothing_is_imported() -> None:
+    """There is neither the option, nor a right, nor a policy."""
+    form = Form(values={"imports": {"networks": [], "admissionPolicy": True}})
+    text = form.templated()
+    assert documents(text) == documents(Form().templated())
+    assert "eurekaimports" not in text
+    assert "EUREKUBE_SYNC_IMPORT_NETWORKS" not in text
 
 
 def test_helm_finds_no_fault(helms: Helm) -> None:
@@ -265,10 +356,24 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
         ({"policy": "UpsertOnly"}, "/policy"),
         ({"ower": "a"}, "'ower'"),
         ({"image": {"repo": "a"}}, "'repo'"),
+        ({"image": {"repository": ""}}, WITHOUT_REGISTRY),
+        ({"image": {"repository": "eurekube-sync"}}, WITHOUT_REGISTRY),
+        ({"image": {"repository": "eurekube-sync", "tag": "a/b"}}, WITHOUT_REGISTRY),
+        ({"image": {"digest": f"sha256:{'0' * 64}"}}, WITHOUT_REGISTRY),
+        ({"mode": "daemon", "image": {}}, WITHOUT_REGISTRY),
         ({"settings": {"LOG_FORMAT": "json"}}, "'LOG_FORMAT'"),
         ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
         ({"settings": {"EUREKUBE_SYNC_EUREKA_PASSWORD": "b"}}, "EUREKUBE_SYNC_EUREKA_PASSWORD"),
         ({"namespaces": "shop"}, "/namespaces"),
+        ({"podLabels": {"app.kubernetes.io/name": "b"}}, "/podLabels"),
+        ({"podAnnotations": {"a": 1}}, "/podAnnotations"),
+        ({"affinity": {"nodeAfinity": {}}}, "'nodeAfinity'"),
+        ({"extraEnv": [{"name": "EUREKUBE_SYNC_OWNER", "value": "b"}]}, "/extraEnv/0/name"),
+        ({"extraEnv": [{"name": "A", "val": "b"}]}, "'val'"),
+        ({"extraEnv": {"A": "b"}}, "/extraEnv"),
+        ({"extraVolumes": [{"name": "secret", "emptyDir": {}}]}, "/extraVolumes/0/name"),
+        ({"extraVolumeMounts": [{"name": "ca"}]}, "'mountPath'"),
+        ({"serviceAccount": {"annotation": {}}}, "'annotation'"),
         (
             {"requireAppGrant": None},
             "'requireAppGrant'",
@@ -279,8 +384,10 @@ def test_helm_finds_no_fault(helms: Helm) -> None:
 def test_a_wrong_value_is_refused_by_its_name(
     values: dict[str, Any], sentence: str, helm4: Helm, tmp_path: Path
 ) -> None:
-    """A missing owner or URL with a sentence, a misspelt or impossible value with its path."""
-    whole = {"owner": "a", "eurekaUrl": "http://e/eureka", **values}
+    """A missing owner, URL or registry with a sentence, a misspelt or impossible value with its
+    path."""
+    required = {"owner": "a", "eurekaUrl": "http://e/eureka", "image": {"repository": IMAGE}}
+    whole = {**required, **values}
     refused = helm4.run("template", NAME, CHART, "--values", "-", stdin=json.dumps(whole))
     assert refused.returncode != 0
     assert sentence in refused.stderr

@@ -23,12 +23,15 @@ from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages
 from tests.embedded.strict import (
+    check_cluster_ip,
     check_fields,
     check_finalizers,
     check_identity,
     check_kind,
+    check_labels,
     check_metadata,
     check_named,
+    check_slice,
     check_spec,
     check_uid,
 )
@@ -149,13 +152,16 @@ class FullObjects(Objects):
             self._give_addresses(obj)
         if resource == resources.DEFINITIONS and not old:
             obj["metadata"].setdefault("finalizers", [_CLEANUP])
+        check_labels(resource, obj["metadata"])
         check_spec(resource.kind, obj)
         super().complete(resource, obj, old)
         match resource:
             case resources.SERVICES:
                 addresses.check_external(obj)
+                check_cluster_ip(obj, old)
             case resources.SLICES:
                 _complete_slice(obj)
+                check_slice(obj)
                 addresses.check_slice(obj, old)
             case endpoints.ENDPOINTS:
                 addresses.check_endpoints(obj)

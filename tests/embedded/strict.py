@@ -29,6 +29,14 @@ _SUBDOMAIN_TEXT = (
     f"'{_SUBDOMAIN}')"
 )
 
+_LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_LABEL_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    f"'12345', regex used for validation is '{_LABEL_VALUE}')"
+)
+_MOST_ENDPOINTS = 1000
+
 _OF_ALL = ("metadata.name", "metadata.namespace")
 _OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -98,6 +106,60 @@ def check_spec(kind: str, obj: Mapping[str, Any]) -> None:
     if missing:
         faults = [(field, "FieldValueRequired", "Required value") for field in missing]
         raise errors.invalid(kind, "", obj["metadata"]["name"], faults)
+
+
+def check_labels(resource: Resource, metadata: Mapping[str, Any]) -> None:
+    """Refuse a label whose value is no name."""
+    faults = [
+        ("metadata.labels", "FieldValueInvalid", f'Invalid value: "{value}": {_LABEL_TEXT}')
+        for value in (metadata.get("labels") or {}).values()
+        if not re.fullmatch(_LABEL_VALUE, value) or len(value) > 63
+    ]
+    if faults:
+        raise errors.invalid(resource.kind, resource.group, metadata["name"], faults)
+
+
+def check_slice(endpoint_slice: Mapping[str, Any]) -> None:
+    """Refuse a slice of too many endpoints, and names of ports that are twice or no labels of DNS.
+    Numbers of ports are not checked [real 1.36]."""
+    faults: list[errors.Fault] = []
+    number = len(endpoint_slice.get("endpoints") or ())
+    if number > _MOST_ENDPOINTS:
+        text = f"Too many: {number}: must have at most {_MOST_ENDPOINTS} items"
+        faults.append(("endpoints", "FieldValueTooMany", text))
+    names: set[str] = set()
+    for at, port in enumerate(endpoint_slice.get("ports") or ()):
+        field, name = f"ports[{at}].name", port["name"]
+        if name in names:
+            faults.append((field, "FieldValueDuplicate", f'Duplicate value: "{name}"'))
+        elif name and (why := _port_name_fault(name)):
+            faults.append((field, "FieldValueInvalid", f'Invalid value: "{name}": {why}'))
+        names.add(name)
+    if faults:
+        name = endpoint_slice["metadata"]["name"]
+        raise errors.invalid("EndpointSlice", "discovery.k8s.io", name, faults)
+
+
+def _port_name_fault(name: str) -> str:
+    if len(name) > 63:
+        return "must be no more than 63 characters"
+    if "." in name:
+        return "must not contain dots"
+    return (
+        "" if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) else "a lowercase RFC 1123 label"
+    )
+
+
+def check_cluster_ip(service: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
+    """Refuse another cluster IP, and to take one away or to give one later."""
+    before = (old or {}).get("spec") or {}
+    was, now = before.get("clusterIPs"), service["spec"].get("clusterIPs")
+    both = "ExternalName" not in (before.get("type"), service["spec"].get("type"))
+    if old and both and was and now and was[0] != now[0]:
+        shown = msgspec.json.encode(now).decode()
+        text = f"Invalid value: {shown}: may not change once set"
+        fault = ("spec.clusterIPs[0]", "FieldValueInvalid", text)
+        raise errors.invalid("Service", "", service["metadata"]["name"], [fault])
 
 
 def check_kind(resource: Resource, body: Any) -> None:

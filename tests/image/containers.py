@@ -7,13 +7,13 @@ asks of `python:slim`: `python3` with `venv`, and certificates.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.cache import BuildError, cached, run_logged
+from tests.servers.cache import cached, run_logged
 from tests.servers.pythons import debian_mirror
+from tests.servers.toolchains import install
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
@@ -59,20 +59,7 @@ runroot = "{folder}/run"
 def install_tools() -> None:
     """Install what is missing, as root on Debian. Raises BuildError where that cannot be done:
     nothing is skipped."""
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if not missing:
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise BuildError(
-            f"the image needs {', '.join(missing)}: install them, or run this as root on Debian"
-        )
-    run_logged("apt-update", ["apt-get", "update"])
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    run_logged(
-        "apt-install",
-        ["apt-get", "install", "--yes", "--no-install-recommends", *TOOLS],
-        environment=quiet,
-    )
+    install(dict(zip(TOOLS, TOOLS, strict=True)), user="the image")
 
 
 def base_archive() -> Path:

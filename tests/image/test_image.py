@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from eurekube_sync import __version__
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -68,6 +70,24 @@ def test_the_image_starts_without_a_shell_as_an_unprivileged_user(containers: Co
         ["eurekube-sync"],
         None,
     )
+
+
+def test_the_image_says_what_it_is(containers: Containers) -> None:
+    """As registries show it. A release adds its source, revision and version."""
+    (described,) = json.loads(containers.call("podman", "image", "inspect", IMAGE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((ROOT / "cronjob" / "chart" / "Chart.yaml").read_text())
+    labels = described["Config"]["Labels"]
+    of_the_image = {
+        name.removeprefix("org.opencontainers.image."): value
+        for name, value in labels.items()
+        if name.startswith("org.opencontainers.image.")
+    }
+    assert of_the_image == {
+        "title": project["name"],
+        "description": chart["description"],
+        "licenses": project["license"],
+    }
 
 
 def test_the_demo_runs(containers: Containers) -> None:

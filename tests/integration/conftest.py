@@ -157,11 +157,12 @@ def program(
     fast = getattr(request, "param", None) is None and "eureka_stock" not in request.fixturenames
     with (
         CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file) as kubernetes,
-        CountingProxy(eureka.url.removesuffix("/eureka")) as counted,
+        CountingProxy(eureka.root) as counted,
     ):
         yield Program(
             kubernetes=kubernetes,
             eureka=counted,
+            eureka_path=eureka.path,
             token=kubernetes_servers.admin_token,
             folder=tmp_path,
             owner=f"t{abs(hash(request.node.nodeid)) % 10**8}",

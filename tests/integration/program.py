@@ -124,6 +124,8 @@ class Program:
 
     kubernetes: CountingProxy
     eureka: CountingProxy
+    eureka_path: str = "/eureka"
+    """`/eureka/v2` of Netflix's own server."""
     token: str
     folder: Path
     owner: str
@@ -162,7 +164,9 @@ class Program:
                     if not name.startswith("EUREKUBE_SYNC_")
                 },
                 "EUREKUBE_SYNC_OWNER": self.owner,
-                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(f"{self.eureka.url}/eureka"),
+                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(
+                    f"{self.eureka.url}{self.eureka_path}"
+                ),
                 **planted.PROXIES,
                 "EUREKUBE_SYNC_EUREKA_BATCH": self.batch,
                 "EUREKUBE_SYNC_DEBUG": "1",
@@ -215,7 +219,12 @@ class Registry:
         answer = requests.get(
             f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30
         )
-        return dict(answer.json()["instance"]) if answer.status_code == 200 else None
+        if answer.status_code != 200:
+            return None
+        instance = dict(answer.json()["instance"])
+        if "overriddenstatus" in instance:  # its name in Spring Cloud Edgware
+            instance["overriddenStatus"] = instance.pop("overriddenstatus")
+        return instance
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's
@@ -320,7 +329,13 @@ class Registry:
         requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
     def register(
-        self, app: str, id_: str, ip: str, *, metadata: Mapping[str, str] | None = None
+        self,
+        app: str,
+        id_: str,
+        ip: str,
+        *,
+        port: int = 8080,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         """Register an instance of others, with a long lease."""
         body = {
@@ -331,7 +346,7 @@ class Registry:
                 "app": app,
                 "vipAddress": app.lower(),
                 "status": "UP",
-                "port": {"$": 8080, "@enabled": "true"},
+                "port": {"$": port, "@enabled": "true"},
                 "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 3600},
                 "dataCenterInfo": {
                     "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",

@@ -1,152 +1,242 @@
-"""Changing addresses, and metadata from pods that may not be read: the program on real servers."""
+"""Each kind of address between real servers: it is registered, `explain` walks the chain to its
+end, and when the address goes, `explain` names what is missing while the instance stays."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 import requests
 
-from tests.deployment.rendered import shipped
-from tests.deployment.rights import SERVICE_ACCOUNT, granted
+from tests.integration.gateways import API, installed_gateway_api
+from tests.integration.hand_made import make_syncer
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
 
-NAMESPACE = "addresses"
-CORE = f"/api/v1/namespaces/{NAMESPACE}"
-SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
-NODE = "addresses-node"
+NAMESPACE, APP, NODE = "addresses", "addressed", "addresses-node"
+SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
+INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"
+GATEWAYS = f"{API}/namespaces/{NAMESPACE}/gateways"
+ROUTES = f"{API}/namespaces/{NAMESPACE}/httproutes"
+PORTS: list[dict[str, Any]] = [{"name": "http", "port": 80, "targetPort": "http"}]
+BALANCER = {"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}}
+NO_BALANCER: dict[str, Any] = {"status": {"loadBalancer": None}}
+Change = Callable[[KubernetesWorld], object]
+
+
+def patched(path: str, body: dict[str, Any]) -> Change:
+    """Change an object by a merge patch."""
+    return lambda world: world.request("PATCH", path, body)
+
+
+def tainted(world: KubernetesWorld) -> None:
+    """The cluster autoscaler is about to delete the node."""
+    taint = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}
+    world.request("PATCH", f"/api/v1/nodes/{NODE}", {"spec": {"taints": [taint]}})
+
+
+def without_ingress(world: KubernetesWorld) -> None:
+    world.request("DELETE", f"{INGRESSES}/web")
+
+
+def without_route(world: KubernetesWorld) -> None:
+    world.request("DELETE", f"{ROUTES}/web")
+
+
+def pod_without_host_port(world: KubernetesWorld) -> None:
+    """A new version of the app has no host port."""
+    world.delete_pod(NAMESPACE, "addressed-1")
+    make_pod(world, "addressed-2")
+    world.wait_for_slices(NAMESPACE, APP, {"10.41.0.2": "Ready"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of address: a Service, a syncer, what is registered, and how the address goes."""
+
+    spec: dict[str, Any]
+    service: dict[str, Any] = field(default_factory=dict)
+    balancer: bool = False
+    place: str  # address and port of the instance
+    goes: Change
+    words: str  # of `explain` when the address is gone
+
+
+KINDS = {
+    "HostPort": Kind(
+        spec={"pod": {"address": "HostPort"}},
+        place="192.168.9.1:31080",
+        goes=pod_without_host_port,
+        words="pod addressed-2 has no hostPort for its port 8080",
+    ),
+    "NodePort": Kind(
+        spec={"mode": "service", "service": {"nodeSelector": {"pool": "edge"}}},
+        service={"type": "NodePort", "ports": [{**PORTS[0], "nodePort": 31777}]},
+        place="192.168.9.1:31777",
+        goes=tainted,
+        words=f"node {NODE} has the taint ToBeDeletedByClusterAutoscaler",
+    ),
+    "LoadBalancer": Kind(
+        spec={"mode": "service"},
+        service={"type": "LoadBalancer"},
+        balancer=True,
+        place="203.0.113.9:80",
+        goes=patched(f"{SERVICES}/{APP}/status", NO_BALANCER),
+        words="Service addressed waits for the address of its load balancer",
+    ),
+    "ExternalIP": Kind(
+        spec={"mode": "service", "service": {"address": "ExternalIP"}},
+        service={"externalIPs": ["198.51.100.9"]},
+        place="198.51.100.9:80",
+        goes=patched(f"{SERVICES}/{APP}", {"spec": {"externalIPs": None}}),
+        words="has no address of kind ExternalIP",
+    ),
+    "Ingress": Kind(
+        spec={"mode": "service", "service": {"address": "Ingress"}},
+        place="addressed.example.com:80",
+        goes=without_ingress,
+        words="no Ingress routes to Service addressed",
+    ),
+    "Gateway": Kind(
+        spec={"mode": "service", "service": {"address": "Gateway"}},
+        place="addressed.example.com:8080",
+        goes=without_route,
+        words="no HTTPRoute leads to Service addressed",
+    ),
+}
+
+
+def make_route(world: KubernetesWorld) -> None:
+    """A Gateway with a listener for HTTP, and a route that its controller accepted."""
+    listener = {"name": "http", "port": 8080, "protocol": "HTTP"}
+    gateway = {"gatewayClassName": "example", "listeners": [listener]}
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": "edge"}}
+    world.request("POST", GATEWAYS, {**head, "kind": "Gateway", "spec": gateway})
+    route = {
+        "parentRefs": [{"name": "edge"}],
+        "hostnames": ["addressed.example.com"],
+        "rules": [{"backendRefs": [{"name": APP, "port": 80}]}],
+    }
+    head = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": "web"}}
+    world.request("POST", ROUTES, {**head, "kind": "HTTPRoute", "spec": route})
+    accepted = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
+    parents = [{"parentRef": {"name": "edge"}, **controller}]
+    world.request("PATCH", f"{ROUTES}/web/status", {"status": {"parents": parents}})
+
+
+def make_pod(world: KubernetesWorld, name: str, *, host_port: int | None = None) -> None:
+    """A ready pod on the node, which gives it a host port or none."""
+    port: dict[str, Any] = {"name": "http", "containerPort": 8080}
+    if host_port is not None:
+        port["hostPort"] = host_port
+    number = name.rpartition("-")[2]
+    world.request(
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/pods",
+        {
+            "metadata": {"name": name, "labels": {"app": APP}},
+            "spec": {
+                "nodeName": NODE,
+                "containers": [{"name": "app", "image": "example.invalid/app", "ports": [port]}],
+            },
+        },
+    )
+    world.patch_pod_status(
+        NAMESPACE,
+        name,
+        {
+            "phase": "Running",
+            "hostIP": "192.168.9.1",
+            "podIP": f"10.41.0.{number}",
+            "podIPs": [{"ip": f"10.41.0.{number}"}],
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "ContainersReady", "status": "True"},
+            ],
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def gateways(kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """The cluster has the Gateway API."""
+    with installed_gateway_api(kubernetes_world):
+        yield
 
 
 @pytest.fixture
-def world(kubernetes_world: KubernetesWorld) -> KubernetesWorld:
-    """A node, and a namespace without Services, pods or syncers."""
+def cluster(kubernetes_world: KubernetesWorld, crd: None, gateways: None) -> KubernetesWorld:
+    """A cluster with the node and the namespace, and without Services, Ingresses and pods."""
     world = kubernetes_world
     with contextlib.suppress(requests.HTTPError):
-        world.create_node(NODE)
-    with contextlib.suppress(requests.HTTPError):
         world.create_namespace(NAMESPACE)
-    for kind in ("services", "pods"):
-        for item in world.request("GET", f"{CORE}/{kind}")["items"]:
-            world.request(
-                "DELETE", f"{CORE}/{kind}/{item['metadata']['name']}", {"gracePeriodSeconds": 0}
-            )
+    with contextlib.suppress(requests.HTTPError):
+        world.request("POST", "/api/v1/nodes", {"metadata": {"name": NODE}})
+    labels = {"metadata": {"labels": {"pool": "edge"}}, "spec": {"taints": None}}
+    world.request("PATCH", f"/api/v1/nodes/{NODE}", labels)
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "192.168.9.1"}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    world.request("PATCH", f"/api/v1/nodes/{NODE}/status", {"status": status})
+    for path in (SERVICES, INGRESSES, GATEWAYS, ROUTES):
+        for item in world.request("GET", path)["items"]:
+            world.request("DELETE", f"{path}/{item['metadata']['name']}")
+    for item in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
+        world.delete_pod(NAMESPACE, item["metadata"]["name"])
     return world
 
 
-def create_syncer(world: KubernetesWorld, name: str, **spec: Any) -> None:
-    """Create a syncer of the Service with its name."""
-    head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name}}
-    world.request("POST", SYNCERS, {**head, "spec": {"selector": {"service": name}, **spec}})
-
-
-def ready(world: KubernetesWorld, name: str) -> tuple[str, str, str]:
-    """Value, reason and message of the syncer's condition Ready."""
-    conditions = world.request("GET", f"{SYNCERS}/{name}")["status"]["conditions"]
-    (found,) = [one for one in conditions if one["type"] == "Ready"]
-    return found["status"], found["reason"], found["message"]
-
-
-def balance(world: KubernetesWorld, *entries: dict[str, str]) -> None:
-    """Set the load balancer's addresses, as a cloud's controller does."""
-    status = {"loadBalancer": {"ingress": list(entries) or None}}
-    world.request("PATCH", f"{CORE}/services/shop/status", {"status": status})
-
-
-def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away(
-    program: Program, registry: Registry, world: KubernetesWorld
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kind_of_address_is_registered_explained_and_kept(
+    kind: Kind, program: Program, registry: Registry, cluster: KubernetesWorld
 ) -> None:
-    """A pending address is a condition, with exit code 0. Instances are renewed while the address
-    is away, and follow it when it is back."""
-    world.create_service(NAMESPACE, "shop", ports={"http": 80}, type="LoadBalancer")
-    world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop"}, node=NODE, ips=["10.1.0.1"])
-    world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
-    create_syncer(world, "shop", mode="service", paths={"health": "/health"})
-    first, second = (
-        f"{program.owner}:{NAMESPACE}:shop:{host}:80" for host in ("203.0.113.7", "lb.example.com")
-    )
+    """`explain` exits with 0 while it is UP, and with 6 when the address is gone."""
+    service = {"selector": {"app": APP}, "ports": PORTS, **kind.service}
+    labels = {"name": APP, "labels": {"app": APP}}
+    cluster.request("POST", SERVICES, {"metadata": labels, "spec": service})
+    backend = {"service": {"name": APP, "port": {"name": "http"}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    rule = {"host": "addressed.example.com", "http": {"paths": [path]}}
+    cluster.request("POST", INGRESSES, {"metadata": {"name": "web"}, "spec": {"rules": [rule]}})
+    make_route(cluster)
+    make_pod(cluster, "addressed-1", host_port=31080)
+    cluster.wait_for_slices(NAMESPACE, APP, {"10.41.0.1": "Ready"})
+    if kind.balancer:
+        cluster.request("PATCH", f"{SERVICES}/{APP}/status", BALANCER)
+    make_syncer(cluster, NAMESPACE, APP, APP, **kind.spec)
 
-    program.good()
-    assert ready(world, "shop")[:2] == ("False", "AddressPending")
-    assert program.eureka.methods() == {"GET": 1}
+    id_ = f"{program.owner}:{NAMESPACE}:{APP}:{kind.place}"
+    program.run_until(lambda: "in sync, 1 renewed" in program.seen[-1])
+    assert registry.status(APP.upper(), id_) == "UP"
+    code, said = explained(program)
+    assert code == 0, said
 
-    balance(world, {"ip": "203.0.113.7"})
-    program.good()
-    instance = registry.instance("SHOP", first)
-    assert instance is not None
-    assert (instance["status"], instance["hostName"], instance["port"]["$"]) == (
-        "UP",
-        "203.0.113.7",
-        80,
-    )
-    assert instance["healthCheckUrl"] == "http://203.0.113.7:80/health"
-    assert ready(world, "shop")[:2] == ("True", "InSync")
-
-    balance(world)
-    registry.list_follows("SHOP", [first])
-    program.good()
-    assert program.eureka.methods() == {"GET": 1, "PUT": 1}
-    assert ready(world, "shop")[:2] == ("False", "AddressPending")
-    assert registry.status("SHOP", first) == "UP"
-
-    balance(world, {"ip": "203.0.113.7"}, {"hostname": "lb.example.com"})
-    program.good()
-    instance = registry.instance("SHOP", second)
-    assert instance is not None
-    assert (instance["hostName"], instance["ipAddr"], instance["status"]) == (
-        "lb.example.com",
-        "lb.example.com",
-        "UP",
-    )
-
-    registry.list_follows("SHOP", [first, second])
-    world.set_ready(NAMESPACE, "shop-1", False)
-    world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "NotReady"})
-    asking = (
-        "--brake-count=0",
-        "--brake-percent=1",
-    )  # a person has to approve, and no second pass may
-    done = program.run("-o", "json", *asking)
-    assert done.returncode == 31, (
-        done.stdout + done.stderr
-    )  # all our instances would turn DOWN, so the brake holds
-    program.good(*asking, "--approve", ready(world, "shop")[2].rpartition(" ")[2])
-    assert [registry.status("SHOP", id_) for id_ in (first, second)] == ["DOWN", "DOWN"]
+    kind.goes(cluster)
+    code, said = explained(program)
+    assert code == 6, said
+    assert kind.words in said
+    done = program.run()
+    assert kind.words in " ".join(done.stdout.split())
+    assert registry.status(APP.upper(), id_) == "UP"
 
 
-def test_pods_that_may_not_be_read_take_no_metadata_away(
-    program: Program, registry: Registry, world: KubernetesWorld
-) -> None:
-    """With the shipped rights labels become metadata. Without the right to list pods the instance
-    stays as it is."""
-    world.create_service(NAMESPACE, "shop", ports={"http": 8080})
-    world.create_pod(
-        NAMESPACE, "shop-1", labels={"app": "shop", "version": "2.1"}, node=NODE, ips=["10.1.0.1"]
-    )
-    world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
-    create_syncer(world, "shop", metadataFrom=[{"key": "version", "podLabel": "version"}])
-    id_ = f"{program.owner}:{NAMESPACE}:shop:10.1.0.1:8080"
-    with granted(world, shipped()) as token:
-        program.token = token
-        program.good()
-        instance = registry.instance("SHOP", id_)
-        assert instance is not None
-        assert instance["metadata"]["version"] == "2.1"
-
-        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
-        rules = world.request("GET", role)["rules"]
-        world.request(
-            "PATCH", role, {"rules": [rule for rule in rules if rule.get("resources") != ["pods"]]}
-        )
-        world.wait_for_right(SERVICE_ACCOUNT, "list", "pods", granted=False)
-        for _ in range(2):
-            done = program.run()
-        assert done.returncode == 11, done.stdout + done.stderr
-        assert "Pods" in done.stdout
-        instance = registry.instance("SHOP", id_)
-        assert instance is not None
-        assert (instance["status"], instance["metadata"]["version"]) == ("UP", "2.1")
-        assert ready(world, "shop")[:2] == ("Unknown", "SourceUnknown")
+def explained(program: Program) -> tuple[int, str]:
+    """The exit code of `explain`, and what it says in one line."""
+    asked = replace(program, options=())  # which are those of `run`
+    process = asked.start(f"{NAMESPACE}/{APP}", command="explain")
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err, err
+    return process.returncode, " ".join(out.split())

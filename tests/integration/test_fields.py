@@ -17,8 +17,17 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.plan.ours import differences
-from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
+from tests.cases.fields import (
+    Row,
+    create,
+    differences_from,
+    field_rows,
+    instances_of,
+    look,
+    remove,
+)
 from tests.integration.conftest import install_crd, remove_syncers
+from tests.integration.gateways import installed_gateway_api
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
@@ -33,7 +42,8 @@ SECONDS = 300.0
 def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
     """The cluster with the CRD."""
     install_crd(kubernetes_world)
-    yield kubernetes_world
+    with installed_gateway_api(kubernetes_world):
+        yield kubernetes_world
     remove_syncers(kubernetes_world)
 
 

@@ -5,12 +5,23 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
-from .go_builds import etcd, helm, kubernetes, oldest_kubernetes, toxiproxy
+from .eureka_lines import LINES
+from .go_builds import (
+    KUBERNETES_RELEASES,
+    actionlint,
+    coredns,
+    etcd,
+    gateway_api,
+    helm,
+    kubernetes,
+    toxiproxy,
+)
 from .kube import KubernetesServers
 from .process import ServerError
 from .pythons import IMAGE, NEWEST, locked_python, python
@@ -18,12 +29,15 @@ from .toolchains import nginx, promtool
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,
-    "kube": kubernetes,
-    "kube128": oldest_kubernetes,
+    **{release.module: partial(kubernetes, name) for name, release in KUBERNETES_RELEASES.items()},
     "eureka": eureka,
+    **{f"eureka-{name}": partial(eureka, line) for name, line in LINES.items()},
+    "coredns": coredns,
     "toxiproxy": toxiproxy,
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
+    "actionlint": actionlint,
+    "gateway-api": gateway_api,
     "promtool": promtool,
     "nginx": nginx,
     f"python{IMAGE}": lambda: locked_python(IMAGE),

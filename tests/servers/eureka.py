@@ -1,5 +1,5 @@
-"""Owns a real Spring Eureka server: its properties, its address; one alone, or two that replicate
-to each other.
+"""Owns a real Eureka server, Spring's or Netflix's own: its properties, its address; one alone, or
+two that replicate to each other.
 
 A server must know itself by the host name in its own URL, else it takes itself for a peer and
 replicates to itself. Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has
@@ -19,7 +19,9 @@ from typing import Any, Self
 import requests
 
 from .eureka_build import eureka
+from .eureka_lines import EurekaLine, chosen_lines
 from .process import LOOPBACK, Server, free_port
+from .tokens import TokenIssuer
 from .toxiproxy import Proxy, Toxiproxy
 
 PEER_HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -51,7 +53,7 @@ class ServerTls:
     client_ca_file: Path | None = None
     """When set, clients need a certificate of this authority."""
     probe_certificate: tuple[Path, Path] | None = None
-    """Certificate and key of the readiness probe, when clients need one."""
+    """Certificate and key of the readiness probe and of `session`, when clients need one."""
     probe_verifies: bool = True
     """Off for a certificate that Python would refuse."""
 
@@ -92,7 +94,7 @@ class Call:
 
 
 class EurekaServer(Server):
-    """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no
+    """A Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no
     self-preservation)."""
 
     name = "eureka"
@@ -105,25 +107,30 @@ class EurekaServer(Server):
         stock_timings: bool = False,
         peers: Sequence[str] = (),
         basic_auth: tuple[str, str] | None = None,
+        tokens: TokenIssuer | None = None,
         tls: ServerTls | None = None,
         self_preservation: bool | None = None,
         access_log: bool = False,
         extra_properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
+        line: EurekaLine | None = None,
     ) -> None:
         """Describe a server; `start` or `with` runs it.
 
         `port` None is a free one. `host` is the name it knows itself by, and the address it listens
         at. `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are.
         `peers` are the URLs of the others, with user and password if they ask for them; with peers
-        it registers itself, as EUREKA-SERVER. `self_preservation` None is off with fast timings.
-        `access_log` is for `calls`. `extra_properties` are Spring's, and win.
+        it registers itself, as EUREKA-SERVER. With `tokens`, each call needs one of theirs.
+        `self_preservation` None is off with fast timings. `access_log` is for `calls`.
+        `extra_properties` are Spring's, and win. `line` None is the one that the run chose, by
+        default the newest; login, TLS and the access log need the newest.
         """
-        self._program = eureka()
+        self._program = eureka(line or chosen_lines()[0])
         super().__init__(host=host, port=port)
         self.stock_timings = stock_timings
         self.peers = tuple(peers)
         self.basic_auth = basic_auth
+        self.tokens = tokens
         self.tls = tls
         self.self_preservation = self_preservation
         self.access_log = access_log
@@ -134,7 +141,22 @@ class EurekaServer(Server):
     def url(self) -> str:
         """Its address for clients, without credentials and without a slash at the end:
         `http://localhost:8761/eureka`."""
-        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}/eureka"
+        return f"{self.root}{self.path}"
+
+    @property
+    def root(self) -> str:
+        """The part of `url` before the path."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    @property
+    def path(self) -> str:
+        """The path of `url`: `/eureka`, or `/eureka/v2` of Netflix's own."""
+        return self._program.path
+
+    @property
+    def line(self) -> EurekaLine:
+        """The line that it is of."""
+        return self._program.line
 
     def properties(self) -> dict[str, str]:
         """Return the Spring properties it starts with."""
@@ -159,6 +181,8 @@ class EurekaServer(Server):
             found["spring.security.user.name"], found["spring.security.user.password"] = (
                 self.basic_auth
             )
+        if self.tokens is not None:
+            found["eureka-under-test.token-key"] = f"file:{self.tokens.public_key}"
         if self.tls is not None:
             found["server.ssl.certificate"] = f"file:{self.tls.certificate}"
             found["server.ssl.certificate-private-key"] = f"file:{self.tls.private_key}"
@@ -177,7 +201,11 @@ class EurekaServer(Server):
         session.auth = self.basic_auth
         if self.tls is not None:
             session.verify = str(self.tls.ca_file)
+            if self.tls.probe_certificate is not None:
+                certificate, key = self.tls.probe_certificate
+                session.cert = (str(certificate), str(key))
         session.headers["Accept"] = "application/json"
+        session.headers.update(self._bearer())
         return session
 
     def calls(self) -> list[Call]:
@@ -210,9 +238,15 @@ class EurekaServer(Server):
     )
 
     def _command(self) -> list[str]:
-        arguments = self._program.arguments(secured=self.basic_auth is not None)
-        properties = [f"--{key}={value}" for key, value in self.properties().items()]
-        return [str(self._program.java), *self.jvm_options, *arguments, *properties]
+        return self._program.command(
+            self.properties(),
+            secured=self.basic_auth is not None,
+            bearer=self.tokens is not None,
+            jvm_options=self.jvm_options,
+        )
+
+    def _bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens.token()}"} if self.tokens else {}
 
     def _is_ready(self) -> bool:
         verify: bool | str = True
@@ -224,6 +258,7 @@ class EurekaServer(Server):
             answer = requests.get(
                 f"{self.url}/apps",
                 auth=self.basic_auth,
+                headers=self._bearer(),
                 verify=verify,
                 cert=(str(files[0]), str(files[1])) if files else None,
                 timeout=_PROBE_SECONDS,
@@ -283,13 +318,14 @@ def _running_pair(
 ) -> Iterator[tuple[EurekaServer, EurekaServer]]:
     """`ports` where they listen, `called_ports` where the other one calls them."""
     credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
+    lines = chosen_lines()
     called = [
-        f"http://{credentials}{host}:{port}/eureka"
-        for host, port in zip(PEER_HOSTS, called_ports, strict=True)
+        f"http://{credentials}{host}:{port}{eureka(line).path}"
+        for host, port, line in zip(PEER_HOSTS, called_ports, lines, strict=True)
     ]
     first, second = (
-        EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, **options)
-        for host, port, other in zip(PEER_HOSTS, ports, reversed(called), strict=True)
+        EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, line=line, **options)
+        for host, port, other, line in zip(PEER_HOSTS, ports, reversed(called), lines, strict=True)
     )
     with ExitStack() as running:
         running.callback(first.close)

@@ -1,14 +1,15 @@
-"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies
-what it names.
+"""Owns lock files of jars, the Eureka servers' first of all: reads them, writes them anew, downloads
+and verifies what they name.
 
-`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
+A lock file has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo`
 knows where the public repository is; a mirror is named in jgo's own settings file (section
 `[repositories]` of `~/.config/jgo.conf`). Certificates are those of `requests`, so
 `REQUESTS_CA_BUNDLE` is honoured.
 
-To raise a version, change `java/pom.xml` and run, with Maven on PATH:
+To raise a version, change it in `eureka_lines` (or in `java/netflix.xml`) and run, with Maven on
+PATH:
 
-    python -m tests.servers.eureka_jars
+    python -m tests.servers.eureka_jars LINE
 """
 
 import hashlib
@@ -27,10 +28,9 @@ from jgo.config import GlobalSettings
 from jgo.maven import MavenContext
 
 from .cache import BuildError, say
+from .eureka_lines import LINES, NEWEST, EurekaLine
 
-LOCK_FILE = Path(__file__).parent / "java" / "jars.lock"
-JAR_SETS = ("server", "security", "compiler")
-_POM = LOCK_FILE.with_name("pom.xml")
+COMPILER = "compiler"
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _DOWNLOADS_AT_ONCE = 8
@@ -41,7 +41,8 @@ class Jar:
     """One jar of the lock file."""
 
     jar_set: str
-    """`server`, `security` (only with basic authentication) or `compiler` (only to build)."""
+    """`server`, `security` (only with basic authentication) or `compiler` (only to build). The
+    newest line has all three; the others have the first."""
     group: str
     artifact: str
     version: str
@@ -58,10 +59,10 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """Return all jars of the lock file. Raises ValueError when a line is malformed."""
+def locked_jars(lock: Path = NEWEST.lock) -> tuple[Jar, ...]:
+    """Return all jars of a lock file. Raises ValueError when a line is malformed."""
     jars = []
-    for line in LOCK_FILE.read_text().splitlines():
+    for line in lock.read_text().splitlines():
         if line and not line.startswith("#"):
             sha256, jar_set, coordinate = line.split()
             group, artifact, version = coordinate.split(":")
@@ -74,7 +75,7 @@ def locked_jars() -> tuple[Jar, ...]:
 def download(jars: Sequence[Jar], folder: Path) -> None:
     """Put the jars into `folder/<set>/<file name>`. Raises BuildError when one is missing or has
     another SHA-256."""
-    say(f"eureka: downloading {len(jars)} jars")
+    say(f"downloading {len(jars)} jars")
     with (
         tempfile.TemporaryDirectory(dir=folder) as repository,
         ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool,
@@ -85,7 +86,7 @@ def download(jars: Sequence[Jar], folder: Path) -> None:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             if found != jar.sha256:
                 raise BuildError(
-                    f"eureka: {jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}"
+                    f"{jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}"
                 )
             target = folder / jar.jar_set / jar.file_name
             target.parent.mkdir(exist_ok=True)
@@ -105,7 +106,7 @@ def _fetch(jar: Jar, repository: Path) -> Path:
         except (requests.RequestException, RuntimeError) as error:
             if attempt == _ATTEMPTS:
                 raise BuildError(
-                    f"eureka: {jar.coordinate} cannot be downloaded: {type(error).__name__}"
+                    f"{jar.coordinate} cannot be downloaded: {type(error).__name__}"
                 ) from error
             if artifact.cached_path is not None:
                 artifact.cached_path.unlink(missing_ok=True)  # a download that broke off
@@ -113,19 +114,29 @@ def _fetch(jar: Jar, repository: Path) -> Path:
     raise AssertionError("unreachable")
 
 
-def write_lock_file() -> None:
-    """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
-    server = _resolved_by_maven("server")
-    security = _resolved_by_maven("security")
-    compiler = _resolved_by_maven("compiler")
-    jars = [*server, *_without(security, server), *_without(compiler, server)]
-    lines = ["# SHA-256, set, Maven coordinate. Written by eureka_jars.py, from pom.xml."]
+def write_lock_file(line: EurekaLine) -> None:
+    """Write the lock file of a line of Eureka servers anew. Raises BuildError without Maven."""
+    versions = (f"-Dcloud={line.cloud}", f"-Dboot={line.boot}")
+    profiles = [f"-P{profile}" for profile in line.profiles]
+    server = resolved_by_maven(line.pom, *versions, *profiles, jar_set="server")
+    jars = list(server)
+    if line is NEWEST:
+        for jar_set in ("security", COMPILER):
+            more = resolved_by_maven(line.pom, *versions, f"-P{jar_set}", jar_set=jar_set)
+            jars += _without(more, server)
+    write_lock(line.lock, jars)
+
+
+def write_lock(lock: Path, jars: Sequence[Jar]) -> None:
+    """Write a lock file with the SHA-256 of each jar, which is downloaded for it. Raises
+    BuildError."""
+    lines = ["# SHA-256, set, Maven coordinate. Made from pom.xml."]
     with tempfile.TemporaryDirectory() as repository:
         for jar in jars:
             sha256 = hashlib.sha256(_fetch(jar, Path(repository)).read_bytes()).hexdigest()
             lines.append(f"{sha256} {jar.jar_set} {jar.coordinate}")
-    LOCK_FILE.write_text("\n".join(lines) + "\n")
-    say(f"{LOCK_FILE}: {len(jars)} jars")
+    lock.write_text("\n".join(lines) + "\n")
+    say(f"{lock}: {len(jars)} jars")
 
 
 def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
@@ -133,7 +144,9 @@ def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
     return [jar for jar in jars if jar.coordinate not in present]
 
 
-def _resolved_by_maven(jar_set: str) -> list[Jar]:
+def resolved_by_maven(pom: Path, *options: str, jar_set: str) -> list[Jar]:
+    """Return the jars of a pom with these options of Maven, such as a profile. Raises BuildError
+    without Maven."""
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
@@ -142,19 +155,19 @@ def _resolved_by_maven(jar_set: str) -> list[Jar]:
             "dependency:list",
             "-DincludeScope=runtime",
             f"-DoutputFile={listed.name}",
-            f"-P{jar_set}",
+            *options,
         ]
-        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", _POM, *goal], check=True)
+        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", pom, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []
-    for line in sorted(line for line in lines if line.count(":") == 4):
-        group, artifact, _, version, _ = line.split(":")
+    for coordinate in sorted(line for line in lines if line.count(":") == 4):
+        group, artifact, _, version, _ = coordinate.split(":")
         jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version))
     return jars
 
 
 if __name__ == "__main__":
     try:
-        write_lock_file()
+        write_lock_file(LINES[sys.argv[1]])
     except BuildError as problem:
         sys.exit(str(problem))

@@ -17,7 +17,7 @@ from typing import Self
 
 import requests
 
-from .go_builds import etcd, kubernetes
+from .go_builds import chosen_release, etcd, kubernetes
 from .process import Server, free_port, temporary_directory
 from .world import write_kubeconfig
 
@@ -82,11 +82,14 @@ class ApiServer(Server):
         port: int | None = None,
         certificate: tuple[Path, Path, Path] | None = None,
         programs: Path | None = None,
+        plugins: tuple[str, ...] = (),
     ) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a
         pod needs its account, and gets a volume with its token. `certificate`: the files of one for
         localhost, of its key, and of its authority, all PEM; by default the server makes its own.
-        `programs` is the folder of an older release."""
+        `programs` is the folder of another release than the newest, `plugins` are admission plugins
+        that are off by default."""
+        self._plugins = plugins
         self._service_accounts = service_accounts
         self._certificate = certificate
         self._program = (programs or kubernetes()) / "kube-apiserver"
@@ -124,6 +127,7 @@ class ApiServer(Server):
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
             *([] if self._service_accounts else ["--disable-admission-plugins=ServiceAccount"]),
+            *(f"--enable-admission-plugins={plugin}" for plugin in self._plugins),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.key_file}",
             f"--service-account-signing-key-file={self.key_file}",
@@ -154,11 +158,17 @@ class ControllerManager(Server):
     name = "kube-controller-manager"
 
     def __init__(
-        self, *, kubeconfig: Path, key_file: Path, ca_file: Path, port: int | None = None
+        self,
+        *,
+        kubeconfig: Path,
+        key_file: Path,
+        ca_file: Path,
+        port: int | None = None,
+        programs: Path | None = None,
     ) -> None:
         """`key_file` signs the tokens of service accounts, `ca_file` is given to pods; `port` None:
-        a free one."""
-        self._program = kubernetes() / "kube-controller-manager"
+        a free one. `programs` is the folder of another release than the newest."""
+        self._program = (programs or kubernetes()) / "kube-controller-manager"
         super().__init__(port=port)
         self._kubeconfig = kubeconfig
         self._key_file = key_file
@@ -196,8 +206,9 @@ class KubernetesServers:
 
     def __init__(self, *, service_accounts: bool = False) -> None:
         """Nothing is started before `start` or `with`. `service_accounts`: those that pods need,
-        see `ApiServer`."""
+        see `ApiServer`. The release is the one that the run chose, by default the newest."""
         self._service_accounts = service_accounts
+        self._programs = kubernetes(chosen_release())
         self.directory = temporary_directory("kubernetes")
         self.kubeconfig = self.directory / "kubeconfig"
         self._running = ExitStack()
@@ -207,7 +218,11 @@ class KubernetesServers:
         try:
             self.etcd = self._running.enter_context(Etcd())
             self.api_server = self._running.enter_context(
-                ApiServer(etcd_url=self.etcd.url, service_accounts=self._service_accounts)
+                ApiServer(
+                    etcd_url=self.etcd.url,
+                    service_accounts=self._service_accounts,
+                    programs=self._programs,
+                )
             )
             write_kubeconfig(
                 self.kubeconfig, url=self.url, token=self.admin_token, ca_file=self.ca_file
@@ -217,6 +232,7 @@ class KubernetesServers:
                     kubeconfig=self.kubeconfig,
                     key_file=self.api_server.key_file,
                     ca_file=self.api_server.ca_file,
+                    programs=self._programs,
                 )
             )
         except BaseException:

@@ -2,90 +2,60 @@
 calls them in turn.
 
 It is made of the client and the load balancer of Spring Cloud, with their own caches, from the jars
-of the Eureka server, and retries nothing. Addresses of pods are reached through an HTTP proxy, for
-no machine has them.
+of the Eureka server, and retries nothing. Addresses of pods are reached through an HTTP proxy where
+no network has them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import cached, run_logged
+from .caller import Caller
 from .eureka_build import eureka
-from .process import Server
+from .java_classes import compiled
+from .namespaces import NetworkNamespace
 
 _SOURCE = Path(__file__).parent / "java" / "reader" / "SpringReader.java"
-_CALL = "CALL "
 
 
-def _classes() -> Path:
-    """The folder of the compiled reader. Raises BuildError."""
-    program = eureka()
-
-    def build(folder: Path) -> None:
-        (compiler,) = (program.folder / "compiler").glob("ecj-*.jar")
-        class_path = ":".join(str(jar) for jar in (program.folder / "server").glob("*.jar"))
-        options = ["-source", "17", "-target", "17", "-cp", class_path, "-d", str(folder)]
-        run_logged("spring-reader", [program.java, "-jar", compiler, *options, _SOURCE])
-
-    return cached("spring-reader", [_SOURCE, str(program.folder)], build)
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """What became of the calls of an app."""
-
-    answered: int
-    failed: tuple[str, ...]
-    by: Counter[str]
-    """How many were answered by whom."""
-
-
-class SpringReader(Server):
+class SpringReader(Caller):
     """Calls from its start to its end, some ten times a second."""
 
     name = "spring-reader"
 
-    def __init__(self, eureka_url: str, apps: Sequence[str], *, proxy_port: int) -> None:
-        """`proxy_port`: where pods are reached."""
+    def __init__(
+        self,
+        eureka_url: str,
+        apps: Sequence[str],
+        *,
+        proxy_port: int | None = None,
+        namespace: NetworkNamespace | None = None,
+    ) -> None:
+        """`proxy_port`: where pods are reached; None: at their own addresses. `namespace` is the
+        network that it runs in; None: the machine's."""
         self._program = eureka()
-        self._class_path = ":".join(
-            map(str, (_classes(), *sorted((self._program.folder / "server").glob("*.jar"))))
-        )
+        jars = sorted((self._program.folder / "server").glob("*.jar"))
+        classes = compiled(self.name, _SOURCE, jars, release=17)
+        self._class_path = ":".join(str(part) for part in (classes, *jars))
         super().__init__()
         self._eureka_url = eureka_url
         self._apps = apps
         self._proxy_port = proxy_port
-
-    def calls(self, app: str, *, since: int = 0) -> Calls:
-        """Of one app, but for the first `since` calls."""
-        lines = self.log_file.read_text(errors="replace").splitlines()
-        mine = [
-            line.removeprefix(f"{_CALL}{app} ")
-            for line in lines
-            if line.startswith(f"{_CALL}{app} ")
-        ][since:]
-        good = [line.removeprefix("ok ") for line in mine if line.startswith("ok ")]
-        failed = tuple(line for line in mine if not line.startswith("ok "))
-        return Calls(len(good), failed, Counter(good))
-
-    def number(self, app: str) -> int:
-        """How many calls of an app were made."""
-        found = self.calls(app)
-        return found.answered + len(found.failed)
+        self._namespace = namespace
 
     def _command(self) -> list[str]:
         jvm = [
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
-            "-Dhttp.proxyHost=127.0.0.1",
-            f"-Dhttp.proxyPort={self._proxy_port}",
-            "-Dhttp.nonProxyHosts=localhost|127.*",
             "-Dhttp.keepAlive=false",  # a call that fails is not made again on another connection
         ]
+        if self._proxy_port is not None:
+            jvm += [
+                "-Dhttp.proxyHost=127.0.0.1",
+                f"-Dhttp.proxyPort={self._proxy_port}",
+                "-Dhttp.nonProxyHosts=localhost|127.*",
+            ]
         settings = {
             "reader.apps": ",".join(self._apps),
             "spring.application.name": "reader",
@@ -98,7 +68,7 @@ class SpringReader(Server):
             "eureka.client.fetch-registry": "true",
         }
         options = [f"--{key}={value}" for key, value in settings.items()]
-        return [
+        command = [
             str(self._program.java),
             *jvm,
             "-cp",
@@ -106,6 +76,4 @@ class SpringReader(Server):
             "reader.SpringReader",
             *options,
         ]
-
-    def _is_ready(self) -> bool:
-        return _CALL in self.log_file.read_text(errors="replace")
+        return command if self._namespace is None else self._namespace.command(*command)

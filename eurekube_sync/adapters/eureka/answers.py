@@ -1,5 +1,5 @@
-"""Our errors for HTTP answers, and for calls without one. They show no credential and no whole
-body."""
+"""Our errors for HTTP answers, and for calls without one. Each is a clause for a person. They show
+no credential and no whole body."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import requests
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError
 from urllib3.exceptions import HTTPError
 
-from eurekube_sync.adapters.eureka.address import Credentials
+from eurekube_sync.adapters.eureka.address import BearerToken, Credentials
 from eurekube_sync.adapters.no_answer import UNREADABLE, NoAnswer, no_answer
 from eurekube_sync.model import errors
-from eurekube_sync.model.sanitize import LOOKED_AT, excerpt, login_secrets
+from eurekube_sync.model.sanitize import LOOKED_AT, excerpt
 from eurekube_sync.model.sources import Cause
 
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -36,6 +36,7 @@ _OF_THE_NETWORK = (
     ChunkedEncodingError,
     ContentDecodingError,
 )
+CHECK_THE_URL = "check that this is the URL of Eureka"
 _LONGEST = 160  # characters of a server's message
 _CSRF_OFF = (
     'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**")) from Spring Boot 3 on, '
@@ -83,61 +84,89 @@ class Answer(NamedTuple):
         return f"a proxy ({name})" if name else "a proxy or firewall"
 
 
-def refusal(answer: Answer, login: Credentials | None) -> errors.RegistryError:
-    """Return the error for an answer with an unwanted status; its message does not show our
-    login."""
-    status, secrets = answer.status, login_secrets(login.user, login.password) if login else ()
-    kind: type[errors.RegistryError] = errors.RegistryUnusable
+def refusal(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryError:
+    """Return the error for an answer with an unwanted status; its message does not show our login.
+    The first row that fits decides.
+
+    | status           | and the body is  | it means                              |
+    |------------------|------------------|---------------------------------------|
+    | 3xx              |                  | a login page, or another URL          |
+    | 404              |                  | Eureka is not at this path            |
+    | 401, 403, 407    |                  | a login or a right is missing         |
+    | 400              | a demand for TLS | the URL has to begin with https       |
+    | 429, 502 to 504  |                  | overloaded or down                    |
+    | any other        | a web page       | something answers in Eureka's place   |
+    | 400, 500 of POST |                  | Eureka refuses this instance or batch |
+    | 5xx              |                  | Eureka has a fault                    |
+    | any other        |                  | this is not Eureka                    |
+    """
+    status = answer.status
+    secrets = login.secrets if login else ()
+    answered = f"{answer.call} was answered {status}"
     if 300 <= status < 400:
         return _redirect(answer, secrets)
     if status == 404:
-        why = "Eureka is at another path there, or another program answers."
-        if "eureka" not in urlsplit(answer.url).path.split("/"):
-            why = "does the URL end in /eureka?"
-        return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
-    if status == 403 and not answer.may_be_eurekas:
-        methods = "GET" if answer.method == "GET" else "PUT, POST and DELETE"
-        why = (
-            f"was answered 403 by {answer.proxy}, not by Eureka: let it pass {methods} to "
-            "Eureka's paths."
+        return _not_found(answer)
+    if status in (401, 403, 407):
+        return _denied(answer, login)
+    if status == 400 and any(words in answer.body for words in _WANTS_TLS):
+        return errors.RegistryUnusable(
+            f"{answered}: this port speaks TLS; begin the URL with https://"
         )
-        return errors.RegistryDenied(f"{answer.call} {why}")
-    if status == 401:
-        ours = (
-            "refuses this user or password" if login else "asks for a login; give user and password"
+    if status in TRANSIENT:
+        return errors.RegistryUnavailable(
+            f"{answered}: Eureka, or a proxy in front of it, is overloaded or down"
         )
-        kind, why = errors.RegistryDenied, f": Eureka {ours}."
-    elif status == 407:
-        kind, why = (
-            errors.RegistryDenied,
-            ": the proxy asks for a login; put it into the proxy's URL.",
+    if answer.is_page:
+        return errors.RegistryUnusable(
+            f"{answered} with a web page: a login or a proxy answers in Eureka's place, or this is "
+            "not the URL of Eureka"
         )
-    elif status == 403:
-        kind, why = (
-            errors.RegistryDenied,
-            f": this login has no right to {'read' if answer.method == 'GET' else 'use'} Eureka.",
-        )
-    elif status == 400 and any(words in answer.body for words in _WANTS_TLS):
-        why = ": this port speaks TLS; begin the URL with https://."
-    elif status in TRANSIENT:
-        kind, why = (
-            errors.RegistryUnavailable,
-            ": Eureka, or a proxy in front of it, is overloaded or down.",
-        )
-    elif answer.is_page:
-        why = (
-            " with a web page: a login or a proxy answers in Eureka's place, or this is not the "
-            "URL of Eureka."
-        )
-    elif status == 400 or (status == 500 and answer.method == "POST"):
+    if status == 400 or (status == 500 and answer.method == "POST"):
         kind = errors.RegistryStumbled if status == 500 else errors.RegistryRejected
         what = "batch" if "/peerreplication/" in answer.url else "instance"
-        why = f": Eureka refuses the {what} ({_reason_of(answer.body, secrets)})."
-    elif status >= 500:
-        kind, why = errors.RegistryUnavailable, ": see the log of the Eureka server."
+        return kind(f"{answered}: Eureka refuses the {what} ({_reason_of(answer.body, secrets)})")
+    if status >= 500:
+        return errors.RegistryUnavailable(f"{answered}: see the log of the Eureka server")
+    return errors.RegistryUnusable(f"{answered}, which Eureka does not do here: {CHECK_THE_URL}")
+
+
+def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
+    target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
+    target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
+    where = f"({answer.status} to {target or 'nowhere'})"
+    if any(word in target.lower() for word in _LOGIN_WORDS):
+        return errors.RegistryDenied(
+            f"{answer.call} was redirected to a login page {where}: Eureka is behind a web login; "
+            "let it take basic authentication, or no login, on /eureka/**"
+        )
+    return errors.RegistryUnusable(
+        f"{answer.call} was redirected {where}: redirects are not followed; give the final URL"
+    )
+
+
+def _not_found(answer: Answer) -> errors.RegistryUnusable:
+    why = "Eureka is at another path there, or another program answers"
+    if "eureka" not in urlsplit(answer.url).path.split("/"):
+        why = "check that the URL ends in /eureka"
+    return errors.RegistryUnusable(f"{answer.url} was not found: {why}")
+
+
+def _denied(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryDenied:
+    """Return the error for a 401, 403 or 407. A 403 that cannot be Eureka's is a proxy's."""
+    reads = answer.method == "GET"
+    if answer.status == 403 and not answer.may_be_eurekas:
+        methods = "GET" if reads else "PUT, POST and DELETE"
+        why = f" by {answer.proxy}, not by Eureka: let it pass {methods} to Eureka's paths"
+    elif answer.status == 403:
+        why = f": this login has no right to {'read' if reads else 'use'} Eureka"
+    elif answer.status == 407:
+        why = ": the proxy asks for a login; put it into the proxy's URL"
+    elif login is not None:
+        why = f": Eureka {login.refused}"
     else:
-        why = ", which Eureka does not do here: is this the URL of Eureka?"
-    return kind(f"{answer.call} was answered {status}{why}")
+        why = ": Eureka asks for a login; give user and password, or a token"
+    return errors.RegistryDenied(f"{answer.call} was answered {answer.status}{why}")
 
 
 def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
@@ -146,44 +175,42 @@ def refused_though_reads_work(answer: Answer) -> errors.RegistryError:
     A list is a 403 during warm-up (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`). A write is a
     403 by Spring Security's `CsrfFilter`; with a login, the error page makes it a 401."""
     if answer.method == "GET":
-        why = (
-            "Eureka has just started without a peer to copy from and shows its list after 5 "
-            "minutes."
-        )
         return errors.RegistryUnavailable(
-            f"{answer.call} was answered 403 while other reads work: {why}"
+            f"{answer.call} was answered 403 while other reads work: Eureka has just started "
+            "without a peer to copy from and shows its list after 5 minutes"
         )
-    why = f"was answered {answer.status} although reads work"
+    refused = f"{answer.call} was answered {answer.status} although reads work"
+    if "insufficient_scope" in answer.headers.get("WWW-Authenticate", ""):  # RFC 6750, 3.1
+        return errors.RegistryDenied(f"{refused}: the token lacks a scope for writes")
     if "/peerreplication/" in answer.url:
-        return errors.RegistryDenied(f"{answer.call} {why}.")
-    fix = f"Turn it off for Eureka's paths in the server's Spring Security: {_CSRF_OFF}."
+        return errors.RegistryDenied(refused)
     otherwise = "this login has no right to write"
-    if not answer.body and answer.headers.get(
-        "Server"
-    ):  # it may be Eureka's answer, or the proxy's own
+    # It may be Eureka's answer, or the proxy's own
+    if not answer.body and answer.headers.get("Server"):
         otherwise = f"{otherwise}, or {answer.proxy} lets no writes pass"
-    cause = f"the server's CSRF protection refuses writes. {fix} If it is off already, {otherwise}."
-    return errors.RegistryDenied(f"{answer.call} {why}: {cause}")
+    return errors.RegistryDenied(
+        f"{refused}: the server's CSRF protection refuses writes. Turn it off for Eureka's paths "
+        f"in the server's Spring Security: {_CSRF_OFF}. If it is off already, {otherwise}"
+    )
 
 
 def not_found_though_reads_work(answer: Answer) -> errors.RegistryUnusable:
     """Return the error for the 404 of a registration, which Eureka never answers, although reads
     work."""
-    why = (
-        "was answered 404 although reads work: a proxy or another program answers writes in "
-        "Eureka's place."
+    return errors.RegistryUnusable(
+        f"{answer.call} was answered 404 although reads work: a proxy or another program answers "
+        "writes in Eureka's place"
     )
-    return errors.RegistryUnusable(f"{answer.call} {why}")
 
 
 def hidden_by_proxy(answer: Answer) -> errors.RegistryUnusable:
     """Return the error for a 404 that is not of Eureka's form: nobody knows whether the instance is
     registered."""
-    fix = (
-        "let the proxy pass on Eureka's own answers, as nginx does without proxy_intercept_errors."
+    return errors.RegistryUnusable(
+        f"{answer.call} was answered 404 by {answer.proxy}, which hides whether Eureka has the "
+        "instance: let the proxy pass on Eureka's own answers, as nginx does without "
+        "proxy_intercept_errors"
     )
-    why = f"was answered 404 by {answer.proxy}, which hides whether Eureka has the instance: {fix}"
-    return errors.RegistryUnusable(f"{answer.call} {why}")
 
 
 def not_written(answer: Answer) -> errors.RegistryUnusable | None:
@@ -193,17 +220,18 @@ def not_written(answer: Answer) -> errors.RegistryUnusable | None:
         return unreadable(answer)
     if not answer.body.strip():
         return None
-    why = "a body, which Eureka's answer to a write has not: another program answers in its place."
-    return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {why}")
+    return errors.RegistryUnusable(
+        f"{answer.call} was answered {answer.status} with a body, which Eureka's answer to a write "
+        "has not: another program answers in its place"
+    )
 
 
 def agrees_to_everything(answer: Answer) -> errors.RegistryUnusable:
     """Return the error for a 200 of a server that also renews an instance that cannot exist."""
-    why = (
-        "and so is the renewal of an instance that cannot exist: another program answers in "
-        "Eureka's place."
+    return errors.RegistryUnusable(
+        f"{answer.call} was answered {answer.status}, and so is the renewal of an instance that "
+        "cannot exist: another program answers in Eureka's place"
     )
-    return errors.RegistryUnusable(f"{answer.call} was answered {answer.status}, {why}")
 
 
 def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
@@ -211,20 +239,20 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
     if answer.is_page:
         what = (
             "a web page instead of JSON: a login or a proxy answers in Eureka's place, or this "
-            "is not its URL."
+            "is not its URL"
         )
     elif not answer.body.strip():
-        what = "an empty body instead of JSON."
-    elif answer.body.lstrip()[:1] != b"{":
+        what = "an empty body instead of JSON"
+    elif answer.body.lstrip()[:1] == b"{":
+        return None
+    elif "json" in answer.content_type:
+        what = "JSON that is no object: another program answers at this URL"
+    else:
         given = excerpt(answer.content_type, most=80) or "something"
         what = (
             f"{given} instead of JSON: another program answers at this URL, or a proxy drops "
-            "the Accept header."
+            "the Accept header"
         )
-        if "json" in answer.content_type:
-            what = "JSON that is no object: another program answers at this URL."
-    else:
-        return None
     return errors.RegistryUnusable(f"{answer.call} was answered {answer.status} with {what}")
 
 
@@ -239,26 +267,11 @@ def failure(
         what = "an unusable address, or an answer that is no HTTP"  # the same for each library
         said = NoAnswer(what, "check the URL and the proxy settings", Cause.UNUSABLE)
     why = f"{said.why}; {said.look}" if said.look else said.why
-    return _ERRORS[said.cause](f"{call} failed: {why}."), said.again
+    return _ERRORS[said.cause](f"{call} failed: {why}"), said.again
 
 
-def _redirect(answer: Answer, secrets: Collection[str]) -> errors.RegistryError:
-    target = answer.headers.get("Location", "").split("?")[0].split("#")[0]
-    target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
-    where = f"({answer.status} to {target or 'nowhere'})"
-    if any(word in target.lower() for word in _LOGIN_WORDS):
-        fix = (
-            "Eureka is behind a web login; let it take basic authentication, or no login, on "
-            "/eureka/**."
-        )
-        return errors.RegistryDenied(f"{answer.call} was redirected to a login page {where}: {fix}")
-    fix = "redirects are not followed; give the final URL."
-    return errors.RegistryUnusable(f"{answer.call} was redirected {where}: {fix}")
-
-
-class _SpringError(
-    msgspec.Struct
-):  # without its `timestamp`: messages must not differ from pass to pass
+class _SpringError(msgspec.Struct):
+    # Without its `timestamp`: messages must not differ from pass to pass
     error: str
     message: str = ""
 

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.auth import HTTPBasicAuth
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync import __version__
@@ -76,7 +75,7 @@ class EurekaClient(Registry):
         count: Callable[[str], None] = lambda _: None,
         decoded: wire.Decoded | None = None,
     ) -> None:
-        """Tests replace the network by `adapter` or `session`. Several servers share `decoded`."""
+        """Let tests replace the network by `adapter` or `session`. Several servers share `decoded`."""
         self._options = options
         self._decoded = decoded or wire.Decoded()
         self._clock = clock
@@ -87,13 +86,11 @@ class EurekaClient(Registry):
         self._login = options.credentials
         self._session = _prepared(session or _Session(), options, adapter)
         self._probing = threading.Lock()
-        self._probed: tuple[float, bool] | None = (
-            None  # when reads were last probed, and whether they worked
-        )
+        # When reads were last probed, and whether they worked
+        self._probed: tuple[float, bool] | None = None
         self._judging = threading.Lock()
-        self._means_it: bool | None = (
-            None  # whether a 200 to a write can be believed; None: nothing shows it yet
-        )
+        # Whether a 200 to a write can be believed; None: nothing shows it yet
+        self._means_it: bool | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -109,15 +106,15 @@ class EurekaClient(Registry):
             refused = answer.status == 403 and answer.may_be_eurekas
             if refused and self._call("GET", _PROBE).is_eurekas_404:
                 raise answers.refused_though_reads_work(answer)
-            found = wire.decode_list(self._expect(answer, 200, json=True), self._decoded)
+            listed = wire.decode_list(self._expect(answer, 200, json=True), self._decoded)
         except RegistryError as error:
             return unknown_from(error)
         self._means_it = True
-        if found.malformed:
-            shown = ", ".join(found.malformed[:3])
-            number = counted(len(found.malformed), "instance")
+        if listed.malformed:
+            shown = ", ".join(listed.malformed[:3])
+            number = counted(len(listed.malformed), "instance")
             _log.warning("%s in Eureka, not ours, cannot be read completely: %s", number, shown)
-        return Complete(data=found.instances)
+        return Complete(data=listed.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """Call `InstanceResource.getInstanceInfo`, which no cache answers."""
@@ -126,8 +123,10 @@ class EurekaClient(Registry):
             return None
         observed = wire.decode_instance(self._expect(answer, 200, json=True))
         if observed.key != InstanceKey(key.app.upper(), key.id):
-            why = f"was answered with another instance, {observed.key}: a cache is broken."
-            raise RegistryUnusable(f"{answer.call} {why}")
+            raise RegistryUnusable(
+                f"{answer.call} was answered with another instance, {observed.key}: a cache is "
+                "broken"
+            )
         answered = unix_time(answer.headers.get("Date", "")) or 0.0
         return replace(observed, read_at=int(answered * 1000))
 
@@ -135,9 +134,8 @@ class EurekaClient(Registry):
         """Call `ApplicationResource.addInstance`. A repetition is harmless: Eureka accepts an equal
         timestamp."""
         body = wire.encode_instance(instance, dirty_timestamp=dirty_timestamp)
-        self._expect(
-            self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200
-        )
+        path = f"/apps/{quote(instance.key.app, safe='')}"
+        self._expect(self._call("POST", path, body), 204, 200)
 
     def renew(self, key: InstanceKey) -> bool:
         return self._write("PUT", key, replication.heartbeat(key))
@@ -182,17 +180,18 @@ class EurekaClient(Registry):
     def ahead(self) -> float:
         begun = self._clock.now()
         answer = self._call("GET", _PROBE)
-        found = ahead(answer.headers.get("Date", ""), begun, self._clock.now())
-        if found is None:
-            raise RegistryUnusable(f"{answer.call} was answered without the time (Date).")
-        return found
+        seconds = ahead(answer.headers.get("Date", ""), begun, self._clock.now())
+        if seconds is None:
+            raise RegistryUnusable(f"{answer.call} was answered without the time (Date)")
+        return seconds
 
     def _write(self, method: str, key: InstanceKey, question: bytes) -> bool:
         answer = self._call(method, _instance_path(key))
         if self._is_absence(answer, question):
             return False
         self._expect(answer, 200)
-        if error := answers.not_written(answer):
+        error = answers.not_written(answer)
+        if error is not None:
             raise error
         self._believe(answer)
         return True
@@ -232,16 +231,26 @@ class EurekaClient(Registry):
     def _expect(self, answer: answers.Answer, *statuses: int, json: bool = False) -> bytes:
         """Return the body, or raise what another status or a web page means."""
         if answer.status not in statuses:
-            now = self._login() if self._login else None
-            writes, refusals = answer.method != "GET", (401, 403) if now else (403,)
-            if writes and answer.may_be_eurekas and answer.status in refusals and self._may_read():
-                raise answers.refused_though_reads_work(answer)
-            if writes and answer.status == 404 and self._may_read():
-                raise answers.not_found_though_reads_work(answer)
-            raise answers.refusal(answer, now)
-        if error := answers.unreadable(answer) if json or answer.is_page else None:
-            raise error
+            raise self._refusal(answer)
+        if json or answer.is_page:
+            error = answers.unreadable(answer)
+            if error is not None:
+                raise error
         return answer.body
+
+    def _refusal(self, answer: answers.Answer) -> RegistryError:
+        """Return what this status means. For a write that depends on whether reads work, which is
+        asked only then."""
+        login = self._login() if self._login else None
+        if answer.method != "GET":
+            refusals = (401, 403) if login else (403,)
+            # Only with a login does CSRF protection end in a 401; without one, it asks for one.
+            refused = answer.status in refusals and answer.may_be_eurekas
+            if refused and self._may_read():
+                return answers.refused_though_reads_work(answer)
+            if answer.status == 404 and self._may_read():
+                return answers.not_found_though_reads_work(answer)
+        return answers.refusal(answer, login)
 
     def _may_read(self) -> bool:
         """Return whether reads work, by a probe every few seconds at most. Where a proxy hides
@@ -249,15 +258,15 @@ class EurekaClient(Registry):
         with self._probing:
             now = self._clock.monotonic()
             if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
-                try:
-                    answer = self._call("GET", _PROBE)
-                    works = answer.is_eurekas_404 or (
-                        answer.status == 404 and self._means_it is True
-                    )
-                except RegistryError:
-                    works = False
-                self._probed = now, works
+                self._probed = now, self._reads_work()
             return self._probed[1]
+
+    def _reads_work(self) -> bool:
+        try:
+            answer = self._call("GET", _PROBE)
+        except RegistryError:
+            return False
+        return answer.is_eurekas_404 or (answer.status == 404 and self._means_it is True)
 
     def _call(
         self, method: str, path: str, body: bytes | None = None, *, accept: str = ""
@@ -274,35 +283,39 @@ class EurekaClient(Registry):
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))
-            return answer, answer.headers.get(
-                "Retry-After", ""
-            ) if answer.status in answers.TRANSIENT else None
+            if answer.status in answers.TRANSIENT:
+                return answer, answer.headers.get("Retry-After", "")
+            return answer, None
 
-        return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}."))
+        return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}"))
 
     def _send(
         self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str
     ) -> answers.Answer:
         options = self._options
-        url = options.address.url + path
-        # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no cache
-        # has an answer for it.
-        target = f"{url}?{_FRESH}={int(self._clock.now() * 1_000_000)}" if method == "GET" else url
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        headers |= {"Accept": accept} if accept else {}
+        url = target = options.address.url + path
+        if method == "GET":
+            # A cache on the way may answer a GET for minutes. Eureka ignores the query, and no
+            # cache has an answer for it.
+            target = f"{url}?{_FRESH}={int(self._clock.now() * 1_000_000)}"
+        headers: dict[str, str] = {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if accept:
+            headers["Accept"] = accept
         timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
         settings: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
+
+        def too_large(why: str) -> RegistryUnusable:
+            return RegistryUnusable(f"{method} {url} {why}: {answers.CHECK_THE_URL}")
+
         with (
             within.running(),
             self._session.request(
                 method, target, data=body, headers=headers, **settings
             ) as response,
         ):
-            chunks = response.iter_content(CHUNK)
-            ask = "is this the URL of Eureka?"
-            received = read_whole(
-                chunks, lambda why: RegistryUnusable(f"{method} {url} {why}: {ask}")
-            )
+            received = read_whole(response.iter_content(CHUNK), too_large)
         return answers.Answer(method, url, response.status_code, response.headers, received)
 
 
@@ -341,13 +354,15 @@ def _prepared(
     session.cert = options.client_certificate
     if not options.verify:  # the program warns once, urllib3 at every call
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-    if login := options.credentials:
+    login = options.credentials
+    if login is not None:
 
-        def basic(request: Any) -> Any:
-            now = login()  # read for each call, because the password may change
-            return HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
+        def authorized(request: Any) -> Any:
+            # Read for each call, because a password or token may change
+            request.headers["Authorization"] = login().header
+            return request
 
-        session.auth = basic
+        session.auth = authorized
     pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
-from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.adapters.eureka.peer import Peer, Silence
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import (
     RegistryDenied,
@@ -25,43 +25,81 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 from eurekube_sync.model.sources import Cause
 
-SIZE = 250  # the most items of a batch, as between servers (`PeerEurekaNode.BATCH_SIZE`)
 _FEWEST = 32  # a server that answers one item, but does not answer so few items, gets no batches
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 """No instance has this id, so the answer to its heartbeat must be 404."""
 _REGISTERING = 2
 """The most batches of registrations at a time. More of them are no faster, because the server's
 processor limits them, but delay other clients [real]."""
-SINGLY = "Until batches work, each instance is renewed by its own call."
-Codes: TypeAlias = dict[InstanceKey, int] | None
+SINGLY = "Until batches work, each instance is renewed by its own call"
+Codes: TypeAlias = dict[InstanceKey, int]
 A = TypeVar("A")
 Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Doubts:
-    """Instances that may differ between servers. Safe in several threads, because each change is a
-    single one of a set.
+@dataclass(slots=True, kw_only=True)
+class EverywhereBatches:
+    """The port `Batches`: sends each batch to all servers that can be reached. Safe in several
+    threads, because each change of a set is a single one.
 
-    Such an instance is renewed singly until all copies have the same timestamp: a server replicates
-    a single renewal with the timestamp, and servers that differ exchange the newer copy
-    (`PeerEurekaNode.heartbeat`). A heartbeat in a batch has no timestamp.
+    A server that fails is left out until the next list. But if it still answers a single item, it
+    gets half as many at a time, because our leases would expire on a server that is left out again
+    and again. After an answer of an unknown form, `trouble` says so, and no more batches are sent.
+
+    An instance that may differ between servers is **in doubt**. It is renewed singly until all
+    copies have the same timestamp: a server replicates a single renewal with the timestamp, and
+    servers that differ exchange the newer copy (`PeerEurekaNode.heartbeat`). A heartbeat in a batch
+    has no timestamp.
     """
 
-    posted: set[InstanceKey] = field(
-        default_factory=set
-    )  # written to one server, and perhaps not replicated yet
-    last_posted: float = -inf  # when, in monotonic seconds
-    partly: set[InstanceKey] = field(
-        default_factory=set
-    )  # a batch failed, so some servers may lack it
-    differing: dict[str, set[InstanceKey]] = field(default_factory=dict)
-    """By server: the instances whose timestamp differs from the one in the list of the first
-    server."""
+    size = replication.SIZE
+    peers: Sequence[Peer]  # in the order of preference
+    clock: Clock
+    limit: TimeLimit
+    workers: Workers
+    trouble: str | None = None
+    posted: set[InstanceKey] = field(default_factory=set)
+    """In doubt: written to one server, and perhaps not replicated yet."""
+    last_posted: float = -inf  # in monotonic seconds
+    partly: set[InstanceKey] = field(default_factory=set)
+    """A batch with their registration failed, so some servers may lack them."""
+    _registering: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(_REGISTERING)
+    )
 
-    def __contains__(self, key: InstanceKey) -> bool:
-        return any(key in keys for keys in (self.posted, *self.differing.values()))
+    def forget_failures(self) -> None:
+        """Forget failures, and double the size of short batches, when all servers are asked
+        again."""
+        self.trouble = None
+        for peer in self.peers:
+            peer.silent = None
+            peer.batch_size = min(2 * peer.batch_size, replication.SIZE)
+
+    def use(self, admitted: Collection[Peer]) -> None:
+        """Use these servers until the next list. A server that was not used before may lack
+        instances."""
+        for peer in self.peers:
+            was_in_use = peer.in_use
+            peer.in_use = peer in admitted
+            if self.are_several:  # a single server's list shows what it lost
+                peer.returned = peer.in_use and (peer.returned or not was_in_use)
+            peer.lacking = set()
+
+    def usable(self) -> list[Peer]:
+        """Return the servers that get batches, in the order of preference."""
+        return [peer for peer in self.peers if peer.in_use]
+
+    @property
+    def are_several(self) -> bool:
+        return len(self.peers) > 1
+
+    def note_posted(self, key: InstanceKey) -> None:
+        """Note that a single call has registered an instance on one server."""
+        self.partly.discard(key)
+        if self.are_several:
+            self.posted.add(key)
+            self.last_posted = self.clock.monotonic()
 
     def end_partly(self, key: InstanceKey) -> bool:
         """Remove an instance from `partly`; return whether it was in there."""
@@ -70,93 +108,62 @@ class Doubts:
         return was
 
     def settle(self, key: InstanceKey) -> None:
-        """Forget an instance that is the same on all servers, or cancelled."""
-        for keys in (self.posted, self.partly, *self.differing.values()):
-            keys.discard(key)
+        """Forget the doubts about an instance that is the same on all servers, or cancelled."""
+        self.posted.discard(key)
+        self.partly.discard(key)
+        for peer in self.peers:
+            peer.differing.discard(key)
 
-
-@dataclass(slots=True, kw_only=True)
-class EverywhereBatches:
-    """The port `Batches`: sends each batch to all servers that can be reached.
-
-    A server that fails is left out until the next list. But if it still answers a single item, it
-    gets half as many at a time, because our leases would expire on a server that is left out again
-    and again. After an answer of an unknown form, `trouble` says so, and no more batches are sent.
-    """
-
-    size = SIZE
-    servers: Mapping[str, EurekaClient]  # by printable address, in the order of preference
-    asked: Mapping[str, EurekaClient]  # the same with short timeouts, for questions
-    clock: Clock
-    limit: TimeLimit
-    workers: Workers
-    doubts: Doubts = field(default_factory=Doubts)
-    rests: Rests | None = None  # None with one server
-    trouble: str | None = None
-    silent: dict[str, tuple[float, str]] = field(default_factory=dict)
-    """Servers whose last batch failed: since when, in monotonic seconds, and why."""
-    _used: set[str] = field(
-        default_factory=set
-    )  # servers that take batches, and have not failed since the last list
-    _sizes: dict[str, int] = field(default_factory=dict)  # by server that did not answer more items
-    _registering: threading.Semaphore = field(
-        default_factory=lambda: threading.Semaphore(_REGISTERING)
-    )
-    _lacking: dict[InstanceKey, set[str]] = field(
-        default_factory=dict
-    )  # servers that lack an instance
-    _returned: set[str] = field(
-        default_factory=set
-    )  # servers that may have missed batches, not asked since
-
-    def forget_failures(self) -> None:
-        """Forget failures, and double the size of short batches, when all servers are asked
-        again."""
-        self.trouble = None
-        self.silent.clear()
-        self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
-
-    def use(self, admitted: Iterable[str]) -> None:
-        """Use these servers until the next list. A server that was not used before may lack
-        instances."""
-        before, self._used = self._used, set(admitted)
-        if len(self.servers) > 1:  # a single server's list shows what it lost
-            self._returned = (self._returned | (self._used - before)) & self._used
-        self._lacking = {}
-
-    def usable(self) -> list[str]:
-        """Return the servers that get batches, in the order of preference."""
-        return [name for name in self.servers if name in self._used]
+    def _is_in_doubt(self, key: InstanceKey) -> bool:
+        if key in self.posted:
+            return True
+        return any(key in peer.differing for peer in self.peers)
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
         """Send a heartbeat of each to all servers, unless its copies differ: those are renewed by
         single calls."""
-        sure = [key for key in keys if key not in self.doubts or self._alike(key)]
-        found = dict.fromkeys(keys, Batched.UNSETTLED)
-        for key, codes in self._send_to_all(
-            {key: replication.heartbeat(key) for key in sure}
-        ).items():
-            distinct = set(codes.values())
-            if distinct == {200}:
-                found[key] = Batched.DONE
-                self.doubts.end_partly(key)
-            elif distinct == {404}:
-                found[key] = Batched.ABSENT
-            elif distinct == {200, 404}:
-                found[key] = Batched.PARTLY
-                self._lacking[key] = {name for name, code in codes.items() if code == 404}
-        return [found[key] for key in keys]
+        heartbeats: dict[InstanceKey, bytes] = {}
+        for key in keys:
+            if not self._is_in_doubt(key) or self._is_alike(key):
+                heartbeats[key] = replication.heartbeat(key)
+        answers = self._send_to_all(heartbeats)
+        return [self._renewed(key, answers.get(key, {})) for key in keys]
 
-    def _alike(self, key: InstanceKey) -> bool:
+    def _renewed(self, key: InstanceKey, codes: Mapping[Peer, int]) -> Batched:
+        """Return what the servers' answers to a heartbeat mean.
+
+        | answers          | the instance is                                     |
+        |------------------|-----------------------------------------------------|
+        | 200              | renewed everywhere                                  |
+        | 404              | nowhere                                             |
+        | 200 and 404      | registered on some servers; each notes if it lacks it |
+        | others, or none  | to be renewed by a single call                      |
+        """
+        distinct = set(codes.values())
+        if distinct == {200}:
+            self.partly.discard(key)
+            return Batched.DONE
+        if distinct == {404}:
+            return Batched.ABSENT
+        if distinct != {200, 404}:
+            return Batched.UNSETTLED
+        for peer in self.peers:
+            peer.lacking.discard(key)
+            if codes.get(peer) == 404:
+                peer.lacking.add(key)
+        return Batched.PARTLY
+
+    def _is_alike(self, key: InstanceKey) -> bool:
         """Return whether no two copies differ, and end the doubt if all servers could be read."""
-        copies = [self._read(name, key) for name in self.usable()]
-        timestamps = {
-            copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)
-        }
+        copies = [self._read(peer, key) for peer in self.usable()]
+        timestamps = set()
+        for copy in copies:
+            if isinstance(copy, ObservedInstance):
+                timestamps.add(copy.last_dirty_timestamp)
         if len(timestamps) > 1:
             return False
-        if Cause.NOT_READ not in copies and len(copies) == len(self.servers):
-            self.doubts.settle(key)
+        if Cause.NOT_READ not in copies and len(copies) == len(self.peers):
+            self.settle(key)
         return True
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
@@ -166,20 +173,18 @@ class EverywhereBatches:
     def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
         """Ask the server to which single calls go, too. An instance that was written a moment ago
         may not be on every server yet. It is left to the single read, which notes that."""
-        resting = {} if self.rests is None else self.rests.resting()
-        first = next((name for name in self.servers if name not in resting), None)
-        if first is None or first not in self._used:
+        working = [peer for peer in self.peers if not peer.is_resting]
+        if not working or not working[0].in_use:
             return {}
-        server = self.servers[first]
-        items = {key: replication.reading(key) for key in keys if key not in self.doubts}
-        shown = self._send_to(first, items, server.read_instances) or {}
+        items = {key: replication.reading(key) for key in keys if not self._is_in_doubt(key)}
+        shown = self._send_to(working[0], items, working[0].client.read_instances) or {}
         now = self.clock.now()
         readings: dict[InstanceKey, ObservedInstance] = {}
         for key, instance in shown.items():
             if instance is None or instance.key != key:
                 continue
             age = now - instance.last_dirty_timestamp / 1000
-            if len(self.servers) == 1 or abs(age) >= replication.REPLICATION_SECONDS:
+            if not self.are_several or abs(age) >= replication.REPLICATION_SECONDS:
                 readings[key] = instance
         return readings
 
@@ -188,66 +193,65 @@ class EverywhereBatches:
         rejected the instance."""
         with self._registering:
             answers = self._register_on(items, self.usable())
-        done = {key for key, codes in answers.items() if set(codes.values()) == {200}}
-        keys = [item.instance.key for item in items]
-        if len(self.servers) > 1:
-            self.doubts.partly.update(set(keys) - done)
-        return [Batched.DONE if key in done else Batched.UNSETTLED for key in keys]
+        results: list[Batched] = []
+        for item in items:
+            key = item.instance.key
+            done = set(answers.get(key, {}).values()) == {200}
+            results.append(Batched.DONE if done else Batched.UNSETTLED)
+            if not done and self.are_several:
+                self.partly.add(key)
+        return results
 
     def returned(self) -> bool:
-        return not self._returned.isdisjoint(self._used)
+        return any(peer.returned for peer in self.usable())
 
     def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        names = [name for name in self.usable() if name in self._returned]
+        returned = [peer for peer in self.usable() if peer.returned]
         heartbeats = {key: replication.heartbeat(key) for key in keys}
-        found: set[InstanceKey] = set()
-        answers = self.workers.each(lambda name: self._codes_of(name, heartbeats), names)
-        for name, codes in zip(names, answers, strict=True):
-            if codes is not None:
-                self._returned.discard(name)
-                lacked = {key for key, code in codes.items() if code == 404}
-                for key in lacked:
-                    self._lacking.setdefault(key, set()).add(name)
-                found |= lacked
-        return frozenset(found)
+        lacked: set[InstanceKey] = set()
+        answers = self.workers.each(lambda peer: self._codes_of(peer, heartbeats), returned)
+        for peer, codes in zip(returned, answers, strict=True):
+            if codes is None:
+                continue
+            peer.returned = False
+            for key, code in codes.items():
+                if code == 404:
+                    peer.lacking.add(key)
+                    lacked.add(key)
+        return frozenset(lacked)
 
     def level(self, items: Sequence[Dated], *, ours: Ours) -> list[Batched]:
         """Register each on the servers that lack it, unless its status differs elsewhere, as by an
         override."""
         wanted = {item.instance.key: item for item in items}
-        found: dict[InstanceKey, Batched] = {}
-        for key, item in wanted.items():
-            others = [name for name in self.usable() if name not in self._lacking.get(key, ())]
-            copies = (self._read(name, key) for name in others)
-            held = all(
-                isinstance(one, ObservedInstance) and one.status is item.instance.status
-                for one in copies
-            )
-            found[key] = Batched.DONE if held else Batched.PARTLY
-        for name in self.usable():
+        results = {key: self._held_elsewhere(item) for key, item in wanted.items()}
+        for peer in self.usable():
             to_send: list[Dated] = []
             for key, item in wanted.items():
-                if name not in self._lacking.get(key, ()) or found[key] is Batched.CONFLICT:
-                    continue
-                registered = self._read(name, key)
-                if registered is Cause.NOT_READ:
-                    found[key] = Batched.UNSETTLED
-                elif isinstance(registered, ObservedInstance) and not ours(registered):
-                    found[key] = Batched.CONFLICT
-                elif found[key] is Batched.DONE:
-                    stored = (
-                        registered.last_dirty_timestamp
-                        if isinstance(registered, ObservedInstance)
-                        else 0
-                    )
-                    to_send.append(
-                        item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))
-                    )
-            taken = self._register_on(to_send, [name])
-            for key in (item.instance.key for item in to_send):
-                if taken.get(key) != {name: 200}:
-                    found[key] = Batched.UNSETTLED
-        return [found[item.instance.key] for item in items]
+                if key not in peer.lacking or results[key] is Batched.CONFLICT:
+                    continue  # nearly always
+                # It may have come meanwhile, also as another owner's.
+                registered = self._read(peer, key)
+                if isinstance(registered, Cause):
+                    results[key] = Batched.UNSETTLED
+                elif registered is not None and not ours(registered):
+                    results[key] = Batched.CONFLICT
+                elif results[key] is Batched.DONE:
+                    to_send.append(_newer(item, registered))
+            taken = self._register_on(to_send, [peer])
+            for item in to_send:
+                if taken.get(item.instance.key) != {peer: 200}:
+                    results[item.instance.key] = Batched.UNSETTLED
+        return [results[item.instance.key] for item in items]
+
+    def _held_elsewhere(self, item: Dated) -> Batched:
+        """Return DONE if all servers that do not lack it hold it with this status, else PARTLY."""
+        key = item.instance.key
+        for peer in [peer for peer in self.usable() if key not in peer.lacking]:
+            copy = self._read(peer, key)
+            if not isinstance(copy, ObservedInstance) or copy.status is not item.instance.status:
+                return Batched.PARTLY
+        return Batched.DONE
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Ours) -> list[Batched]:
         """Cancel each where it is ours. With several servers, each is read before; a single one was
@@ -256,39 +260,45 @@ class EverywhereBatches:
         Right after a registration on one server nothing is cancelled: the other servers must get it
         before they lose what it replaces. Single calls to the first server are replicated in
         order."""
-        if self.clock.monotonic() - self.doubts.last_posted < replication.REPLICATION_SECONDS:
+        if self.clock.monotonic() - self.last_posted < replication.REPLICATION_SECONDS:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
-            self.doubts.settle(key)
-        results = self.workers.each(lambda name: self._cancel_on(name, keys, ours), self.usable())
-        settled = [{result[key] for result in results} for key in keys]
-        return [
-            Batched.DONE if True in found and False not in found else Batched.UNSETTLED
-            for found in settled
-        ]
+            self.settle(key)
+        ends = self.workers.each(lambda peer: self._cancel_on(peer, keys, ours), self.usable())
+        results: list[Batched] = []
+        for key in keys:
+            settled = {of_peer.get(key) for of_peer in ends}
+            is_done = True in settled and False not in settled
+            results.append(Batched.DONE if is_done else Batched.UNSETTLED)
+        return results
 
     def _cancel_on(
-        self, name: str, keys: Sequence[InstanceKey], ours: Ours
-    ) -> dict[InstanceKey, bool | None]:
-        """Return whether each is absent, cancelled or another owner's on this server; None if the
-        server is away."""
-        there, unsettled = list(keys), set[InstanceKey]()
-        if len(self.servers) > 1:
-            registered = {key: self._read(name, key) for key in keys}
-            there = [
-                key
-                for key, one in registered.items()
-                if isinstance(one, ObservedInstance) and ours(one)
-            ]
-            unsettled = {key for key, one in registered.items() if one is Cause.NOT_READ}
-        codes = self._codes_of(name, {key: replication.cancel(key) for key in there}) or {}
-        unsettled.update(key for key in there if codes.get(key) not in (200, 404))
-        otherwise = False if name in self._used else None
-        return {key: otherwise if key in unsettled else True for key in keys}
+        self, peer: Peer, keys: Sequence[InstanceKey], ours: Ours
+    ) -> dict[InstanceKey, bool]:
+        """Return whether each is absent, cancelled or another owner's on this server; nothing of
+        the others if the server is away."""
+        settled: dict[InstanceKey, bool] = {}
+        to_cancel: list[InstanceKey] = []
+        for key in keys:
+            # A read in a batch is a renewal. It would prolong what another owner registered here.
+            copy = self._read(peer, key) if self.are_several else None
+            if not self.are_several or (isinstance(copy, ObservedInstance) and ours(copy)):
+                to_cancel.append(key)
+            elif copy is not Cause.NOT_READ:
+                settled[key] = True
+        cancels = {key: replication.cancel(key) for key in to_cancel}
+        codes = self._codes_of(peer, cancels) or {}
+        for key, code in codes.items():
+            if code in (200, 404):
+                settled[key] = True
+        if peer.in_use:
+            for key in keys:
+                settled.setdefault(key, False)
+        return settled
 
     def _register_on(
-        self, items: Sequence[Dated], names: Sequence[str]
-    ) -> dict[InstanceKey, dict[str, int]]:
+        self, items: Sequence[Dated], peers: Sequence[Peer]
+    ) -> dict[InstanceKey, dict[Peer, int]]:
         """Register items; return the status of each one's heartbeat by server, or nothing if a
         server refused one."""
         registrations: dict[InstanceKey, bytes] = {}
@@ -297,39 +307,42 @@ class EverywhereBatches:
                 registrations[item.instance.key] = replication.register(item)
         heartbeats = {key: replication.heartbeat(key) for key in registrations}
 
-        def send(name: str) -> Codes:
-            taken = self._codes_of(name, registrations, may_refuse=True)
+        def send(peer: Peer) -> Codes | None:
+            # One instance that is refused makes the whole batch a 400. Single calls find it.
+            taken = self._codes_of(peer, registrations, may_refuse=True)
             if taken is None or any(code >= 400 for code in taken.values()):
                 return None
-            return self._codes_of(name, heartbeats)
+            return self._codes_of(peer, heartbeats)
 
-        return self._answers(names, send)
+        return self._answers(peers, send)
 
-    def _send_to_all(self, items: Mapping[InstanceKey, bytes]) -> dict[InstanceKey, dict[str, int]]:
-        return self._answers(self.usable(), lambda name: self._codes_of(name, items))
+    def _send_to_all(
+        self, items: Mapping[InstanceKey, bytes]
+    ) -> dict[InstanceKey, dict[Peer, int]]:
+        return self._answers(self.usable(), lambda peer: self._codes_of(peer, items))
 
     def _answers(
-        self, names: Sequence[str], send: Callable[[str], Codes]
-    ) -> dict[InstanceKey, dict[str, int]]:
+        self, peers: Sequence[Peer], send: Callable[[Peer], Codes | None]
+    ) -> dict[InstanceKey, dict[Peer, int]]:
         """Return the status of each item by server; nothing if a server that is not away gave no
         answer."""
-        found: dict[InstanceKey, dict[str, int]] = {}
-        for name, codes in zip(names, self.workers.each(send, names), strict=True):
-            if codes is None and name in self._used:
+        answers: dict[InstanceKey, dict[Peer, int]] = {}
+        for peer, codes in zip(peers, self.workers.each(send, peers), strict=True):
+            if codes is None and peer.in_use:
                 return {}
             for key, code in (codes or {}).items():
-                found.setdefault(key, {})[name] = code
-        return found
+                answers.setdefault(key, {})[peer] = code
+        return answers
 
     def _codes_of(
-        self, name: str, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
-    ) -> Codes:
+        self, peer: Peer, items: Mapping[InstanceKey, bytes], *, may_refuse: bool = False
+    ) -> Codes | None:
         """Return the status of each item from one server."""
-        return self._send_to(name, items, self.servers[name].replicate, may_refuse=may_refuse)
+        return self._send_to(peer, items, peer.client.replicate, may_refuse=may_refuse)
 
     def _send_to(
         self,
-        name: str,
+        peer: Peer,
         items: Mapping[InstanceKey, bytes],
         send: Callable[[Sequence[bytes]], list[A]],
         *,
@@ -339,56 +352,58 @@ class EverywhereBatches:
         batches have ended, or if an item was refused, which makes the whole batch a 400."""
         written = list(items.values())
         answers: list[A] = []
-        while left := replication.fitting(
-            written[len(answers) : len(answers) + self._sizes.get(name, SIZE)]
-        ):
+        while len(answers) < len(written):
+            left = written[len(answers) : len(answers) + peer.batch_size]
+            batch = replication.fitting(left)
             if self._is_over() or self.trouble is not None:
                 return None
+            # A server that is away takes the time of a timeout, so it is left out at once. An
+            # answer that is not Eureka's means that no batch can be trusted.
             try:
-                answers += send(left)
+                answers += send(batch)
             except RegistryUnavailable as error:
-                if not self._shorten_batches(name, len(left), error):
-                    self._leave_out(name, error)
+                if not self._shorten_batches(peer, len(batch), error):
+                    self._leave_out(peer, error)
                     return None
             except RegistryError as error:
                 if not (may_refuse and isinstance(error, RegistryRejected)):
                     self._stop_batches(refused(error))
                 return None
         if answers:
-            self.silent.pop(name, None)
+            peer.silent = None
         return dict(zip(items, answers, strict=True))
 
-    def _shorten_batches(self, name: str, number: int, error: RegistryUnavailable) -> bool:
+    def _shorten_batches(self, peer: Peer, number: int, error: RegistryUnavailable) -> bool:
         """If the server answers a single item, send it fewer at a time, or no more batches; return
         whether it does."""
         if number == 1 or self._is_over():
             return False
+        # A single item tells whether the batch was too long for it, or it is away.
         try:
-            probed(self.asked[name])
+            probed(peer.asked)
         except RegistryError:
             return False
         if number <= _FEWEST:
-            why = str(error).removesuffix(".")
             self._stop_batches(
-                f"{name} answers a batch of one item, but not a batch of {number} items ({why})."
+                f"{peer.url} answers a batch of one item, but not a batch of {number} items "
+                f"({error})"
             )
-        elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has shortened it
-            self._sizes[name] = number // 2
+            return True
+        half = number // 2
+        if half < peer.batch_size:  # else another thread has shortened it
+            peer.batch_size = half
             _log.warning(
-                "Eureka server %s: reduced the batch size to %d: %s",
-                name,
-                number // 2,
-                error,
+                "Eureka server %s: reduced the batch size to %d: %s", peer.url, half, error
             )
         return True
 
-    def _read(self, name: str, key: InstanceKey) -> ObservedInstance | Cause | None:
+    def _read(self, peer: Peer, key: InstanceKey) -> ObservedInstance | Cause | None:
         """Return the instance on this server; NOT_READ if it cannot be read now."""
-        if name in self._used and not self._is_over():
+        if peer.in_use and not self._is_over():
             try:
-                return self.servers[name].read_instance(key)
+                return peer.client.read_instance(key)
             except RegistryUnavailable as error:
-                self._leave_out(name, error)
+                self._leave_out(peer, error)
             except RegistryError:
                 pass  # the single call reports it
         return Cause.NOT_READ
@@ -396,18 +411,25 @@ class EverywhereBatches:
     def _is_over(self) -> bool:
         return self.limit.left() <= 0 or self.clock.stopping()
 
-    def _leave_out(self, name: str, error: RegistryError) -> None:
+    def _leave_out(self, peer: Peer, error: RegistryError) -> None:
         if self.limit.left() <= 0:
             return  # no time was left: the server is not at fault
-        self._used.discard(name)
-        self.silent.setdefault(name, (self.clock.monotonic(), str(error).removesuffix(".")))
-        if self.rests is not None:
-            self.rests.failed(name, error)
+        peer.in_use = False
+        if peer.silent is None:
+            peer.silent = Silence(self.clock.monotonic(), str(error))
+        if self.are_several:  # a single server does not rest: no other one could be called
+            peer.failed(error)
 
     def _stop_batches(self, why: str) -> None:
         if self.trouble is None:
             self.trouble = why
-            _log.warning("%s %s", why, SINGLY)
+            _log.warning("%s. %s", why, SINGLY)
+
+
+def _newer(item: Dated, registered: ObservedInstance | None) -> Dated:
+    """Return the registration with a timestamp that replaces what is registered."""
+    stored = registered.last_dirty_timestamp if registered is not None else 0
+    return item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))
 
 
 def probed(server: EurekaClient) -> int:
@@ -415,11 +437,9 @@ def probed(server: EurekaClient) -> int:
 
 
 def refused(error: RegistryError) -> str:
-    said = str(error).removesuffix(".")
-    if isinstance(error, RegistryDenied):
-        fix = (
-            "let the server's Spring Security allow /eureka/peerreplication/** like "
-            "/eureka/apps/**."
-        )
-        return f"Batches are refused: {said}. If single writes work, {fix}"
-    return f"Batches do not work: {said}{'' if said.endswith('?') else '.'}"
+    if not isinstance(error, RegistryDenied):
+        return f"batches do not work: {error}"
+    return (
+        f"batches are refused: {error}. If single writes work, let the server's Spring Security "
+        "allow /eureka/peerreplication/** like /eureka/apps/**"
+    )

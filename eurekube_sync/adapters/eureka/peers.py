@@ -6,13 +6,12 @@ peer lacks, are changed where they are.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.adapters.eureka.everywhere import Doubts
+from eurekube_sync.adapters.eureka.peer import Peer
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model import errors
 from eurekube_sync.model.deadline import Schedule, TimeLimit
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
@@ -20,14 +19,15 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
-SWEEP_SECONDS = 480.0  # a sweep lists all peers once in each such stretch of the wall clock ...
-SWEEP_MARGIN_SECONDS = (
-    90.0  # ... and a new process only in this first part of it: a CronJob starts one each minute
-)
+# A sweep lists all peers once in each such stretch of the wall clock ...
+SWEEP_SECONDS = 480.0
+# ... and a new process only in this first part of it: a CronJob starts one each minute
+SWEEP_MARGIN_SECONDS = 90.0
 SWEEP_SLACK_SECONDS = 30.0  # for a pass, from its sweep until it renews strays
-_STRAY_RENEWAL_SECONDS = (
-    25.0  # strays are renewed in the first pass after this, about as often as others
-)
+# Strays are renewed in the first pass after this, about as often as others
+_STRAY_RENEWAL_SECONDS = 25.0
+# The most urgent first: what a person has to fix; peers that are away come after all of these
+_WORST = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
 
 _UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
@@ -37,9 +37,8 @@ A = TypeVar("A")
 def sweep_seconds(lease_duration: float) -> float:
     """Return how often to sweep. A stray is renewed after each sweep, and expires after two lease
     durations."""
-    return max(
-        1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS)
-    )
+    expired = 2 * lease_duration
+    return max(1.0, min(SWEEP_SECONDS, expired - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
 class EurekaPeers(Registry):
@@ -62,84 +61,75 @@ class EurekaPeers(Registry):
 
     def __init__(
         self,
-        peers: Mapping[str, Registry],
+        peers: Sequence[Peer],
         *,
         clock: Clock,
         limit: TimeLimit | None = None,
-        rests: Rests | None = None,
-        doubts: Doubts | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
-        """`peers`: by printable address, in the order of preference. `limit`: that of their
-        clients."""
-        self._peers = dict(peers)
+        """`peers`: in the order of preference. `limit`: that of their clients."""
+        self._peers = tuple(peers)
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
-        self._rests = rests or Rests(clock)
-        self._doubts = doubts or Doubts()
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
-        self._registered = -inf  # the last registration known to this process, in monotonic seconds
-        self._owed: set[str] = (
-            set()
-        )  # peers to list before the next sweep: back from a rest, unlisted, or with strays
-        self._unlisted: set[str] = set()  # peers whose last list failed, which is logged once
-        self._strays: dict[
-            str, dict[InstanceKey, ObservedInstance]
-        ] = {}  # by peer, from their last lists
-        self._shown: set[str] = set()  # peers that were listed since the last list began
-        self._to_renew: dict[
-            InstanceKey, list[str]
-        ] = {}  # strays to renew after the next list, with their peers
+        # The last registration known to this process, in monotonic seconds
+        self._registered = -inf
+        # Strays to renew after the next list, with the peers that hold them
+        self._to_renew: dict[InstanceKey, list[Peer]] = {}
         self._strays_renewed = -inf  # in monotonic seconds
-        self._answered: dict[
-            InstanceKey, set[str]
-        ] = {}  # peers that showed an instance, or its absence
-        self._passed_over: set[str] = (
-            set()
-        )  # peers that the last list or a cancel since did not reach
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """Return the list of the first peer that gives one, and strays with an owner's mark."""
-        self._owed.update(self._rests.end())
-        self._shown.clear()
-        self._answered.clear()
+        for peer in self._peers:
+            peer.end_rest()
+            peer.shown = False
+            peer.shown_singly.clear()
         failed: dict[str, str] = {}
-        for name in self._order(last=self._rests.down()):
+        for peer in sorted(self._peers, key=lambda peer: peer.is_down):
             if self._limit.left() <= 0:
                 break
-            listed = self._peers[name].list_instances()
+            listed = peer.client.list_instances()
             if isinstance(listed, Complete):
-                self._worked(name, listed=True)
-                self.renew_strays()
-                self._sweep(name, listed.data)
-                self._passed_over = {*self._down(), *self._unlisted} - {name}
-                if any(
-                    self._strays.values()
-                ):  # also between two sweeps, so that held ones are renewed
-                    for one in listed.data:
-                        self._forget_stray(one.key)
-                    return Complete(data=(*listed.data, *self._all_strays()))
-                return listed
-            failed[name] = listed.message
-            self._rests.begin(name, listed)
+                return self._with_strays(peer, listed)
+            failed[peer.url] = listed.message
+            peer.rest(listed)
+            # It answered, so a person has to see to it. Another's list would hide that.
             if listed.cause is not Cause.UNAVAILABLE:
                 why = (
-                    f"{listed.message} No other peer's list is taken instead; renewals go to "
-                    "the next peer."
+                    f"{listed.message}. No other peer's list is taken instead; renewals go to "
+                    "the next peer"
                 )
                 return Unknown(cause=listed.cause, message=why)
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left(failed))
+
+    def _with_strays(
+        self, first: Peer, listed: Complete[tuple[ObservedInstance, ...]]
+    ) -> Complete[tuple[ObservedInstance, ...]]:
+        """Return the list of the first peer and the strays of the others, after a sweep if one is
+        due. Strays are shown between two sweeps as well, so that held ones are renewed."""
+        first.worked(listed=True)
+        self.renew_strays()
+        self._sweep(first, listed.data)
+        for peer in self._peers:
+            missed = peer.unlisted or not peer.is_reachable
+            peer.passed_over = missed and peer is not first
+        if not any(peer.strays for peer in self._peers):
+            return listed
+        for instance in listed.data:
+            self._forget_stray(instance.key)
+        return Complete(data=(*listed.data, *self._all_strays()))
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """Return all strays, after a list of each peer that the sweep left out. A resting peer is
         listed, too, because the deletion of a syncer waits for it, unless it failed a moment
         ago."""
-        of_first = [one for one in listed.data if not self._holders(one.key)]
-        asked = self._peers.keys() - self._shown - self._rests.just_failed()
-        self._list_others([name for name in self._peers if name in asked], of_first)
-        unlisted = tuple(name for name in self._peers if name not in self._shown)
-        self._passed_over.update(unlisted)
-        return Elsewhere(self._all_strays(), unlisted)
+        of_first = [instance for instance in listed.data if not self._holders(instance.key)]
+        left_out = [peer for peer in self._peers if not peer.shown]
+        self._list_others([peer for peer in left_out if not peer.has_just_failed], of_first)
+        unlisted = [peer for peer in self._peers if not peer.shown]
+        for peer in unlisted:
+            peer.passed_over = True
+        return Elsewhere(self._all_strays(), tuple(peer.url for peer in unlisted))
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """Read an instance on the first peer; if absent, on the peers that have it as a stray."""
@@ -151,38 +141,46 @@ class EurekaPeers(Registry):
         exist."""
         return self._read(key, self._peers)
 
-    def _read(self, key: InstanceKey, others: Container[str]) -> ObservedInstance | None:
-        name, found = self._first(lambda name: self._peers[name].read_instance(key))
-        answered = self._answered.setdefault(key, set())
-        answered.add(name)
-        if found is not None:
-            # Another process may have registered it a moment ago, too, by a clock that may be ahead
-            # of ours.
-            age = self._clock.now() - found.last_dirty_timestamp / 1000
-            if abs(age) < REPLICATION_SECONDS:
-                self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
-            return found
-        for other in (one for one in self._reachable(without=name) if one in others):
+    def _read(self, key: InstanceKey, others: Collection[Peer]) -> ObservedInstance | None:
+        first, registered = self._first(lambda peer: peer.client.read_instance(key))
+        first.shown_singly.add(key)
+        if registered is not None:
+            self._note_registration(registered)
+            return registered
+        for peer in self._reachable(without=first):
+            if peer not in others:
+                continue
+            # None would mean that no peer has it, which nobody knows without time to ask.
             if self._limit.left() <= 0:
-                raise errors.RegistryUnavailable(f"{other} was not asked for it: no time was left.")
+                raise errors.RegistryUnavailable(
+                    f"{peer.url} was not asked for it: no time was left"
+                )
             try:
-                found = self._peers[other].read_instance(key)
+                registered = peer.client.read_instance(key)
             except errors.RegistryError as error:
                 if isinstance(error, errors.RegistryRejected) or self._limit.left() <= 0:
                     raise
-                self._rests.failed(other, error)
-            else:
-                if found is not None:
-                    return found
-                answered.add(other)
-                self._strays.get(other, {}).pop(key, None)
+                peer.failed(error)
+                continue
+            if registered is not None:
+                return registered
+            peer.shown_singly.add(key)
+            peer.strays.pop(key, None)
         return None
 
+    def _note_registration(self, registered: ObservedInstance) -> None:
+        """Note when a new instance was registered. Another process may have done it a moment ago,
+        by a clock that may be ahead of ours."""
+        age = self._clock.now() - registered.last_dirty_timestamp / 1000
+        if abs(age) < REPLICATION_SECONDS:
+            self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
+
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        def register(name: str) -> None:
-            if name not in self._answered.get(instance.key, ()):
-                self._refuse_strangers(name, instance)
-            self._peers[name].register(instance, dirty_timestamp=dirty_timestamp)
+        def register(peer: Peer) -> None:
+            # The caller has seen what the first peer holds; of another one nobody knows it yet.
+            if instance.key not in peer.shown_singly:
+                _refuse_strangers(peer, instance)
+            peer.client.register(instance, dirty_timestamp=dirty_timestamp)
 
         self._first(register)
         self._registered = self._clock.monotonic()
@@ -192,11 +190,12 @@ class EurekaPeers(Registry):
         """Renew on the first peer, and return whether it has the lease. A stray is renewed after
         the next list, unless registered or cancelled before: a renewal would bring it to all peers
         (`PeerEurekaNode.heartbeat`)."""
-        name, renewed = self._first(lambda name: self._peers[name].renew(key))
+        first, renewed = self._first(lambda peer: peer.client.renew(key))
         if not renewed:
-            self._answered.setdefault(key, set()).add(name)
-        if not renewed and (holders := self._holders(key)):
-            self._to_renew[key] = holders
+            first.shown_singly.add(key)
+            holders = self._holders(key)
+            if holders:
+                self._to_renew[key] = holders
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -210,22 +209,32 @@ class EurekaPeers(Registry):
         stray = bool(self._holders(key))
         self._forget_stray(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
-        name, done = self._first(
-            lambda name: self._peers[name].cancel(key, ours=ours), alone=replicating
+        first, done = self._first(
+            lambda peer: peer.client.cancel(key, ours=ours), alone=replicating
         )
-        if (done or not stray) and replicating:
+        if replicating and (done or not stray):
             return done
+        return self._cancel_on_others(first, key, ours) or done
+
+    def _cancel_on_others(
+        self, first: Peer, key: InstanceKey, ours: Callable[[ObservedInstance], bool]
+    ) -> bool:
+        """Cancel where it is ours; return whether a peer had it. Raise the last refusal, after all
+        were tried."""
+        done = False
         refusal: errors.RegistryError | None = None
-        self._passed_over.update(self._down() - {name})
-        for other in self._reachable(without=name):
-            peer = self._peers[other]
+        for peer in self._peers:
+            if peer is not first and not peer.is_reachable:
+                peer.passed_over = True
+        for peer in self._reachable(without=first):
+            # Each has to answer: callers may find the instance on any of them.
             try:
-                registered = peer.read_instance(key)
+                registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
-                    done = peer.cancel(key, ours=ours) or done
+                    done = peer.client.cancel(key, ours=ours) or done
             except errors.RegistryUnavailable as error:
-                self._rests.failed(other, error)
-                self._passed_over.add(other)
+                peer.failed(error)
+                peer.passed_over = True
             except errors.RegistryError as error:
                 refusal = error
         if refusal is not None:
@@ -233,55 +242,33 @@ class EurekaPeers(Registry):
         return done
 
     def unreached(self) -> tuple[str, ...]:
-        return tuple(name for name in self._peers if name in self._passed_over)
+        return tuple(peer.url for peer in self._peers if peer.passed_over)
 
-    def _refuse_strangers(self, name: str, instance: Instance) -> None:
-        """Read the instance on this peer. Raise RegistryRejected if it is another owner's."""
-        registered = self._peers[name].read_instance(instance.key)
-        if registered is None:
-            return
-        if any(
-            registered.metadata.get(mark) != instance.metadata.get(mark)
-            for mark in (OWNER, CLUSTER)
-        ):
-            raise errors.RegistryRejected(
-                f"{name} has another owner's instance with the id that ours needs."
-            )
-
-    def _first(self, call: Callable[[str], A], *, alone: bool = False) -> tuple[str, A]:
+    def _first(self, call: Callable[[Peer], A], *, alone: bool = False) -> tuple[Peer, A]:
+        """Return the answer of the first peer that gives one, and this peer. With `alone`, no other
+        one is tried."""
+        in_turn = sorted(self._peers, key=lambda peer: peer.is_resting)
         failures: dict[str, errors.RegistryError] = {}
-        for name in self._order(last=self._rests.resting())[: 1 if alone else None]:
+        for peer in in_turn[:1] if alone else in_turn:
             if self._limit.left() <= 0:
                 break
             try:
-                answer = call(name)
+                answer = call(peer)
             except errors.RegistryStumbled as error:
-                failures[name] = error
+                failures[peer.url] = error  # of this instance alone, so the peer does not rest
             except errors.RegistryRejected:
                 raise
             except errors.RegistryError as error:
-                self._rests.failed(name, error)
-                failures[name] = error
+                peer.failed(error)  # the next calls begin with another peer
+                failures[peer.url] = error
             else:
-                self._worked(name)
-                return name, answer
-        # Errors that a person has to fix come first, peers that are away last.
-        kinds = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
-        worst = (
-            kind for kind in kinds if any(isinstance(error, kind) for error in failures.values())
-        )
-        why = _none_left({name: str(error) for name, error in failures.items()})
-        raise next(worst, errors.RegistryUnavailable)(why)
+                peer.worked()
+                return peer, answer
+        raise _worst_of(failures)
 
-    def _order(self, *, last: Container[str]) -> list[str]:
-        return sorted(self._peers, key=lambda name: name in last)
-
-    def _down(self) -> frozenset[str]:
-        return self._rests.down() - self._rests.back()
-
-    def _reachable(self, *, without: str = "") -> list[str]:
-        down = self._down()
-        return [name for name in self._peers if name != without and name not in down]
+    def _reachable(self, *, without: Peer | None = None) -> list[Peer]:
+        others = [peer for peer in self._peers if peer is not without]
+        return [peer for peer in others if peer.is_reachable]
 
     def renew_strays(self) -> None:
         """Renew strays that are due: after a list, or before the process ends."""
@@ -291,76 +278,100 @@ class EurekaPeers(Registry):
             return
         self._strays_renewed = now
         for key, holders in due.items():
-            for name in (
-                name for name in self._reachable() if name in holders and self._limit.left() > 0
-            ):
+            for peer in self._reachable():
+                if peer not in holders or self._limit.left() <= 0:
+                    continue
                 try:
-                    if not self._peers[name].renew(key):
-                        self._strays.get(name, {}).pop(key, None)
+                    if not peer.client.renew(key):
+                        peer.strays.pop(key, None)
                 except errors.RegistryError as error:
-                    self._rests.failed(name, error)
+                    peer.failed(error)
 
-    def _holders(self, key: InstanceKey) -> list[str]:
+    def _holders(self, key: InstanceKey) -> list[Peer]:
         """Return the peers that have it as a stray."""
-        return [name for name, held in self._strays.items() if key in held]
+        return [peer for peer in self._peers if key in peer.strays]
 
     def _all_strays(self) -> tuple[ObservedInstance, ...]:
-        one_of_each = {key: one for held in self._strays.values() for key, one in held.items()}
-        return tuple(one_of_each.values())
+        strays: dict[InstanceKey, ObservedInstance] = {}
+        for peer in self._peers:
+            strays |= peer.strays
+        return tuple(strays.values())
 
     def _forget_stray(self, key: InstanceKey) -> None:
         """Forget a stray that is now on the first peer, or cancelled on all."""
         self._to_renew.pop(key, None)
-        for held in self._strays.values():
-            held.pop(key, None)
+        for peer in self._peers:
+            peer.strays.pop(key, None)
 
-    def _worked(self, name: str, *, listed: bool = False) -> None:
-        if self._rests.worked(name, listed=listed):
-            self._owed.add(name)
-
-    def _sweep(self, first: str, listed: Iterable[ObservedInstance]) -> None:
+    def _sweep(self, first: Peer, listed: Iterable[ObservedInstance]) -> None:
         """List the other peers if a sweep is due, or only those that are owed a list."""
         due = self._sweeps.due(self._clock.now())
-        self._shown.add(first)
-        self._strays.pop(first, None)  # its own list says what it holds
-        self._owed |= self._rests.back() | {
-            name for name, held in self._strays.items() if held
-        }  # may have expired
-        self._list_others(
-            [name for name in self._reachable(without=first) if due or name in self._owed], listed
-        )
-        self._owed.discard(first)
+        first.shown = True
+        first.strays = {}  # its own list says what it holds
+        for peer in self._peers:
+            # One that is back is used only after its list. Strays may have expired since the last.
+            if peer.is_back or peer.strays:
+                peer.owed = True
+        others = self._reachable(without=first)
+        self._list_others([peer for peer in others if due or peer.owed], listed)
+        first.owed = False
 
-    def _list_others(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
+    def _list_others(self, peers: Iterable[Peer], of_first: Iterable[ObservedInstance]) -> None:
         """List these peers, and note what the list of the first peer lacks or shows with another
         timestamp."""
-        known = {one.key: one.last_dirty_timestamp for one in of_first}
-        for name in names:
+        known = {instance.key: instance.last_dirty_timestamp for instance in of_first}
+        for peer in peers:
             if self._limit.left() <= 0:
-                self._owed.add(name)
+                peer.owed = True
                 continue
-            theirs = self._peers[name].list_instances()
-            if isinstance(theirs, Unknown):
-                if name not in self._unlisted:
-                    what = "could not be listed, so instances that only it holds are unknown"
-                    _log.warning("the Eureka peer %s %s: %s", name, what, theirs.message)
-                self._unlisted.add(
-                    name
-                )  # its known strays still count as registered, until an uncached read
-                self._owed.add(name)
-                if (
-                    theirs.cause is Cause.UNAVAILABLE
-                ):  # else each of the next passes waits for its timeout
-                    self._rests.begin(name, theirs)
+            listed = peer.client.list_instances()
+            if isinstance(listed, Unknown):
+                _note_unlisted(peer, listed)
                 continue
-            self._worked(name, listed=True)
-            self._owed.discard(name)
-            self._unlisted.discard(name)
-            self._shown.add(name)
-            unknown = (one for one in theirs.data if one.key not in known)
-            self._strays[name] = {one.key: one for one in unknown if OWNER in one.metadata}
-            ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
-            self._doubts.differing[name] = {key for key, age in ages if known.get(key, age) != age}
+            peer.worked(listed=True)
+            peer.owed = peer.unlisted = False
+            peer.shown = True
+            _compare(peer, listed.data, known)
+
+
+def _note_unlisted(peer: Peer, why: Unknown) -> None:
+    """Note that its list failed. Its known strays still count as registered, until an uncached
+    read."""
+    if not peer.unlisted:
+        what = "could not be listed, so instances that only it holds are unknown"
+        _log.warning("the Eureka peer %s %s: %s", peer.url, what, why.message)
+    peer.unlisted = peer.owed = True
+    if why.cause is Cause.UNAVAILABLE:  # else each of the next passes waits for its timeout
+        peer.rest(why)
+
+
+def _compare(
+    peer: Peer, listed: Iterable[ObservedInstance], known: Mapping[InstanceKey, int]
+) -> None:
+    """Note how its list differs from the first peer's, which knows these timestamps."""
+    strays: dict[InstanceKey, ObservedInstance] = {}
+    differing: set[InstanceKey] = set()
+    for instance in listed:
+        timestamp = known.get(instance.key)
+        if timestamp == instance.last_dirty_timestamp:
+            continue  # nearly always
+        if timestamp is not None:
+            differing.add(instance.key)
+        elif OWNER in instance.metadata:
+            strays[instance.key] = instance
+    peer.strays, peer.differing = strays, differing
+
+
+def _refuse_strangers(peer: Peer, instance: Instance) -> None:
+    """Read the instance on this peer. Raise RegistryRejected if it is another owner's."""
+    registered = peer.client.read_instance(instance.key)
+    if registered is None:
+        return
+    for mark in (OWNER, CLUSTER):
+        if registered.metadata.get(mark) != instance.metadata.get(mark):
+            raise errors.RegistryRejected(
+                f"{peer.url} has another owner's instance with the id that ours needs"
+            )
 
 
 class UnnamedEureka(Registry):
@@ -377,17 +388,28 @@ class UnnamedEureka(Registry):
     read_instance = register = renew = cancel = _refused
 
 
+def _worst_of(failures: Mapping[str, errors.RegistryError]) -> errors.RegistryError:
+    """Return the error for calls that failed on every peer, by address."""
+    why = _none_left({url: str(error) for url, error in failures.items()})
+    for kind in _WORST:
+        if any(isinstance(error, kind) for error in failures.values()):
+            return kind(why)
+    return errors.RegistryUnavailable(why)
+
+
 def _none_left(messages: Mapping[str, str]) -> str:
     """Join the messages of the peers, by address, with the same messages only once."""
     if not messages:
-        return "No Eureka peer was tried: no time was left for it."
+        return "no Eureka peer was tried: no time was left for it"
     if len(messages) == 1:
         return next(iter(messages.values()))
     alike: dict[str, list[str]] = {}
-    for name, message in messages.items():
-        alike.setdefault(message.replace(name, ""), []).append(name)
-    sentences = []
-    for first, *others in alike.values():
-        both = f"{' and '.join([first, *others])} failed in the same way: " if others else ""
-        sentences.append(both + messages[first].removesuffix("."))
-    return f"No Eureka peer could be used: {'; and '.join(sentences)}."
+    for url, message in messages.items():
+        alike.setdefault(message.replace(url, ""), []).append(url)
+    clauses = []
+    for urls in alike.values():
+        clause = messages[urls[0]]
+        if len(urls) > 1:
+            clause = f"{' and '.join(urls)} failed in the same way: {clause}"
+        clauses.append(clause)
+    return f"no Eureka peer could be used: {'; and '.join(clauses)}"

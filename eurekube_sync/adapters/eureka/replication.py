@@ -4,7 +4,6 @@ replicate to which (`StatusInfo`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -19,14 +18,13 @@ from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.text import counted
 
-_MOST_BYTES = (
-    512 * 1024
-)  # of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+SIZE = 250  # the most items of a batch, as between servers (`PeerEurekaNode.BATCH_SIZE`)
+# Of one body: half of nginx's limit; 250 instances with little metadata have 160 kB
+_MOST_BYTES = 512 * 1024
 _OLDER_THAN_ALL = -1
 _LARGEST_STATUS = 1024 * 1024
-REPLICATION_SECONDS = (
-    5.0  # for a registration to reach the other peers, which replicate every 0.5 s
-)
+# For a registration to reach the other peers, which replicate every 0.5 s
+REPLICATION_SECONDS = 5.0
 
 
 class ServerStatus(NamedTuple):
@@ -84,8 +82,12 @@ def register(dated: Dated) -> bytes:
 
 def fitting(items: Sequence[bytes]) -> Sequence[bytes]:
     """Return the first items, as many as fit into one body, but at least one."""
-    lengths = accumulate(len(item) + 1 for item in items)
-    return items[: max(1, sum(length <= _MOST_BYTES for length in lengths))]
+    length = 0
+    for number, item in enumerate(items):
+        length += len(item) + 1  # with the comma
+        if length > _MOST_BYTES and number > 0:
+            return items[:number]
+    return items
 
 
 def decode_answers(body: bytes, *, items: int) -> list[int]:
@@ -102,10 +104,10 @@ def _replies(body: bytes, items: int) -> list[_Reply]:
     try:
         replies = _REPLIES.decode(body).response_list
     except UNREADABLE:
-        raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
+        raise RegistryUnusable("Eureka's answer to a batch is not of the known form") from None
     if len(replies) != items:
         got = counted(len(replies), "reply", "replies")
-        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}.")
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {got}")
     return replies
 
 
@@ -113,19 +115,19 @@ def decode_status(body: bytes) -> ServerStatus:
     """Decode the XML of `GET /status`. Raise RegistryUnusable, also if it declares a document
     type."""
     if len(body) > _LARGEST_STATUS:
-        raise RegistryUnusable("Eureka's status page is too long to be one.")
+        raise RegistryUnusable("Eureka's status page is too long to be one")
     parser = ElementTree.XMLParser(target=_WithoutDoctype())
     try:
         parser.feed(body)
         status = parser.close()
     except ElementTree.ParseError:
-        raise RegistryUnusable("Eureka's status page is not XML.") from None
+        raise RegistryUnusable("Eureka's status page is not XML") from None
     replicas = status.findtext("applicationStats/registered-replicas")
     if replicas is None:
-        raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
+        raise RegistryUnusable("Eureka's status page does not say which replicas the server has")
     return ServerStatus(
         instance_id=printable((status.findtext("instanceInfo/instanceId") or "").strip()),
-        replicas=tuple(_printable(one) for one in replicas.replace(",", " ").split()),
+        replicas=tuple(map(_printable, replicas.replace(",", " ").split())),
         ip_addr=(status.findtext("instanceInfo/ipAddr") or "").strip(),
         ports=frozenset(_enabled_ports(status)),
     )
@@ -134,14 +136,17 @@ def decode_status(body: bytes) -> ServerStatus:
 def _enabled_ports(status: ElementTree.Element) -> Iterator[int]:
     for name in ("port", "securePort"):
         port = status.find(f"instanceInfo/{name}")
-        if port is not None and port.get("enabled") == "true" and (port.text or "").isdecimal():
-            yield int(port.text or "")
+        if port is None or port.get("enabled") != "true":
+            continue
+        number = port.text or ""
+        if number.isdecimal():
+            yield int(number)
 
 
 class _WithoutDoctype(ElementTree.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise RegistryUnusable(
-            "Eureka's status page declares a document type, which Eureka does not do."
+            "Eureka's status page declares a document type, which Eureka does not do"
         )
 
 

@@ -18,7 +18,8 @@ from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 _Instances: TypeAlias = Source[tuple[ObservedInstance, ...]]
-_Read: TypeAlias = ObservedInstance | str | None  # of an uncached read; a text says why it failed
+_Reading: TypeAlias = ObservedInstance | str | None
+"""The result of an uncached read; a text says why it failed."""
 
 
 class KeptRegistry:
@@ -38,21 +39,24 @@ class KeptRegistry:
         self._listed: _Instances = Unknown(
             cause=Cause.NOT_READ, message="the pass did not list Eureka"
         )
-        self._read: list[tuple[InstanceKey, _Read]] = []
+        self._read: list[tuple[InstanceKey, _Reading]] = []
         self._elsewhere = Elsewhere((), ())
 
     def data(self) -> dict[str, Any]:
         """Return the answers since the pass began, as JSON data: Eureka's list, the uncached reads,
         and what only other servers hold."""
-        found: dict[str, Any] = {"at": self._at}
+        listed: dict[str, Any]
         if isinstance(self._listed, Unknown):
-            found["unknown"] = {"cause": self._listed.cause, "message": self._listed.message}
+            listed = {"unknown": {"cause": self._listed.cause, "message": self._listed.message}}
         else:
-            found["apps"] = _applications(self._listed.data)
-        found["read"] = [reading_data(key, read) for key, read in self._read]
-        found["elsewhere"] = _applications(self._elsewhere.instances)
-        found["unseen"] = self._elsewhere.unseen
-        return found
+            listed = {"apps": _applications(self._listed.data)}
+        return {
+            "at": self._at,
+            **listed,
+            "read": [reading_data(key, reading) for key, reading in self._read],
+            "elsewhere": _applications(self._elsewhere.instances),
+            "unseen": self._elsewhere.unseen,
+        }
 
     def list_instances(self) -> _Instances:
         self._listed = self._registry.list_instances()
@@ -73,20 +77,22 @@ class KeptRegistry:
         self, key: InstanceKey, read: Callable[[InstanceKey], ObservedInstance | None]
     ) -> ObservedInstance | None:
         try:
-            found = read(key)
+            reading = read(key)
         except RegistryError as error:
             self._read.append((key, str(error)))
             raise
-        self._read.append((key, found))
-        return found
+        self._read.append((key, reading))
+        return reading
 
     def batches(self) -> Batches | None:
         batches = self._registry.batches()
-        return cast(Batches, _KeptBatches(batches, self._read)) if batches is not None else None
+        if batches is None:
+            return None
+        return cast(Batches, _KeptBatches(batches, self._read))
 
 
 class _KeptBatches:
-    def __init__(self, batches: Batches, read: list[tuple[InstanceKey, _Read]]) -> None:
+    def __init__(self, batches: Batches, read: list[tuple[InstanceKey, _Reading]]) -> None:
         self._batches = batches
         self._read = read
 
@@ -94,9 +100,9 @@ class _KeptBatches:
         return getattr(self._batches, name)
 
     def absent(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
-        found = self._batches.absent(keys)
-        self._read += [(key, None) for key in found]
-        return found
+        absent = self._batches.absent(keys)
+        self._read += [(key, None) for key in absent]
+        return absent
 
     def read(self, keys: Sequence[InstanceKey]) -> Mapping[InstanceKey, ObservedInstance]:
         instances = self._batches.read(keys)
@@ -109,24 +115,22 @@ def _applications(instances: Sequence[ObservedInstance]) -> dict[str, Any]:
     entries."""
     applications: list[dict[str, Any]] = []
     for app, of_app in groupby(instances, lambda instance: instance.key.app):
-        applications.append(
-            {"name": app, "instance": [wire.observed_document(instance) for instance in of_app]}
-        )
+        applications.append({"name": app, "instance": list(map(wire.observed_document, of_app))})
     return {"applications": {"application": applications}}
 
 
-def reading_data(key: InstanceKey, read: _Read) -> dict[str, Any]:
+def reading_data(key: InstanceKey, reading: _Reading) -> dict[str, Any]:
     """Return an uncached read, or a write of ours, as JSON data. None is an absent instance."""
     head = {"app": key.app, "id": key.id}
-    if isinstance(read, str):
-        return {**head, "failed": read}
-    if read is None:
+    if isinstance(reading, str):
+        return {**head, "failed": reading}
+    if reading is None:
         return {**head, "instance": None}
-    return {**head, "instance": wire.observed_document(read), "readAt": read.read_at}
+    return {**head, "instance": wire.observed_document(reading), "readAt": reading.read_at}
 
 
-def reading_of(data: Mapping[str, Any]) -> tuple[InstanceKey, ObservedInstance | str | None]:
-    """Read what `reading_data` made. Raises a KeyError or a RegistryError for other data."""
+def reading_of(data: Mapping[str, Any]) -> tuple[InstanceKey, _Reading]:
+    """Read what `reading_data` made. Raise a KeyError or a RegistryError for other data."""
     key = InstanceKey(str(data["app"]), str(data["id"]))
     if "failed" in data:
         return key, str(data["failed"])
@@ -140,8 +144,11 @@ def all_documents(
     data: Mapping[str, Any], written: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON of each instance in `KeptRegistry.data`, and in these writes."""
-    for apps in (data.get("apps"), data["elsewhere"]):
-        for application in apps["applications"]["application"] if apps else ():
+    lists = [data["elsewhere"]]
+    if "apps" in data:  # else Eureka could not be read
+        lists.insert(0, data["apps"])
+    for listed in lists:
+        for application in listed["applications"]["application"]:
             yield from application["instance"]
     for reading in (*data["read"], *written):
         if reading.get("instance"):
@@ -155,8 +162,8 @@ class SavedRegistry(Registry):
     def __init__(
         self, data: Mapping[str, Any], *, moved: Callable[[Moment], None] = lambda _at: None
     ) -> None:
-        """`moved` is called with the time of the list. Raises a KeyError, TypeError, ValueError or
-        RegistryError for other data."""
+        """Call `moved` with the time of the list, when it is listed. Raise a KeyError, TypeError,
+        ValueError or RegistryError for other data."""
         self._moved = moved
         unix, monotonic = data["at"]
         self._at = Moment(float(unix), float(monotonic))
@@ -168,10 +175,10 @@ class SavedRegistry(Registry):
         else:
             self._listed = Complete(data=_instances(data["apps"]))
         self._elsewhere = Elsewhere(_instances(data["elsewhere"]), tuple(data["unseen"]))
-        self._left: dict[InstanceKey, list[_Read]] = {}
-        for reading in data["read"]:
-            key, found = reading_of(reading)
-            self._left.setdefault(key, []).append(found)
+        self._readings: dict[InstanceKey, list[_Reading]] = {}
+        for recorded in data["read"]:
+            key, reading = reading_of(recorded)
+            self._readings.setdefault(key, []).append(reading)
 
     def list_instances(self) -> _Instances:
         self._moved(self._at)
@@ -181,13 +188,13 @@ class SavedRegistry(Registry):
         return self._elsewhere
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """Answer as the pass was answered; its last answer is repeated. Raises a RegistryError if
+        """Answer as the pass was answered; its last answer is repeated. Raise a RegistryError if
         the pass did not read it, or could not."""
-        left = self._left.get(key, ["the recorded pass did not read it again"])
-        found = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(found, str):
-            raise RegistryError(found)
-        return found
+        readings = self._readings.get(key, ["the recorded pass did not read it again"])
+        reading = readings.pop(0) if len(readings) > 1 else readings[0]
+        if isinstance(reading, str):
+            raise RegistryError(reading)
+        return reading
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         self._refuse()

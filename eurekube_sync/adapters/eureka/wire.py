@@ -32,7 +32,7 @@ _OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
 _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_NO_PORT, _NO_LEASE = Port(0, False), LeaseTimes(0, 0)
+_NO_PORT = Port(0, False)
 _TEXT = frozenset({str})
 _ALIKE = (OWNER, CLUSTER, SYNCER)  # marks with the same value in many instances
 _STATUSES = {status.value: status for status in InstanceStatus}
@@ -70,6 +70,9 @@ class _Document(msgspec.Struct, rename="camel", gc=False):  # other fields are s
     health_check_url: str | None = None
 
 
+_NO_LEASE = _Lease()
+
+
 class _One(msgspec.Struct):
     instance: _Document
 
@@ -85,9 +88,8 @@ class _RawApplication(msgspec.Struct):
 
 
 class _Applications(msgspec.Struct):
-    application: (
-        list[msgspec.Raw] | dict[str, msgspec.Raw]
-    )  # decoded one by one, to save a third of a pass's memory
+    # Decoded one by one, to save a third of a pass's memory
+    application: list[msgspec.Raw] | dict[str, msgspec.Raw]
     apps__hashcode: str | None = None  # the number of instances of each status
 
 
@@ -111,6 +113,7 @@ _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
 """By app and id: the document without its last renewal, and its instance. The document is None if
 its metadata has numbers, because 1 equals true, and is read differently."""
+_Malformed: TypeAlias = tuple[str, bool]  # the label of an instance, and whether a part is kept
 
 
 class Decoded:
@@ -119,53 +122,48 @@ class Decoded:
     is kept, to save memory."""
 
     def __init__(self) -> None:
-        self._known: _Known | None = None
+        self._known: _Known | None = None  # None before the first list
 
     @contextmanager
     def reading(self, afresh: _Read) -> Iterator[_Read]:
         """Yield the function that reads an instance of a list, by `afresh` if it changed. Forget
         the last list then."""
         before = self._known
+        if before is None:
+            yield afresh
+            self._known = {}
+            return
         now: _Known = {}
 
         def read(document: _Document, app: str | None) -> ObservedInstance:
             lease = document.lease_info
             renewal = 0
             if lease is not None:
-                renewal, lease.last_renewal_timestamp = int(lease.last_renewal_timestamp or 0), None
+                renewal = int(lease.last_renewal_timestamp or 0)
+                lease.last_renewal_timestamp = None
             key = (document.app or app, document.instance_id)
-            known, observed = before.get(key, (None, None)) if before else (None, None)
+            known, observed = before.get(key, (None, None))
             if observed is None or known != document:
-                known = (
-                    document
-                    if _TEXT.issuperset(map(type, (document.metadata or {}).values()))
-                    else None
-                )
+                known = document if _is_text_alone(document.metadata or {}) else None
                 observed = afresh(document, app)
             if observed.last_renewal != renewal:
-                same, dirty, registered = (
-                    observed.instance,
-                    observed.last_dirty_timestamp,
-                    observed.registered,
-                )
                 observed = ObservedInstance(
-                    instance=same,
-                    last_dirty_timestamp=dirty,
+                    instance=observed.instance,
+                    last_dirty_timestamp=observed.last_dirty_timestamp,
                     last_renewal=renewal,
-                    registered=registered,
+                    registered=observed.registered,
                 )
             now[observed.key] = known, observed
             return observed
 
-        yield read if before is not None else afresh
+        yield read
         self._known = now
 
 
 class DecodedList(NamedTuple):
     instances: tuple[ObservedInstance, ...]
-    malformed: tuple[
-        str, ...
-    ] = ()  # others' instances that could be read only in part, or not at all
+    # Others' instances that could be read only in part, or not at all
+    malformed: tuple[str, ...] = ()
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
@@ -173,25 +171,31 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     be missing, as with fewer instances than `apps__hashcode` counts
     (`Applications.getReconcileHashCode`)."""
     instances: list[ObservedInstance] = []
-    malformed: list[str] = []
+    malformed: list[_Malformed] = []
     with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
         applications = _LIST.decode(body).applications
-        said = sum(int(count) for count in _COUNTS.findall(applications.apps__hashcode or ""))
+        said = sum(map(int, _COUNTS.findall(applications.apps__hashcode or "")))
         for raw in _raw_each(applications.application):
             try:
                 application = _APPLICATION.decode(raw)
                 listed = application.instance
-                listed = listed if isinstance(listed, list) else [listed]
-                instances += [read(instance, application.name) for instance in listed]
-            except UNREADABLE:
-                _read_one_by_one(raw, instances, malformed)
-    if len(instances) + sum(label.startswith("?") for label in malformed) < said:
-        why = (
-            "fewer instances than its own apps__hashcode counts: something between us and the "
-            "server shortens it."
+                if not isinstance(listed, list):
+                    listed = [listed]
+                instances += [read(document, application.name) for document in listed]
+            except UNREADABLE:  # one malformed instance must not hide the others of its app
+                malformed += _read_one_by_one(raw, instances)
+    labels: list[str] = []
+    lost = 0
+    for label, is_kept in malformed:
+        labels.append(label if is_kept else f"?{label}")
+        if not is_kept:
+            lost += 1
+    if len(instances) + lost < said:
+        raise RegistryUnusable(
+            "the list holds fewer instances than its own apps__hashcode counts: something between "
+            "us and the server shortens it"
         )
-        raise RegistryUnusable(f"the list holds {why}")
-    return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
+    return DecodedList(instances=tuple(instances), malformed=tuple(labels))
 
 
 def decode_instance(body: bytes) -> ObservedInstance:
@@ -213,14 +217,14 @@ def _reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        why = (
-            f"is not complete JSON ({reason(error)}): it was cut on its way, or another program "
-            "answers in its place."
-        )
-        if (
-            isinstance(error, msgspec.ValidationError) or type(error) is ValueError
-        ):  # ValueError: of a number
-            why = f"is JSON but not {what} ({reason(error)}): is this the URL of Eureka?"
+        # A ValueError itself is that of a number, and its subclasses are those of text.
+        if isinstance(error, msgspec.ValidationError) or type(error) is ValueError:
+            why = f"is JSON but not {what} ({reason(error)}): check that this is the URL of Eureka"
+        else:
+            why = (
+                f"is not complete JSON ({reason(error)}): it was cut on its way, or another "
+                "program answers in its place"
+            )
         raise RegistryUnusable(f"the answer {why}") from error
 
 
@@ -236,11 +240,11 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
     unreadable (`k:v` is an unbound prefix there)."""
     for key, value in instance.metadata.items():
         if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
-            why = f"metadata {key!r} would make the list unreadable in XML for every client"
-            use = (
-                "use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            raise RegistryRejected(
+                f"instance {instance.key} was not sent: metadata {key!r} would make the list "
+                "unreadable in XML for every client; use letters, digits, `.`, `_` and `-` in keys "
+                "and no control characters in values"
             )
-            raise RegistryRejected(f"Instance {instance.key} was not sent: {why}; {use}")
     return _written(instance, dirty_timestamp=dirty_timestamp)
 
 
@@ -286,51 +290,57 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _read_one_by_one(
-    raw: msgspec.Raw, instances: list[ObservedInstance], malformed: list[str]
-) -> None:
-    """Read an application instance by instance, and malformed ones of others as far as possible."""
+def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance]) -> Iterator[_Malformed]:
+    """Read an application instance by instance into `instances`, and malformed ones of others as
+    far as possible. Yield the malformed ones."""
     application = _RAW_APPLICATION.decode(raw)
     try:
         name = _NAME.decode(application.name)
     except UnicodeDecodeError:  # instances have their own name of the app
         name = None
-    for each in _raw_each(application.instance):
+    for document in _raw_each(application.instance):
         try:
-            instances.append(_observed(_DOCUMENT.decode(each), name))
+            instances.append(_observed(_DOCUMENT.decode(document), name))
         except UNREADABLE as error:
-            label, kept = _salvage(each, name, reason(error))
-            instances += [kept] if kept else []
-            malformed.append(label if kept else f"?{label}")
+            label, readable = _salvage(document, name, reason(error))
+            if readable is not None:
+                instances.append(readable)
+            yield label, readable is not None
 
 
 def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
     """Return the label of a malformed instance, and the readable part of it, if any. A byte that is
-    no text is U+FFFD.
-
-    Raise RegistryUnusable if it may be ours, and would be registered or removed wrongly. It is not
-    ours if its metadata is absent, or readable without our marks, and its id has not our form."""
+    no text is U+FFFD. Raise RegistryUnusable if it may be ours, and would be registered or removed
+    wrongly."""
     document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), _RAW_FIELDS)
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _decoded_or_none(fields.get("instanceId"), _ANY)
     given_id = given_id or _decoded_or_none(fields.get("hostName"), _ANY)
     label = excerpt(f"{app}/{given_id}", most=120)
-    metadata = fields.get("metadata", msgspec.Raw(b"null"))
-    has_none = bytes(metadata).strip() == b"null"
-    keys = () if has_none else _decoded_or_none(metadata, _RAW_FIELDS)
-    is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
-    if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
-        raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why}).")
+    has_our_id = isinstance(given_id, str) and _OUR_ID.fullmatch(given_id) is not None
+    # Without it, an instance of ours would look as if Eureka had lost it.
+    if document is None or has_our_id or _may_have_our_mark(fields.get("metadata")):
+        raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why})")
+    # Each field by itself: the others of a malformed instance may be sound.
     kept: dict[str, Any] = {}
     for name, (written_name, decoder) in _FIELDS.items():
         value = _decoded_or_none(fields.get(written_name), decoder)
+        alone: dict[str, Any] = {"app": "A", "instance_id": "i", name: value}
         with suppress(*UNREADABLE):
-            _observed(_Document(**({"app": "A", "instance_id": "i"} | {name: value})), None)
+            _observed(_Document(**alone), None)
             kept[name] = value
     try:
         return label, _observed(_Document(**kept), app)
     except UNREADABLE:
         return label, None
+
+
+def _may_have_our_mark(metadata: msgspec.Raw | None) -> bool:
+    """Return whether metadata have a mark of ours, or cannot be read."""
+    if metadata is None or bytes(metadata).strip() == b"null":
+        return False
+    keys = _decoded_or_none(metadata, _RAW_FIELDS)
+    return keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
 
 
 def _decoded_or_none(raw: bytes | msgspec.Raw | None, decoder: msgspec.json.Decoder[Any]) -> Any:
@@ -340,39 +350,47 @@ def _decoded_or_none(raw: bytes | msgspec.Raw | None, decoder: msgspec.json.Deco
         return None
 
 
-def _observed(instance: _Document, app: str | None) -> ObservedInstance:
+def _observed(document: _Document, app: str | None) -> ObservedInstance:
     """Return our value of an instance; raise UNREADABLE without an app or id, or for a number that
     is none."""
-    name, instance_id = instance.app or app, instance.instance_id or instance.host_name
+    name, instance_id = document.app or app, document.instance_id or document.host_name
     if not name or not instance_id:
         raise msgspec.ValidationError("no app name or no id")
-    lease = instance.lease_info
-    override = _STATUSES.get(instance.overridden_status or "", InstanceStatus.UNKNOWN)
-    if override is InstanceStatus.UNKNOWN:
-        override = _STATUSES.get(instance.overridden_legacy or "", InstanceStatus.UNKNOWN)
+    lease = document.lease_info or _NO_LEASE
     return ObservedInstance(
-        instance=Instance(
-            key=InstanceKey(intern(name.upper()), instance_id),
-            host_name=instance.host_name or "",
-            ip_addr=instance.ip_addr or "",
-            port=_read_port(instance.port),
-            secure_port=_read_port(instance.secure_port),
-            vip_address=intern(instance.vip_address or ""),
-            secure_vip_address=intern(instance.secure_vip_address or ""),
-            status=_STATUSES.get(instance.status or "", InstanceStatus.UNKNOWN),
-            lease=_lease_times(lease.renewal_interval_in_secs, lease.duration_in_secs)
-            if lease
-            else _NO_LEASE,
-            metadata=_read_metadata(instance.metadata),
-            home_page_url=instance.home_page_url or "",
-            status_page_url=instance.status_page_url or "",
-            health_check_url=instance.health_check_url or "",
-            override=override,
-        ),
-        last_dirty_timestamp=int(instance.last_dirty_timestamp or 0),
-        last_renewal=int(lease.last_renewal_timestamp or 0) if lease else 0,
-        registered=int(lease.registration_timestamp or 0) if lease else 0,
+        instance=_instance(document, InstanceKey(intern(name.upper()), instance_id), lease),
+        last_dirty_timestamp=int(document.last_dirty_timestamp or 0),
+        last_renewal=int(lease.last_renewal_timestamp or 0),
+        registered=int(lease.registration_timestamp or 0),
     )
+
+
+def _instance(document: _Document, key: InstanceKey, lease: _Lease) -> Instance:
+    return Instance(
+        key=key,
+        host_name=document.host_name or "",
+        ip_addr=document.ip_addr or "",
+        port=_read_port(document.port),
+        secure_port=_read_port(document.secure_port),
+        vip_address=intern(document.vip_address or ""),
+        secure_vip_address=intern(document.secure_vip_address or ""),
+        status=_STATUSES.get(document.status or "", InstanceStatus.UNKNOWN),
+        lease=_lease_times(lease.renewal_interval_in_secs, lease.duration_in_secs),
+        metadata=_read_metadata(document.metadata),
+        home_page_url=document.home_page_url or "",
+        status_page_url=document.status_page_url or "",
+        health_check_url=document.health_check_url or "",
+        override=_read_override(document),
+    )
+
+
+def _read_override(document: _Document) -> InstanceStatus:
+    """Return the override, by the first of its two spellings that names a status."""
+    for written in (document.overridden_status, document.overridden_legacy):
+        override = _STATUSES.get(written or "", InstanceStatus.UNKNOWN)
+        if override is not InstanceStatus.UNKNOWN:
+            break
+    return override
 
 
 @lru_cache(maxsize=1024)  # most instances have the same times
@@ -394,18 +412,23 @@ def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) 
     (`InstanceInfoSerializer`)."""
     if not metadata:
         return {}
-    if "@class" in metadata or not _TEXT.issuperset(map(type, metadata.values())):
-        values = (
-            (key, value) for key, value in metadata.items() if value is not None and key != "@class"
-        )
-        metadata = {
-            key: value if isinstance(value, str) else str(value).lower() for key, value in values
-        }
-    texts = cast("dict[str, str]", metadata)
-    for key in _ALIKE:
-        if key in texts:
-            texts[key] = intern(texts[key])
+    if "@class" not in metadata and _is_text_alone(metadata):
+        texts = cast("dict[str, str]", metadata)  # nearly always
+    else:
+        texts = {}
+        for key, value in metadata.items():
+            if isinstance(value, str) and key != "@class":
+                texts[key] = value
+            elif value is not None and key != "@class":
+                texts[key] = str(value).lower()
+    for mark in _ALIKE:
+        if mark in texts:
+            texts[mark] = intern(texts[mark])
     return texts
+
+
+def _is_text_alone(metadata: dict[str, str | int | float | bool | None]) -> bool:
+    return _TEXT.issuperset(map(type, metadata.values()))
 
 
 def _raw_each(items: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -11,11 +12,14 @@ import msgspec
 from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import CORE, Calls, Kind, decoded, unusable, writing
-from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
+from eurekube_sync.adapters.kubernetes.client import SYNCERS
 from eurekube_sync.adapters.kubernetes.connection import Connection
+from eurekube_sync.adapters.kubernetes.custom import CustomKind
+from eurekube_sync.adapters.kubernetes.imports import IMPORTS
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError, unknown_from
+from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.kubernetes import PodCondition, PodDetail, Right, ServiceSelector
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sanitize import excerpt
@@ -35,7 +39,6 @@ class _Owner(objects.Wire):
 
 
 class _Meta(objects.Meta):
-    deletion_timestamp: str | None = None
     owner_references: list[_Owner] | None = None
 
     def controller(self) -> str:
@@ -240,7 +243,26 @@ class _Review(msgspec.Struct):
     status: _Allowed
 
 
+class _CidrSpec(objects.Wire):
+    cidrs: list[str] | None = None
+
+
+class ServiceCidrItem(objects.Item):
+    spec: _CidrSpec
+
+    def read(self) -> tuple[str, ...]:
+        return tuple(self.spec.cidrs or ())
+
+
 _REVIEW = msgspec.json.Decoder(_Review)
+_CUSTOM: Mapping[str, CustomKind[Any]] = {"EurekaSyncer": SYNCERS, IMPORT: IMPORTS}
+_SERVICE_CIDRS = Kind(
+    "/apis/networking.k8s.io/v1",
+    "servicecidrs",
+    "ServiceCIDRList",
+    msgspec.json.Decoder(ServiceCidrItem),
+    namespaced=False,
+)
 _PODS = Kind(CORE, "pods", "PodList", msgspec.json.Decoder(PodItem))
 _SERVICES = Kind(CORE, "services", "ServiceList", msgspec.json.Decoder(_ServiceItem))
 
@@ -268,9 +290,17 @@ class KubernetesDetails:
         what = "the version of the Kubernetes API"
         return self._calls.read_object("/version", _version, what, absent=absent)
 
-    def schema(self) -> Source[Mapping[str, Any]]:
-        what = "the CustomResourceDefinition"
-        return self._calls.read_object(DEFINITION, _stored_schema, what, absent=CRD_MISSING)
+    def schema(self, kind: str = "EurekaSyncer") -> Source[Mapping[str, Any]]:
+        what, custom = "the CustomResourceDefinition", _CUSTOM[kind]
+        return self._calls.read_object(
+            custom.crd_path, _stored_schema, what, absent=custom.listed.when_absent
+        )
+
+    def service_networks(self) -> Source[tuple[str, ...]]:
+        listed = self._calls.list_all(_SERVICE_CIDRS, None).of("")
+        if isinstance(listed, Unknown):
+            return listed
+        return Complete(data=tuple(chain.from_iterable(listed.data)))
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         """Ask by a SelfSubjectAccessReview, a POST that stores nothing."""

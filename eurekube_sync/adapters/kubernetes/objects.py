@@ -3,6 +3,8 @@ Decoding and `read` raise `no_answer.UNREADABLE`. Pure."""
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from sys import intern
@@ -10,12 +12,37 @@ from sys import intern
 import msgspec
 
 from eurekube_sync.desired.catalog import drainable
+from eurekube_sync.model import imports
 from eurekube_sync.model import kubernetes as model
 
 SERVICE_NAME = "kubernetes.io/service-name"  # the label of an EndpointSlice that names its Service
 # The label of an EndpointSlice that says who writes it
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+TCP = "TCP"  # the one protocol of Eureka's clients; the default of ports
+_EACH_ADDRESS = (None, "", "0.0.0.0", "::")  # `hostIP` of a port that is open at all of a node's
+_EXCLUDED = "node.kubernetes.io/exclude-from-external-load-balancers"
+_LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 REGISTERED = "eurekube.io/registered"  # our readiness gate: a condition of Pods
+
+# As plain numbers: the members of an enumeration take longer for each endpoint.
+_IPV4, _IPV6 = int(socket.AF_INET), int(socket.AF_INET6)
+_FOUR_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
+
+
+def canonical(address: str) -> str:
+    """Return an IP address in its canonical form, and any other text as it is.
+
+    Before 1.36 the API takes `010.0.0.1` and `2001:DB8:0::1` in a slice, and external IPs in such
+    forms to this day. kube-proxy reads zeros as decimal (netutils.ParseIPSloppy). As texts they
+    would be other addresses than those of the pods that have them."""
+    try:
+        if ":" in address:
+            return socket.inet_ntop(_IPV6, socket.inet_pton(_IPV6, address))
+        socket.inet_pton(_IPV4, address)  # takes the canonical form alone
+    except (OSError, ValueError):  # ValueError: it has a null character
+        if _FOUR_NUMBERS.fullmatch(address):
+            return ".".join([part.lstrip("0") or "0" for part in address.split(".")])
+    return address
 
 
 def seconds(time: datetime) -> float:
@@ -32,16 +59,39 @@ class Wire(msgspec.Struct, rename="camel", gc=False):
     """The base of all structs. gc=False: a page has tens of thousands of them, and no cycles."""
 
 
+class _OwnerReference(Wire):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class Meta(Wire):
     name: str
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: datetime | None = None
+
+
+class OwnedMeta(Meta):
+    resource_version: str = ""
+    owner_references: list[_OwnerReference] | None = None
+
+    def controller(self) -> _OwnerReference:
+        """Return the reference to the object's controller; an empty one without a controller."""
+        for reference in self.owner_references or ():
+            if reference.controller:
+                return reference
+        return _OwnerReference()
 
 
 class Item(Wire):
     metadata: Meta
+
+
+class OwnedItem(Wire):
+    metadata: OwnedMeta
 
 
 class Condition(Wire):
@@ -64,6 +114,7 @@ class Conditions(Wire):
 class _ServicePort(Wire):
     port: int
     name: str = ""
+    protocol: str = TCP
     target_port: int | str | None = None
     node_port: int | None = None
 
@@ -72,6 +123,9 @@ class _ServicePort(Wire):
         return model.ServicePort(
             name=self.name, port=self.port, target=target, node_port=self.node_port or None
         )
+
+    def __str__(self) -> str:
+        return f"{self.port}/{self.protocol}"
 
 
 class _ServiceSpec(Wire):
@@ -96,22 +150,26 @@ class _LoadBalancer(Wire):
     ingress: list[_Ingress] | None = None
 
 
-class _ServiceStatus(Wire):
+class BalancerStatus(Wire):
     load_balancer: _LoadBalancer | None = None
 
     def hosts(self) -> tuple[str, ...]:
         """Return the addresses of the load balancer. An IP needs no DNS, so it comes first."""
         balancer = self.load_balancer or _LoadBalancer()
-        hosts = [ingress.ip or ingress.hostname for ingress in balancer.ingress or ()]
+        hosts = [
+            canonical(ingress.ip) if ingress.ip else ingress.hostname
+            for ingress in balancer.ingress or ()
+        ]
         return tuple([host for host in hosts if host])
 
 
-class ServiceItem(Item):
+class ServiceItem(OwnedItem):
     spec: _ServiceSpec
-    status: _ServiceStatus | None = None
+    status: BalancerStatus | None = None
 
     def read(self) -> model.Service:
         meta, spec = self.metadata, self.spec
+        controller = meta.controller()
         cluster_ips = spec.cluster_ips
         if not cluster_ips and spec.cluster_ip:
             cluster_ips = [spec.cluster_ip]
@@ -122,14 +180,19 @@ class ServiceItem(Item):
             type=spec.type,
             cluster_ips=tuple(cluster_ips or ()),
             ip_families=tuple(spec.ip_families or ()),
-            ports=tuple([port.read() for port in spec.ports or ()]),
+            ports=tuple([port.read() for port in spec.ports or () if port.protocol == TCP]),
+            other_ports=tuple([str(port) for port in spec.ports or () if port.protocol != TCP]),
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},
             load_balancer=self.status.hosts() if self.status else (),
-            external_ips=tuple(spec.external_ips or ()),
+            external_ips=tuple([canonical(address) for address in spec.external_ips or ()]),
             external_name=spec.external_name,
             local=spec.external_traffic_policy == "Local",
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            controller=intern(controller.kind),
+            owner_uid=controller.uid,
         )
 
 
@@ -165,7 +228,7 @@ class _Endpoint(Wire):
         EndpointConditions)."""
         conditions = self.conditions or _EndpointConditions()
         return model.Endpoint(
-            address=self.addresses[0],
+            address=canonical(self.addresses[0]),
             ready=conditions.ready is not False,
             serving=conditions.serving is not False,
             terminating=conditions.terminating is True,
@@ -178,12 +241,13 @@ class _Endpoint(Wire):
 class _EndpointPort(Wire):
     name: str | None = None
     port: int | None = None
+    protocol: str | None = None  # None: TCP
 
     def read(self) -> model.EndpointPort:
         return model.EndpointPort(name=self.name or "", port=self.port)
 
 
-class SliceItem(Item):
+class SliceItem(OwnedItem):
     address_type: str
     endpoints: list[_Endpoint] | None = None  # null if there are none, as for `ports` [real 1.36]
     ports: tuple[_EndpointPort, ...] | None = None
@@ -191,9 +255,11 @@ class SliceItem(Item):
     def read(self) -> model.EndpointSlice | None:
         meta = self.metadata
         labels = meta.labels or {}
-        service = labels.get(SERVICE_NAME)
-        if not service:
-            return None
+        service = labels.get(SERVICE_NAME, "")
+        managed_by = intern(labels.get(MANAGED_BY, ""))
+        of_import = managed_by == imports.MANAGER
+        if not service and not of_import:
+            return None  # an import finds its slice without the label, and writes it again
         endpoints: list[model.Endpoint] = []
         for endpoint in self.endpoints or ():
             if endpoint.addresses:
@@ -203,9 +269,12 @@ class SliceItem(Item):
             name=meta.name,
             service=service,
             address_type=self.address_type,
-            ports=tuple([port.read() for port in self.ports or ()]),
+            ports=tuple([port.read() for port in self.ports or () if port.protocol in (TCP, None)]),
             endpoints=tuple(endpoints),
-            managed_by=intern(labels.get(MANAGED_BY, "")),
+            managed_by=managed_by,
+            uid=meta.uid if of_import else "",
+            resource_version=meta.resource_version if of_import else "",
+            owner_uid=meta.controller().uid if of_import else "",
         )
 
 
@@ -222,20 +291,45 @@ class _NodeStatus(Conditions):
         return tuple([address.address for address in addresses if address.type == kind])
 
 
+class _Taint(Wire):
+    key: str
+
+
+class _NodeSpec(Wire):
+    taints: list[_Taint] | None = None
+
+
 class NodeItem(Item):
+    spec: _NodeSpec | None = None
     status: _NodeStatus | None = None
 
     def read(self) -> model.Node:
         """Return the node. It is ready only if its status says so."""
-        labels = self.metadata.labels or {}
         status = self.status or _NodeStatus()
         return model.Node(
             name=self.metadata.name,
             ready=status.is_true("Ready"),
             internal=status.of_type("InternalIP"),
             external=status.of_type("ExternalIP"),
-            excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+            labels=self.metadata.labels or {},
+            leaves=self._leaves(),
         )
+
+    def _leaves(self) -> str:
+        """Return why the node leaves; empty if it stays.
+
+        The label, the deletion and the autoscaler's taint are the tests of Kubernetes' own service
+        controller (k8s.io/cloud-provider, controllers/service, stableNodeSetPredicates). A person
+        gives a node that is dead for good the taint out-of-service."""
+        if self.metadata.deletion_timestamp is not None:
+            return "is being deleted"
+        if _EXCLUDED in (self.metadata.labels or {}):
+            return f"has the label {_EXCLUDED}"
+        taints = self.spec.taints if self.spec else None
+        for taint in taints or ():
+            if taint.key in _LEAVING_TAINTS:
+                return f"has the taint {taint.key}"
+        return ""
 
 
 class NamespaceItem(Item):
@@ -265,16 +359,59 @@ class PodDrainItem(Item):
         return drainable(_uid(self.metadata), self.metadata.annotations or {})
 
 
+class _ContainerPort(Wire):
+    container_port: int
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    protocol: str = TCP
+
+
+class _Container(Wire):
+    ports: list[_ContainerPort] | None = None
+
+
+class _HostedSpec(Wire):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None  # a sidecar is one of them
+    host_network: bool | None = None
+
+
+class _HostIp(Wire):
+    ip: str = ""
+
+
+class _HostedStatus(Wire):
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    host_ips: list[_HostIp] | None = msgspec.field(name="hostIPs", default=None)  # since 1.30
+
+
+class PodHostItem(Item):
+    spec: _HostedSpec | None = None
+    status: _HostedStatus | None = None
+
+    def read(self) -> model.PodHost:
+        spec, status = self.spec or _HostedSpec(), self.status or _HostedStatus()
+        addresses = [host.ip for host in status.host_ips or ()] or [status.host_ip or ""]
+        ports: dict[int, model.HostPort] = {}
+        for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+            for port in container.ports or ():
+                if port.host_port and port.protocol == TCP:
+                    address = "" if port.host_ip in _EACH_ADDRESS else port.host_ip or ""
+                    ports[port.container_port] = model.HostPort(port.host_port, address)
+        return model.PodHost(
+            uid=_uid(self.metadata),
+            addresses=tuple([address for address in addresses if address]),
+            host_network=bool(spec.host_network),
+            ports=ports,
+        )
+
+
 class _Gate(Wire):
     condition_type: str = ""
 
 
 class _PodSpec(Wire):
     readiness_gates: list[_Gate] | None = None
-
-
-class _PodMeta(Meta):
-    deletion_timestamp: str | None = None
 
 
 class _PodIP(Wire):
@@ -285,8 +422,7 @@ class _PodStatus(Conditions):
     pod_ips: list[_PodIP] | None = msgspec.field(name="podIPs", default=None)
 
 
-class ReadinessItem(Wire):
-    metadata: _PodMeta
+class ReadinessItem(Item):
     spec: _PodSpec | None = None
     status: _PodStatus | None = None
 

@@ -14,23 +14,30 @@ import msgspec
 from eurekube_sync.adapters.clock import Moment, moment_of
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, is_page, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
+from eurekube_sync.adapters.kubernetes.custom import GROUP
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterError, ClusterRejected, ClusterUnavailable
+from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock
 
 # Path and plural by kind; the group matters, because another one may have a kind of the same name
 _PLACES = {
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
-    "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
+    "EurekaSyncer": (GROUP, "eurekasyncers"),
+    IMPORT: (GROUP, "eurekaimports"),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
     "Endpoints": (CORE, "endpoints"),
     "Service": (CORE, "services"),
     "Pod": (CORE, "pods"),
     "Node": (CORE, "nodes"),
+    "Ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
+    "HTTPRoute": ("/apis/gateway.networking.k8s.io/v1", "httproutes"),
+    "Gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
     "Namespace": (CORE, "namespaces"),
 }
+_OURS = ("EurekaSyncer", IMPORT)
 _IDENTITY = f"{CORE}/namespaces/kube-system"
 
 
@@ -229,13 +236,13 @@ class KeptAnswers:
         self._connection.renew(within)
 
     def _keep(self, call: Call, answer: Answer | ClusterError) -> None:
-        """Keep an answer that the plan may be made from. A single syncer is read only before a
-        write."""
-        if (
-            call.method == "GET"
-            and _place(call.path) is not None
-            and "/eurekasyncers/" not in call.path
-        ):
+        """Keep an answer that the plan may be made from. A single object of ours is read only
+        before a write."""
+        place = _place(call.path)
+        if call.method != "GET" or place is None:
+            return
+        is_before_a_write = place.name is not None and place.kind in _OURS
+        if not is_before_a_write:
             self._kept.append((moment_of(self._clock), call, answer))
 
 

@@ -1,10 +1,10 @@
-"""The API's JSON of a EurekaSyncer and its CRD; and Events about syncers. A repeated Event is
-counted, at most every 5 minutes."""
+"""The API's JSON of a EurekaSyncer and its CRD; and Events about our objects. A repeated Event
+is counted, at most every 5 minutes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from sys import intern
 from typing import Any
@@ -17,6 +17,7 @@ from eurekube_sync.adapters.kubernetes.calls import (
     MERGE_PATCH,
     Calls,
     decoded,
+    is_terminating,
     refusal,
     writing,
 )
@@ -36,7 +37,6 @@ class WholeMeta(objects.Meta):
     resource_version: str = ""
     generation: int = 0
     creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
     finalizers: list[str] | None = None
 
 
@@ -65,7 +65,7 @@ class SyncerItem(objects.Wire):
         )
 
 
-class _Condition(objects.Condition):
+class ConditionItem(objects.Condition):
     reason: str = ""
     message: str = ""
     observed_generation: int = 0
@@ -77,7 +77,7 @@ class _Condition(objects.Condition):
             reason=intern(self.reason),
             message=intern(self.message),  # nearly all are the same
             observed_generation=self.observed_generation,
-            last_transition=_whole(self.last_transition_time) or 0,
+            last_transition=whole_seconds(self.last_transition_time) or 0,
         )
 
 
@@ -92,7 +92,7 @@ class _ServedPort(objects.Wire):
 
 class _StatusItem(objects.Wire):
     observed_generation: int = 0
-    conditions: list[_Condition] | None = None
+    conditions: list[ConditionItem] | None = None
     ready: str = ""
     desired: int = 0
     registered: int = 0
@@ -124,14 +124,14 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         fields["ports"] = tuple([port.read() for port in item.ports or ()])
         fields["apps"] = tuple(item.apps or ())
         fields["errors"] = tuple(item.errors or ())
-        fields["unconfirmed_since"] = _whole(item.unconfirmed_since)
-        fields["eureka_unknown_since"] = _whole(item.eureka_unknown_since)
+        fields["unconfirmed_since"] = whole_seconds(item.unconfirmed_since)
+        fields["eureka_unknown_since"] = whole_seconds(item.eureka_unknown_since)
         return SyncerStatus(**fields)
     except UNREADABLE:
         return None
 
 
-def _whole(moment: datetime | None) -> int | None:
+def whole_seconds(moment: datetime | None) -> int | None:
     """Return whole Unix seconds; raise ValueError for a year that in UTC may not have four
     digits."""
     if moment is None:
@@ -143,19 +143,8 @@ def _whole(moment: datetime | None) -> int | None:
 
 def status_fields(status: SyncerStatus) -> dict[str, Any]:
     """Return a status for a merge patch. It has all our fields; null removes a field (RFC 7386)."""
-    conditions = [
-        {
-            "type": condition.type,
-            "status": condition.status.value,
-            "reason": condition.reason,
-            "message": condition.message,
-            "observedGeneration": condition.observed_generation,
-            "lastTransitionTime": rfc_3339(condition.last_transition),
-        }
-        for condition in status.conditions
-    ]
     fields: dict[str, Any] = {name: getattr(status, ours) for ours, name in _NAMES.items()}
-    fields["conditions"] = conditions
+    fields["conditions"] = condition_fields(status.conditions)
     fields["ports"] = [_served_port_fields(served) for served in status.ports]
     for name in ("unconfirmedSince", "eurekaUnknownSince"):
         if fields[name] is not None:
@@ -164,6 +153,20 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         if not isinstance(value, int):  # a count may be 0
             fields[name] = value or None
     return fields
+
+
+def condition_fields(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": condition.type,
+            "status": condition.status.value,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": rfc_3339(condition.last_transition),
+        }
+        for condition in conditions
+    ]
 
 
 def _served_port_fields(served: ServedPort) -> dict[str, Any]:
@@ -212,11 +215,9 @@ class Events:
         path = f"{CORE}/namespaces/{event.syncer.namespace}/events"
         call = writing("POST", path, _new(event, name, at))
         answer = self._calls.send(call)
-        # The cause in a Status [real 1.36]
-        terminating = answer.status == 403 and b'"NamespaceTerminating"' in answer.body
         if answer.status == 409:
             self._count(f"{path}/{name}", event, at)
-        elif answer.status not in (201, 404) and not terminating:
+        elif answer.status not in (201, 404) and not is_terminating(answer):
             raise refusal(call, answer)
         recent = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS}
         recent[name] = at
@@ -258,7 +259,7 @@ def _new(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
         "metadata": {"name": name, "namespace": event.syncer.namespace},
         "involvedObject": {
             "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
+            "kind": event.kind,
             "namespace": event.syncer.namespace,
             "name": event.syncer.name,
             "uid": event.uid,

@@ -28,7 +28,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.kubernetes.server import EmbeddedKubernetes
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import load_crds
 from eurekube_sync.manifests.validation import refusal, stored
 from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
 
@@ -43,6 +43,14 @@ SYNCER: dict[str, Any] = {
     "metadata": {"name": "rating", "namespace": NAMESPACE},
     "spec": {"mode": "pod", "selector": {"app": "rating"}, "port": "http"},
 }
+
+IMPORT: dict[str, Any] = {
+    "apiVersion": "eurekube.io/v1",
+    "kind": "EurekaImport",
+    "metadata": {"name": "billing", "namespace": NAMESPACE},
+    "spec": {"app": "billing"},
+}
+NETWORK = "192.0.2.0/24"  # of the data centre
 
 
 @click.command(cls=Command, short_help="Try it without a cluster or a Eureka.")
@@ -141,6 +149,7 @@ class Story:
 
         self._brake()
         self._deletion()
+        self._other_direction()
         self.listing(
             "BILLING, which is not ours, was never touched:", playground.instances("billing")
         )
@@ -198,8 +207,26 @@ class Story:
         self._run(up=0)
         self._run(up=0, shows=True)
 
+    def _other_direction(self) -> None:
+        self.chapter(
+            "The other way round",
+            "BILLING stays in the data centre. With this, pods call it by name: http://billing",
+        )
+        self.line("     kind: EurekaImport")
+        self.line("     spec: {app: billing}")
+        self._playground.create(IMPORT)
+        self._run(up=0, networks=NETWORK)
+        self.listing("Service billing now leads to:", self._playground.endpoints("billing"))
+        self._pause(3)
+
     def _run(
-        self, *, up: int, dry_run: bool = False, approved: str = "", shows: bool = False
+        self,
+        *,
+        up: int,
+        dry_run: bool = False,
+        approved: str = "",
+        networks: str = "",
+        shows: bool = False,
     ) -> PassReport:
         """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists
         them."""
@@ -209,8 +236,16 @@ class Story:
         if approved:
             command += f" --approve {approved}"
             approval = PlanId(approved, given=self._world.clock.now())
+        if networks:
+            command += f" --import-networks {networks}"
         self.command(command)
-        settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run, approved=approval)
+        settings = PassSettings(
+            owner=OWNER,
+            registry_cache=0,
+            dry_run=dry_run,
+            approved=approval,
+            import_networks=(networks,) if networks else (),
+        )
         report = reconcile(self._world, settings)
         if self._world.clock.stopping():  # the pass was cut short
             raise Stopped("a signal ended the demo")
@@ -255,7 +290,7 @@ class Story:
 def new_playground() -> Playground:
     """Return both servers of the demo. Unlike a real Eureka, this one does not cache its lists."""
     kubernetes = EmbeddedKubernetes(
-        time.time, definitions=[load_crd()], validate=refusal, conform=stored
+        time.time, definitions=load_crds(), validate=refusal, conform=stored
     )
     return Playground(kubernetes, EmbeddedEureka(time.time))
 

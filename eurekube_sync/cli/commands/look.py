@@ -22,7 +22,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.options.scope import drain_option
+from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
@@ -33,7 +33,9 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
 from eurekube_sync.explain.check import code_of_check
 from eurekube_sync.explain.check import everything as all_findings
-from eurekube_sync.explain.links import Explanation
+from eurekube_sync.explain.import_check import check_imports
+from eurekube_sync.explain.imports import explain_import
+from eurekube_sync.explain.links import Explanation, Grade
 from eurekube_sync.explain.missing import explain_missing
 from eurekube_sync.explain.overview import (
     Overview,
@@ -45,10 +47,11 @@ from eurekube_sync.explain.overview import (
 )
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
-from eurekube_sync.explain.what import What
+from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.text import counted
@@ -150,9 +153,9 @@ def explain_command(
     """Explain why something is or is not registered in Eureka. It checks the requirements in order:
     the first that fails is the answer.
 
-    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME,
-    deploy/NAMESPACE/NAME (or sts, ds), the name of an app, VIP address or pod, IP:PORT, or an
-    instance id.
+    WHAT is NAMESPACE/NAME of a syncer, import/NAMESPACE/NAME, svc/NAMESPACE/NAME,
+    pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME (or sts, ds), the name of an app, VIP address or pod,
+    IP:PORT, or an instance id.
 
     Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
     be checked, and continues. Use the same options or variables as for run.
@@ -176,6 +179,8 @@ def _explained(
     else:
         found = look(seen, settings, sorted(settings.scope.namespaces or ()))
         found = with_details(seen, found, [])
+    if what.kind is Kind.IMPORT:
+        return found, (explain_import(what, found),)
     about = subjects(what, found)
     if not about:
         return found, (explain_missing(what, found),)
@@ -202,7 +207,7 @@ def _explained(
     default="30s",
     help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
-@installation_options(*connect.inspect_options, drain_option)
+@installation_options(*connect.inspect_options, imports_option, drain_option)
 @report_options
 def check_command(
     pre: bool, interval: float, installation: Installation, form: ReportForm
@@ -225,6 +230,9 @@ def check_command(
             before=pre,
         )
         found = tuple(findings)
+        if not pre and found[0].grade is Grade.OK:
+            schema = object_schema(IMPORT)
+            found += tuple(check_imports(seen, installation.settings(), schema=schema))
     return form.answer(
         code_of_check(found),
         partial(answers.findings_table, found),
@@ -233,7 +241,7 @@ def check_command(
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@installation_options(*connect.required_options, brake_options)
+@installation_options(*connect.required_options, imports_option, brake_options)
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -244,7 +252,8 @@ def orphans_command(
     installation: Installation, detailed_exitcode: bool, form: ReportForm
 ) -> ExitCode:
     """List our instances whose syncer does not exist. Each line says what the next run does with
-    the instance, and why.
+    the instance, and why. With --import-networks, it also lists EndpointSlices that an import made
+    and that are of no import any more.
 
     Nothing is changed. If part of the cluster cannot be read, it says which: there may be more
     orphans.

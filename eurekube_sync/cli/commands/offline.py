@@ -22,7 +22,7 @@ from eurekube_sync.cli.options.declare import (
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Check
-from eurekube_sync.manifests.crd import crd_text
+from eurekube_sync.manifests.crd import crd_texts
 from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.docs import help_on, page
@@ -44,7 +44,9 @@ _OTHER_VARIABLES = (
 )
 
 
-@click.command(cls=Command, short_help="Validate EurekaSyncers in files, offline.")
+@click.command(
+    cls=Command, short_help="Validate EurekaSyncers and EurekaImports in files, offline."
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option(
     "--output",
@@ -54,14 +56,17 @@ _OTHER_VARIABLES = (
     help="Output format.",
 )
 @option(
-    "--allow-empty", variable=False, is_flag=True, help="Exit 0 even if there is no EurekaSyncer."
+    "--allow-empty",
+    variable=False,
+    is_flag=True,
+    help="Exit 0 even if there is no EurekaSyncer or EurekaImport.",
 )
 def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
-    """Validate EurekaSyncers in FILES offline, as the API server and run would.
+    """Validate EurekaSyncers and EurekaImports in FILES offline, as the API server and run would.
 
     FILES are files of YAML or JSON documents, folders (searched for *.yaml, *.yml and *.json), or -
-    for standard input. Objects of other kinds are skipped. It is an error if there is no
-    EurekaSyncer.
+    for standard input. Objects of other kinds are skipped. It is an error if there is none of
+    these two.
     """
     for name in files:
         if name != "-":
@@ -97,16 +102,23 @@ def _write(report: Report, output: str) -> None:
             summary = "valid" if report.ok else counted(report.errors, "error")
             if report.warnings:
                 summary += f", {counted(report.warnings, 'warning')}"
-            summary += f": {counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}"
+            summary += f": {_checked(report)} in {counted(report.files, 'file')}"
             if report.others:
                 summary += f", {counted(report.others, 'other object')} skipped"
             click.echo(summary)
 
 
-@click.command(cls=Command, short_help="Print the EurekaSyncer CRD.")
+def _checked(report: Report) -> str:
+    if not report.imports:
+        return counted(report.syncers, "syncer")
+    imports = counted(report.imports, "import")
+    return f"{counted(report.syncers, 'syncer')}, {imports}" if report.syncers else imports
+
+
+@click.command(cls=Command, short_help="Print the CRDs.")
 def crd_command() -> None:
-    """Print the CustomResourceDefinition of EurekaSyncers."""
-    click.echo(crd_text(), nl=False)
+    """Print the CustomResourceDefinitions of EurekaSyncers and EurekaImports."""
+    click.echo(crd_texts(), nl=False)
 
 
 @click.command(cls=Command, short_help="Print the completion script for bash, zsh or fish.")

@@ -29,6 +29,7 @@ from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import (
     drain_option,
     former_options,
+    imports_option,
     lock_option,
     name_scope_options,
     owner_option,
@@ -64,6 +65,7 @@ from eurekube_sync.model.text import counted, duration
     *required_options,
     former_options,
     lock_option,
+    imports_option,
     drain_option,
     choices.brake_options,
     batch_option,

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
+from eurekube_sync.apply.imports import served
 from eurekube_sync.brake.evidence import PodState
-from eurekube_sync.brake.holds import HOLD_REASONS
-from eurekube_sync.controller.diagnosis import hold_of
+from eurekube_sync.brake.holds import HOLD_REASONS, Held
+from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
+from eurekube_sync.controller.diagnosis import hold_of, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.one_pass import ImportReport, PassReport
+from eurekube_sync.desired.imports import Importing
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.imports import ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.kubernetes import unread
 
 _Kind: TypeAlias = Literal["gauge", "counter", "histogram"]
 
@@ -64,6 +68,20 @@ HELD_PODS = _metric(
 )
 LOST = _metric(
     "lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready."
+)
+IMPORTS = _metric(
+    "imports",
+    "Imports in the scope, by the status of each condition. Absent if imports are off.",
+    "condition",
+    "status",
+)
+ENDPOINTS = _metric(
+    "import_endpoints",
+    "Endpoints that imports should have, by whether they are written. Absent if imports are off.",
+    "state",
+)
+HELD_ENDPOINTS = _metric(
+    "held_endpoints", "Endpoints of imports that stay for now. Absent if imports are off.", "reason"
 )
 UNKNOWN = _metric(
     "unknown_sources", "Lists and other sources that the last pass could not read.", "server"
@@ -112,6 +130,9 @@ METRICS = (
     HELD,
     HELD_PODS,
     LOST,
+    IMPORTS,
+    ENDPOINTS,
+    HELD_ENDPOINTS,
     UNKNOWN,
     AT_RISK,
     LAST_PASS,
@@ -145,7 +166,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
         UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(unread(report.view))),
+            (Server.KUBERNETES.value,): float(len(unread_of(report))),
             (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
         },
     }
@@ -158,10 +179,15 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
     if isinstance(report.registry, Complete) and report.desired is not None:
         lost = {lost.app for lost in report.lost.values()}
         gauges[INSTANCES] = _instances(report, report.registry.data)
-        gauges[SYNCERS] = _conditions(report)
-        gauges[HELD] = _held(report)
+        gauges[SYNCERS] = _conditions(report.all_statuses.values())
+        gauges[HELD] = _held(report.held, HOLD_REASONS)
         gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
+    if report.imports is not None and report.imports.registry is None:
+        statuses = report.imports.all_statuses.values()
+        gauges[IMPORTS] = _conditions(statuses)
+        gauges[ENDPOINTS] = _endpoints(report.imports)
+        gauges[HELD_ENDPOINTS] = _held(report.imports.held, IMPORT_HOLD_REASONS)
     actions = _Counts()
     for outcome in report.outcomes.by_key.values():
         actions[type(outcome.action).__name__, outcome.result.value] += 1
@@ -183,20 +209,29 @@ def _instances(report: PassReport, observed: Observed) -> _Counts:
     return _Counts((key.app, status.value) for key, status in statuses.items())
 
 
-def _conditions(report: PassReport) -> _Counts:
+def _conditions(statuses: Iterable[SyncerStatus | ImportStatus]) -> _Counts:
     counts = _Counts()
-    for status in report.all_statuses.values():
+    for status in statuses:
         for condition in status.conditions:
             counts[condition.type, condition.status.value] += 1
     return counts
 
 
-def _held(report: PassReport) -> _Counts:
+def _endpoints(report: ImportReport) -> _Counts:
+    counts = _Counts({("written",): 0, ("missing",): 0})
+    for ref, claim in report.claims.items():
+        if isinstance(claim, Importing):
+            there = len(served(claim, report.outcomes.get(ref)) & claim.wanted.keys())
+            counts["written",] += there
+            counts["missing",] += len(claim.wanted) - there
+    return counts
+
+
+def _held(held: Held | None, reasons: Iterable[Reason]) -> _Counts:
     # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
-    counts = _Counts({(reason.value,): 0 for reason in HOLD_REASONS})
-    if report.held is not None:
-        for hold in report.held.holds:
-            counts[hold.reason.value,] += len(hold.removals)
+    counts = _Counts({(reason.value,): 0 for reason in reasons})
+    for hold in held.holds if held else ():
+        counts[hold.reason.value,] += len(hold.removals)
     return counts
 
 

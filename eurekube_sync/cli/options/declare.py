@@ -217,6 +217,8 @@ HELP: Mapping[str, str] = {
     "connection insecure.",
     "--eureka-password-file": "File with the password for Eureka. Reloaded when it changes.",
     "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and netrc are ignored.",
+    "--eureka-token-file": "File with a bearer token for Eureka, instead of user and password. "
+    "Reloaded when it changes.",
     "--eureka-url": "URL of Eureka, such as http://eureka.example.com:8761/eureka. For several "
     "peers repeat the option or separate them by commas, the preferred one first.",
     "--eureka-username": "User name for Eureka. The password is in --eureka-password-file or in "
@@ -231,6 +233,8 @@ HELP: Mapping[str, str] = {
     "--from": "Read output of kubectl get (-o json or yaml) instead of the cluster, or a folder of "
     "run --record instead of both servers. For standard input give `-`. Namespaces without an object in "
     "the files are out of scope. May be repeated.",
+    "--import-networks": "Networks of the data centre, such as 10.20.0.0/16: the only addresses to "
+    "which an EurekaImport may lead callers in the cluster. Default: none, and imports are off.",
     "--interval": "Time between the starts of two passes.",
     "--kubeconfig": "Path to the kubeconfig file. Default: the variable KUBECONFIG, else the pod's "
     "service account, else ~/.kube/config.",

@@ -95,6 +95,9 @@ former_options = group(
 )
 """The marks of an earlier installation that this one replaces."""
 
+imports_option = option(
+    "--import-networks", section=Section.SCOPE, type=values.NETWORKS, metavar="CIDR[,...]"
+)
 drain_option = option("--drain-annotations", "pod_drains", section=Section.SCOPE, is_flag=True)
 
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]

@@ -105,6 +105,7 @@ class EurekaAccess:
     """One address, or several peers' with commas between; may be empty for some commands."""
     eureka_username: str | None = None
     eureka_password_file: str | None = None
+    eureka_token_file: str | None = None
     eureka_ca_file: str | None = None
     eureka_client_cert: str | None = None
     eureka_client_key: str | None = None
@@ -165,23 +166,32 @@ def with_access(
 
 
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
-    from eurekube_sync.adapters.eureka.address import SecretFile, make_login
+    from eurekube_sync.adapters.eureka.address import SecretFile, make_login, make_token_login
 
+    in_url = any(address.login for address in addresses)
+    if access.eureka_token_file:
+        if access.eureka_username or in_url:
+            other = "--eureka-username" if access.eureka_username else "in --eureka-url"
+            raise ConfigurationError(
+                f"The login of Eureka is given twice, as --eureka-token-file and {other}"
+            )
+        path = Path(access.eureka_token_file)
+        return make_token_login(path, option="--eureka-token-file", clock=clock)
     user, file = access.eureka_username, access.eureka_password_file
     password = os.environ.get(PASSWORD_VARIABLE)
     if file and password:
         raise ConfigurationError(
-            "The password of Eureka is given twice, as --eureka-password-file and as "
-            f"{PASSWORD_VARIABLE}."
+            "the password of Eureka is given twice, as --eureka-password-file and as "
+            f"{PASSWORD_VARIABLE}"
         )
     if not user:
         if file or password:
             given = "--eureka-password-file" if file else PASSWORD_VARIABLE
-            raise ConfigurationError(f"{given} needs --eureka-username.")
+            raise ConfigurationError(f"{given} needs --eureka-username")
         return None
-    if any(address.login for address in addresses):
+    if in_url:
         raise ConfigurationError(
-            "The login of Eureka is given twice, in --eureka-url and as --eureka-username."
+            "the login of Eureka is given twice, in --eureka-url and as --eureka-username"
         )
     if file:
         secret = SecretFile(Path(file), option="--eureka-password-file", clock=clock)
@@ -189,7 +199,7 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     if password:
         return make_login(user=user, password=password)
     raise ConfigurationError(
-        f"--eureka-username needs --eureka-password-file or {PASSWORD_VARIABLE}."
+        f"--eureka-username needs --eureka-password-file or {PASSWORD_VARIABLE}"
     )
 
 
@@ -204,15 +214,14 @@ def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None
     if access.eureka_insecure_skip_tls_verify:
         if access.eureka_ca_file:
             raise ConfigurationError(
-                "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of "
-                "them."
+                "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them"
             )
         given.append("--eureka-insecure-skip-tls-verify")
     if key and not certificate:
-        raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
+        raise ConfigurationError("--eureka-client-key needs --eureka-client-cert")
     if given and not any(address.url.startswith("https:") for address in addresses):
         raise ConfigurationError(
-            f"{given[0]} is for https, and --eureka-url is http, where nothing is encrypted."
+            f"{given[0]} is for https, and --eureka-url is http, where nothing is encrypted"
         )
     for name, path in files.items():
         if path:
@@ -228,7 +237,7 @@ def _check_usable(ca_file: str | None, certificate: str | None, key: str | None)
             context.load_verify_locations(ca_file)
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form."
+                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form"
             ) from None
     if certificate:
         try:
@@ -237,7 +246,7 @@ def _check_usable(ca_file: str | None, certificate: str | None, key: str | None)
             raise ConfigurationError(
                 f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be "
                 "used: both have to be in PEM form and belong together, and the key must not be "
-                "encrypted."
+                "encrypted"
             ) from None
 
 
@@ -246,9 +255,9 @@ def _check_readable(name: str, path: str) -> None:
         with open_regular(path, follow=True) as file:
             size = len(file.read(_MOST_BYTES + 1))
     except OSError as error:
-        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}") from None
     if size > _MOST_BYTES:
-        raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
+        raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB")
 
 
 def _proxies(url: str | None) -> dict[str, str]:
@@ -261,7 +270,7 @@ def _proxies(url: str | None) -> dict[str, str]:
         usable = False
     if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ConfigurationError(
-            "--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128."
+            "--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128"
         )
     return {"http": url, "https": url}
 
@@ -286,6 +295,7 @@ _file = partial(_login_option, metavar="FILE", type=click.Path())
 _login_options = (
     _login_option("--eureka-username", metavar="NAME"),
     _file("--eureka-password-file"),
+    _file("--eureka-token-file"),
     _file("--eureka-ca-file"),
     _file("--eureka-client-cert"),
     _file("--eureka-client-key"),

@@ -29,6 +29,7 @@ from eurekube_sync.explain.overview import Overview, Renewals, Row
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.text import (
     counted,
@@ -36,7 +37,6 @@ from eurekube_sync.model.text import (
     rfc_3339,
     some_of,
     span,
-    without_full_stop,
 )
 from eurekube_sync.owner.orphans import Fate, Orphans
 from eurekube_sync.owner.purge import PurgeReport
@@ -62,6 +62,7 @@ _STATES = {
 }
 """The sign, the state in JSON, and the state in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
+_IMPORT_HEADINGS = ("", "IMPORT", "APP", "READY", "STATE", "WHY")
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
@@ -81,8 +82,7 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
         yield Line(link.text, mark=sign_of(link.mark), indent=2)
         for detail in link.details:
             yield Line(detail, indent=4, style="" if link.broken else "dim")
-    sentence = f"{without_full_stop(explanation.sentence)}."
-    yield Line(sentence, style=_STYLES[explanation.outcome])
+    yield Line(f"{explanation.sentence}.", style=_STYLES[explanation.outcome])
     if explanation.fix:
         yield Next(explanation.fix)
     if explanation.otherwise:
@@ -176,9 +176,15 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
             reasons.append(row.reason)
     if rows:
         parts.append(Columns(rows, _HEADINGS))
+    imports = []
+    for import_ in found.imports:
+        if everything or import_.outcome is not Outcome.REGISTERED:
+            imports.append(_import_cells(import_))
+    if imports:
+        parts.append(Columns(imports, _IMPORT_HEADINGS))
     if reasons:
         parts.append(Text(f"eurekube-sync help {reasons[0]} says what to do", style="dim"))
-    hidden = len(found.rows) - len(rows)
+    hidden = len(found.rows) + len(found.imports) - len(rows) - len(imports)
     if hidden:
         parts.append(Text(f"+ {hidden} in sync (-a shows them)", style="dim"))
     names = found.unselected
@@ -235,6 +241,19 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     )
 
 
+def _import_cells(found: Explanation) -> tuple[Cell, ...]:
+    sign = _STATES[found.outcome][0]
+    ready = "-" if found.up is None else f"{found.up}/{found.of}"
+    return (
+        (sign.plain, str(sign.style)),
+        (found.about, ""),
+        (", ".join(found.apps) or "-", ""),
+        (ready, ""),
+        (found.reason or Reason.IN_SYNC, str(sign.style)),
+        (found.sentence, ""),
+    )
+
+
 def summary(found: Overview) -> str:
     """Return the counts of syncers by state, of instances and of removals, or that they are
     unknown."""
@@ -257,6 +276,9 @@ def summary(found: Overview) -> str:
         parts.append(f"{counted(up, 'instance')} UP")
     else:
         parts.append("instances unknown")
+    if found.imports:
+        callable_ = found.count_imports(Outcome.REGISTERED)
+        parts.append(f"{counted(len(found.imports), 'import')}: {callable_} callable")
     if found.held:
         parts.append(f"{counted(found.held, 'removal')} held")
     if found.conflicts:
@@ -287,6 +309,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         },
         "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
+        "imports": [_import_data(import_) for import_ in found.imports],
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
@@ -310,6 +333,19 @@ def _row_data(row: Row) -> dict[str, Any]:
     }
 
 
+def _import_data(found: Explanation) -> dict[str, Any]:
+    _, state, _ = _STATES[found.outcome]
+    return {
+        "import": found.about,
+        "state": state,
+        "reason": found.reason or Reason.IN_SYNC.value,
+        "why": found.sentence,
+        "apps": list(found.apps),
+        "written": found.up,
+        "wanted": found.of,
+    }
+
+
 _FATES = {Fate.CANCEL: "-", Fate.HOLD: "=", Fate.RENEW: "=", Fate.UPDATE: "~"}
 
 
@@ -321,7 +357,7 @@ def orphans_table(orphans: Orphans) -> RenderableType:
         instance, sign = orphan.instance, _FATES[orphan.fate]
         status, syncer = instance.status.value, syncer_of(instance)
         rows.append(row_of(instance.key, sign, status, orphan.why, syncer))
-    return rows_table(rows, orphans.unknown, orphans.summary)
+    return rows_table(rows, (*orphans.slices, *orphans.unknown), orphans.summary)
 
 
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
@@ -329,7 +365,12 @@ def orphans_data(orphans: Orphans) -> dict[str, Any]:
     for orphan in orphans.found:
         instance = _instance(orphan.instance)
         data.append({**instance, "run": orphan.fate.value, "why": orphan.why})
-    return {"summary": orphans.summary, "orphans": data, "unknown": list(orphans.unknown)}
+    return {
+        "summary": orphans.summary,
+        "orphans": data,
+        "slices": list(orphans.slices),
+        "unknown": list(orphans.unknown),
+    }
 
 
 def purge_table(report: PurgeReport) -> RenderableType:

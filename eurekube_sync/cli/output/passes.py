@@ -17,6 +17,7 @@ from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.report import (
     gathered,
     hold_data,
+    imports_data,
     problems,
     renewed,
     sentences,
@@ -34,6 +35,7 @@ from eurekube_sync.cli.output.table import (
     signs_in,
 )
 from eurekube_sync.controller.changes import Standing
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
@@ -44,7 +46,6 @@ from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import duration, rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
-from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Blocked, removal_id
 
 Reporter: TypeAlias = Callable[[PassReport, ExitCode], None]
@@ -242,12 +243,14 @@ def as_data(
     plan_id = None  # what --approve takes
     if report.held is not None:
         plan_id = report.held.plan_id
-        held = [_action(action, report) for action in report.held.removals]
+        for removal in report.held.removals:
+            assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
+            held.append(_action(removal, report))
         for hold in report.held.holds:
             count = len(hold.removals)
             holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
     elif plan.removals:
-        plan_id = removal_id(plan.actions)
+        plan_id = removal_id(plan.removals)
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
@@ -265,10 +268,38 @@ def as_data(
         "hold": hold_data(report),
         "held": held,
         "syncers": list(syncers_data(report)),
+        "imports": imports_of(report),
         "unknown": list(_unknown(report)),
         "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
         "selfPreservation": _headroom(room) if room else None,
         "messages": sentences(report),
+    }
+
+
+def imports_of(report: PassReport) -> dict[str, Any] | None:
+    """Return what the pass did for imports; None if they are off."""
+    if report.imports is None:
+        return None
+    endpoints = []
+    for change in report.imports.plan.changes:
+        endpoints.append(
+            {
+                "action": type(change).__name__.lower(),
+                "import": str(change.import_),
+                "endpoint": str(change.socket),
+                "why": change.why,
+            }
+        )
+    held = report.imports.held
+    holds = []
+    for hold in held.holds if held else ():
+        count = len(hold.removals)
+        holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
+    return {
+        "planId": held.plan_id if held else None,
+        "endpoints": endpoints,
+        "holds": holds,
+        "imports": list(imports_data(report)),
     }
 
 
@@ -283,7 +314,7 @@ def _blocked(blocked: Blocked) -> dict[str, Any]:
 
 
 def _unknown(report: PassReport) -> Iterator[dict[str, Any]]:
-    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread(report.view)]
+    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread_of(report)]
     if isinstance(report.registry, Unknown):
         sources.insert(0, ("Eureka", report.registry))
     for name, source in sources:

@@ -14,16 +14,18 @@ from eurekube_sync.controller.diagnosis import (
     not_tried,
     of_other_classes,
     problems_of,
+    unread_of,
 )
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
+from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported
 from eurekube_sync.model.actions import Action, Cancel, Register, Result, Update, brings_up, removes
-from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
+from eurekube_sync.model.imports import ImportStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import counted, one_or_more, rfc_3339
-from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 
 _GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
@@ -31,6 +33,11 @@ _STATES: Mapping[type[Claim], str] = {
     Serving: "serving",
     NotServed: "notServed",
     Deleting: "deleting",
+}
+_IMPORT_STATES: Mapping[type[ImportClaim], str] = {
+    Importing: "importing",
+    NotImported: "notImported",
+    Ending: "deleting",
 }
 _CHANGES = {
     "to register": "registered",
@@ -55,12 +62,13 @@ def summary(report: PassReport) -> str:
         return f"dry run incomplete: {names} could not be read, so changes are unknown"
     counts = _changes(report.plan.actions)
     parts = [f"{counts[change]} {change}" for change in _CHANGES if counts[change]]
+    parts += _of_endpoints(report, "to add", "to remove")
     if not parts and report.desired is not None:
         parts.append("nothing to change")
     parts.append(f"{len(report.plan.renewals)} to renew")
     plan = ", ".join(parts) + _troubles(report)
     again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
-    if again or report.cut_short or any(failed.needed for failed in unread(report.view)):
+    if again or report.cut_short or any(failed.needed for failed in unread_of(report)):
         return f"dry run incomplete, not all changes are known: {plan}"
     return f"dry run: {plan}"
 
@@ -76,6 +84,7 @@ def _done(report: PassReport) -> str:
         outcome.action for outcome in outcomes.others if outcome.result is Result.DONE
     )
     parts = [f"{counts[change]} {done}" for change, done in _CHANGES.items() if counts[change]]
+    parts += _of_endpoints(report, "added", "removed")
     again = outcomes.count(Result.REGISTERED_AGAIN)
     if not parts and not again and report.view is not None:  # without a view, nothing was compared
         parts.append("in sync" if _in_sync(report) and not troubles else "nothing changed")
@@ -85,13 +94,30 @@ def _done(report: PassReport) -> str:
     return ", ".join(parts) + troubles
 
 
+def _of_endpoints(report: PassReport, added: str, removed: str) -> list[str]:
+    """Return how many endpoints of imports come and go, without those of failed writes."""
+    if report.imports is None:
+        return []
+    plan, outcomes = report.imports.plan, report.imports.outcomes
+    failed = {ref for ref, outcome in outcomes.items() if outcome.failed}
+    parts = []
+    for changes, what in ((plan.adds, added), (plan.drops, removed)):
+        count = len([change for change in changes if change.import_ not in failed])
+        if count:
+            parts.append(f"{counted(count, 'endpoint')} {what}")
+    return parts
+
+
 def _in_sync(report: PassReport) -> bool:
     """Say whether there are syncers, and all of them are known to be in sync."""
-    for status in report.all_statuses.values():
+    statuses: list[SyncerStatus | ImportStatus] = [*report.all_statuses.values()]
+    if report.imports is not None:
+        statuses += report.imports.all_statuses.values()
+    for status in statuses:
         synced = status.condition("Synced")
         if synced is None or synced.status is not ConditionStatus.TRUE:
             return False
-    return bool(report.all_statuses)
+    return bool(statuses)
 
 
 def _changes(actions: Iterable[Action]) -> Counter[str]:
@@ -128,10 +154,15 @@ def _troubles(report: PassReport) -> str:
     if report.desired is not None:
         for claim in report.desired.claims.values():
             not_served += isinstance(claim, NotServed)
+    imports_held = report.imports.held if report.imports else None
+    held += len(imports_held.removals) if imports_held else 0
+    failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
+    if report.imports is not None:
+        failed += len(report.imports.failures)
     counts = {
         one_or_more(apps, "app without an UP instance", "apps without an UP instance"): apps,
         "held": held,
-        "failed": len(outcomes.failures) - outcomes.count(Result.NOT_TRIED),
+        "failed": failed,
         "not tried": not_tried(report),
         "not changed, because not read again": unread_again,
         "in conflict": conflicts,
@@ -140,7 +171,7 @@ def _troubles(report: PassReport) -> str:
     shown = [f"{count} {what}" for what, count in counts.items() if count]
     if isinstance(report.registry, Unknown):
         shown.append("Eureka's list not readable")
-    sources = len(unread(report.view))
+    sources = len(unread_of(report))
     if sources:
         shown.append(f"{counted(sources, 'source')} of Kubernetes not readable")
     return f"; {', '.join(shown)}" if shown else ""
@@ -215,6 +246,25 @@ def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
             "ready": None,
             "reason": "OtherClass",
             "message": message,
+        }
+
+
+def imports_data(report: PassReport) -> Iterator[dict[str, Any]]:
+    """Yield the state of every import in scope: endpoints, instances, reason and message."""
+    if report.imports is None:
+        return
+    for ref, claim in sorted(report.imports.claims.items()):
+        status = report.imports.all_statuses[ref]
+        ready = status.condition("Ready")
+        assert ready is not None  # each status has all conditions
+        yield {
+            "import": str(ref),
+            "state": _IMPORT_STATES[type(claim)],
+            "ready": status.ready or None,
+            "instances": status.instances,
+            "leftOut": dict(status.left_out),
+            "reason": ready.reason,
+            "message": ready.message,
         }
 
 

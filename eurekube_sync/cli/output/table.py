@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment
 from rich.text import Text
 
-from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.one_pass import ImportReport, PassReport
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.model.actions import (
     Action,
@@ -32,6 +32,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.plan.imports import Add, Drop, Keep
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
 # Columns where there is no terminal, so that each row and sentence is one line for grep
@@ -253,15 +254,46 @@ def rows_of(report: PassReport) -> list[Row]:
                 row = _troubled(row, outcome)
             rows.append(row)
     if report.held is not None:
-        for action in report.held.removals:
-            row = _row(action)
+        for removal in report.held.removals:
+            assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
+            row = _row(removal)
             rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
+    if report.imports is not None:
+        rows += _rows_of_imports(report.imports)
     for blocked in report.plan.blocked:
         sign, danger = "?", Danger.FAILED
         if blocked.conflict:
             sign, danger = "x", Danger.CONFLICT
         rows.append(row_of(blocked.key, sign, "blocked", blocked.why, blocked.syncer, danger))
     return in_order(rows)
+
+
+def _rows_of_imports(report: ImportReport) -> Iterator[Row]:
+    """Yield a row for each endpoint that comes, goes, or stays although it is not wanted."""
+    for change in report.plan.changes:
+        match change:
+            case Add():
+                sign, status, danger = "+", "endpoint", Danger.REGISTER
+            case Drop():
+                sign, status, danger = "-", "endpoint > gone", Danger.CANCEL
+            case Keep():
+                sign, status, danger = "=", "endpoint", Danger.HELD
+            case _:  # pragma: no cover
+                assert_never(change)
+        row = Row(
+            app=str(change.import_),
+            id=str(change.socket),
+            sign=sign,
+            status=status,
+            why=change.why,
+            syncer="",
+            danger=danger,
+        )
+        outcome = report.outcomes.get(change.import_)
+        if outcome is not None and outcome.failed and sign != "=":
+            why = "not tried" if outcome.late else f"failed: {outcome.error}"
+            row = replace(row, sign="!", why=why, danger=Danger.FAILED)
+        yield row
 
 
 def _row(action: Action) -> Row:

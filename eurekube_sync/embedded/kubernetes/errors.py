@@ -71,6 +71,13 @@ def conflict(
     return ApiError(409, "Conflict", message, details(resource.plural, resource.group, name))
 
 
+def unmet_precondition(resource: Resource, name: str, why: str) -> ApiError:
+    """409 for a DELETE of another UID or version. The real one names the kind, not the plural."""
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details(resource.kind, resource.group, name))
+
+
 def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 

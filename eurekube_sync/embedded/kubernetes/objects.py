@@ -1,9 +1,9 @@
 """The rules of create, update and delete, and the work of controllers after each write.
 
 Covers generation, finalizers, deletion in two steps, optimistic locking, the deletion of
-namespaces, EndpointSlices, and those defaults of built-in kinds that a client here reads. The
-caller gives the functions that check custom resources. Knows no HTTP. Raises `ApiError` for refused
-calls.
+namespaces and of what lost its owners, EndpointSlices, and those defaults of built-in kinds that a
+client here reads. The caller gives the functions that check custom resources. Knows no HTTP. Raises
+`ApiError` for refused calls.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eurekube_sync.embedded.kubernetes import errors, resources, slices
+from eurekube_sync.embedded.kubernetes.owners import Owners
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 
@@ -51,6 +52,7 @@ class Objects:
         self.validate = validate
         self._conform = conform
         self.given: Counter[str] = Counter()
+        self._owners = Owners(self.store)
         self._now = now
         self._derived: dict[str, set[str]] = {}
         """The names of each Service's slices, by the Service's uid."""
@@ -227,9 +229,10 @@ class Objects:
 
     def follow(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         """Do at once what controllers do: update slices after pods and nodes, and served resources
-        after CRDs."""
+        after CRDs; delete what lost its owners."""
         current = new or old
         assert current is not None
+        self._owners.note(resource, old, new)
         match resource:
             case resources.DEFINITIONS:
                 self._serve_custom(current["metadata"]["name"], new)
@@ -242,17 +245,36 @@ class Objects:
                 node = current["metadata"]["name"]
                 pods = self.store.list_(resources.PODS.key)
                 self._sync_services(pod for pod in pods if pod["spec"].get("nodeName") == node)
+        if new is None:
+            self._collect(current)
+        elif self._owners.is_orphan(new, self.resources.values()):
+            self._delete_as_it_is(resource, new)
+
+    def _collect(self, owner: Object) -> None:
+        """Delete the dependents of an owner that is gone, if they have no other."""
+        for resource, namespace, name in self._owners.of(owner["metadata"]["uid"]):
+            stored = self.store.get(resource.key, namespace, name)
+            if stored and self._owners.is_orphan(stored, self.resources.values()):
+                self._delete_as_it_is(resource, stored)
+
+    def _delete_as_it_is(self, resource: Resource, stored: Object) -> None:
+        if "deletionTimestamp" not in stored["metadata"]:
+            self.delete(resource, stored)
 
     def _serve_custom(self, name: str, definition: Object | None) -> None:
         """Serve the resources of a new or changed CRD; without it, remove all its objects."""
         served = list(self.resources.values())
         self.resources = {}
+        gone: list[Object] = []
         for resource in served:
             if resource.definition != name:
                 self.serve([resource])
             elif definition is None:
                 for stored in self.store.list_(resource.key):
                     self.store.remove(resource.key, stored)
+                    gone.append(stored)
+        for stored in gone:
+            self._collect(stored)
         if definition is not None:
             self.serve(resources.from_definition(definition))
 

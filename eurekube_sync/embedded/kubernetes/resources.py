@@ -89,16 +89,26 @@ BUILT_IN = (
     _built_in("Lease", group="coordination.k8s.io"),
     _built_in("SelfSubjectAccessReview", group="authorization.k8s.io", namespaced=False),
     # Objects of the following kinds are only stored.
+    _built_in("ServiceCIDR", group="networking.k8s.io", namespaced=False),
     _built_in("Role", group="rbac.authorization.k8s.io"),
     _built_in("RoleBinding", group="rbac.authorization.k8s.io"),
     _built_in("ClusterRole", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("ClusterRoleBinding", group="rbac.authorization.k8s.io", namespaced=False),
     _built_in("CronJob", "cj", group="batch", has_status=True, generation=True),
+    _built_in("Deployment", "deploy", group="apps", has_status=True, generation=True),
     _built_in(
         "NetworkPolicy",
         "netpol",
         plural="networkpolicies",
         group="networking.k8s.io",
+        generation=True,
+    ),
+    _built_in(
+        "Ingress",
+        "ing",
+        plural="ingresses",
+        group="networking.k8s.io",
+        has_status=True,
         generation=True,
     ),
 )

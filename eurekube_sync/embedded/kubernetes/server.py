@@ -149,6 +149,7 @@ class EmbeddedKubernetes:
             raise errors.not_allowed()
         stored = objects.get(resource, target.namespace, target.name)
         if deletes:
+            _check_preconditions(request, resource, stored)
             return _json(200, objects.delete(resource, stored))
         if request.method == "GET" and resource.columns and _wants(request, "Table"):
             return self._listed(request, resource, [stored], {})
@@ -272,6 +273,23 @@ def _dry_run(request: Request) -> bool:
     if request.method != "DELETE" or not request.body:
         return False
     return "All" in (bodies.decoded(request.body).get("dryRun") or ())
+
+
+def _check_preconditions(request: Request, resource: Resource, stored: Object) -> None:
+    """Refuse a DELETE that names another UID or version."""
+    options = bodies.decoded(request.body) if request.body else {}
+    preconditions = options.get("preconditions") or {}
+    for field, called, happened in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        wanted, actual = preconditions.get(field), stored["metadata"][field]
+        if wanted is not None and wanted != actual:
+            why = (
+                f"the {called} in the precondition ({wanted}) does not match the {called} in "
+                f"record ({actual}). The object might have been {happened}"
+            )
+            raise errors.unmet_precondition(resource, stored["metadata"]["name"], why)
 
 
 def _is_strict(request: Request) -> bool:

@@ -31,9 +31,10 @@ from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.tries import AnswerTime
-from eurekube_sync.desired import spec
+from eurekube_sync.desired import import_spec, spec
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import EurekubeError
+from eurekube_sync.model.imports import ImportObject, ImportService
 from eurekube_sync.model.kubernetes import EventRecord, LockName, Right, SyncerObject, SyncerRef
 
 Decoding: TypeAlias = Callable[[], object]
@@ -45,6 +46,8 @@ _BUILDING = str(_MSGSPEC / "_utils.py")  # what its C code calls while it builds
 _META = {"name": "a", "namespace": "b", "uid": "0000000000000000", "resourceVersion": "1"}
 _KINDS = {
     "eurekasyncers": "EurekaSyncerList",
+    "eurekaimports": "EurekaImportList",
+    "servicecidrs": "ServiceCIDRList",
     "services": "ServiceList",
     "endpointslices": "EndpointSliceList",
     "endpoints": "EndpointsList",
@@ -68,6 +71,8 @@ class _Connection:
         if kind is not None and call.method == "GET":
             item = {"metadata": _META, "spec": {}, "status": {}}
             return _answer({"kind": kind, "metadata": {"resourceVersion": "1"}, "items": [item]})
+        if call.method == "POST" and plural == "services":
+            return _answer({"metadata": _META, "spec": {}}, status=201)
         if call.method == "POST" and plural == "events":
             return _answer({"kind": "Status", "message": "it exists"}, status=409)
         if plural == "forbidden":
@@ -87,6 +92,12 @@ def _syncer(raw: Any) -> SyncerObject:
     )
 
 
+def _import(raw: Any) -> ImportObject:
+    return ImportObject(
+        namespace="b", name="a", uid="u", generation=1, resource_version="1", created=0.0, spec=raw
+    )
+
+
 def _cases() -> Mapping[str, Decoding]:
     """Return every place that decodes to a type of its own. Nothing is decoded here."""
     clock, chance, connection = SystemClock(), random.Random(0), _Connection()
@@ -102,6 +113,7 @@ def _cases() -> Mapping[str, Decoding]:
         warning=False,
         key="",
     )
+    import_ = _import({"app": "a"})
     right = Right(verb="list", resource="pods")
     instance = b'{"instanceId":"i","app":"A","port":{"$":1},"leaseInfo":{"durationInSecs":90}}'
     malformed = b'{"instanceId":"i","app":"A","port":{"$":[]},"metadata":{}}'
@@ -119,11 +131,22 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: identity": cluster.identity,
         "kubernetes: definition": cluster.crd_live,
         "kubernetes: syncers": lambda: cluster.list_syncers(None),
+        "kubernetes: imports": lambda: cluster.imports.list_imports(None),
+        "kubernetes: definition of imports": cluster.imports.import_crd_live,
+        "kubernetes: finalizer of an import": lambda: cluster.imports.add_import_finalizer(import_),
+        "kubernetes: service of an import": lambda: cluster.imports.create_service(
+            ImportService(owner=import_, name="a", ports=())
+        ),
+        "kubernetes: networks of services": details.service_networks,
         "kubernetes: services": lambda: cluster.list_services(None),
         "kubernetes: slices": lambda: cluster.list_slices(None),
         "kubernetes: nodes": cluster.list_nodes,
         "kubernetes: pods": lambda: cluster.list_pods(None),
         "kubernetes: drained pods": lambda: cluster.list_pod_drains(None),
+        "kubernetes: hosts": lambda: cluster.list_hosts(["b"]),
+        "kubernetes: ingresses": lambda: cluster.list_ingresses(["b"]),
+        "kubernetes: routes": lambda: cluster.list_routes(["b"]),
+        "kubernetes: gateways": lambda: cluster.list_gateways(["b"]),
         "kubernetes: readiness": lambda: cluster.list_readiness(["b"]),
         "kubernetes: namespaces": lambda: cluster.list_namespaces(None),
         "kubernetes: a namespace": lambda: cluster.list_namespaces(["a"]),
@@ -135,6 +158,8 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: pod in detail": lambda: details.list_pod_details("b"),
         "kubernetes: selectors": lambda: details.list_service_selectors("b"),
         "spec": lambda: spec.parse(_syncer({"selector": {"app": "a"}})),
+        "spec of an import": lambda: import_spec.parse(import_),
+        "spec of an import: invalid": lambda: import_spec.parse(_import({"service": 1})),
         "spec: invalid": lambda: spec.parse(_syncer({"selector": 1})),
     }
 

@@ -89,7 +89,7 @@ def test_the_proxy_of_eureka_is_named(closed: str, scheme: str, origin: str) -> 
     told = of_eureka(closed, f"{scheme}://eureka.test", proxy_origin=origin)
     assert (
         told == f"GET {scheme}://eureka.test/eureka/apps failed: the proxy http://127.0.0.1:1 of "
-        f"{origin} {REFUSED}."
+        f"{origin} {REFUSED}"
     )
 
 

@@ -246,7 +246,7 @@ def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> N
     plan, held = braked.plan, braked.held
     assert held is not None
     assert held.removals == tuple(sorted(before.removals, key=lambda one: one.key))
-    assert held.plan_id == removal_id(before.actions)
+    assert held.plan_id == removal_id(before.removals)
     renewals = plan.of(Renew)
     assert [(r.key, r.status, r.if_gone) for r in renewals] == [
         (instance(n).key, UP, None) for n in range(2)

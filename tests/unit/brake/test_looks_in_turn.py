@@ -6,14 +6,13 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.model.actions import Grounds, Removal
+from eurekube_sync.model.actions import Cancel, Grounds, Update
 from eurekube_sync.model.kubernetes import Pods
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import SECOND_LOOK, cancel, down, weigh
 from tests.unit.brake.test_brake_dead import alive, apps, holds
-from tests.unit.worlds.build import desired
 
 TOO_MANY, AWAITING, CRD = (
     Reason.TOO_MANY_REMOVALS,
@@ -32,10 +31,12 @@ class Daemon:
         self._sightings = Sightings()
         self._now = 0.0
 
-    def plans(self, *removals: Removal, pods: Pods | None = None) -> list[tuple[Reason, int]]:
+    def plans(
+        self, *removals: Update | Cancel, pods: Pods | None = None
+    ) -> list[tuple[Reason, int]]:
         """Make a pass that plans these removals; return what it holds."""
         self._now += 10
-        before = self._sightings.before(desired([], [], []), begun=self._now, now=0.0, within=620)
+        before = self._sightings.before({}, begun=self._now, now=0.0, within=620)
         braked = weigh(
             sorted_plan(removals), self._stands, SECOND_LOOK, pods=pods or {}, seen=before
         )
@@ -54,7 +55,7 @@ B_DOWN = down(1, app="b")
 @pytest.mark.parametrize(
     "back", [A_GONE, A], ids=["its pod is seen dead", "its endpoint is missing"]
 )
-def test_a_dead_pod_waits_no_longer_because_its_syncer_is_back(back: Removal) -> None:
+def test_a_dead_pod_waits_no_longer_because_its_syncer_is_back(back: Update | Cancel) -> None:
     """The CRD was installed again. The syncer comes back before the second look."""
     daemon = Daemon()
     assert daemon.plans(A_SWEPT, B_SWEPT, pods=A_IS_DEAD) == [(CRD, 1), (AWAITING, 1)]

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake.confirm import Sightings
+from eurekube_sync.brake.confirm import Sightings, Statuses
 from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, held_of
-from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.plan.value import sorted_plan
@@ -50,15 +49,14 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
     return found
 
 
-def told(mark: str, at: float | None, *, name: str = REF.name) -> Desired:
-    """Two syncers. The status of one has this mark of a removal, first seen at this time."""
+def told(mark: str, at: float | None, *, name: str = REF.name) -> Statuses:
+    """The statuses of two syncers. One has this mark of a removal, first seen at this time."""
     since = None if at is None else int(at)
     status = SyncerStatus(observed_generation=1, unconfirmed_removal=mark, unconfirmed_since=since)
-    syncers = [syncer(one, status=status if one == name else None) for one in ("rating", "other")]
-    return desired(syncers, [service()], [piece(endpoint())])
+    return {REF: None, OTHER: None, SyncerRef(NS, name): status}
 
 
-def first_look(of: Desired, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
+def first_look(of: Statuses, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
     """Return what a process knows before its first pass."""
     return dict(Sightings().before(of, begun=5.0, now=NOW, within=within))
 
@@ -82,7 +80,7 @@ def test_a_new_process_learns_of_the_first_pass_from_each_syncers_status() -> No
     [NOTHING, told(A, NOW), told(A, NOW + 10), told(A, None), told("", NOW - 30)],
     ids=["nothing awaited", "just now", "ahead", "no time", "no mark"],
 )
-def test_a_status_that_names_no_earlier_removal_counts_for_nothing(of: Desired) -> None:
+def test_a_status_that_names_no_earlier_removal_counts_for_nothing(of: Statuses) -> None:
     """A time in the future comes from another machine's clock."""
     assert first_look(of) == {}
 

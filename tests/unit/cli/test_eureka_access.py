@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.eureka.address import ConnectionOptions, Credentials, EurekaAddress
 from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, EurekaAccess, with_access
 from eurekube_sync.model.errors import ConfigurationError
 from tests.certificates import Authority
@@ -62,8 +62,7 @@ def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
         eureka_proxy="http://joe:pr0xy@proxy:3128",
     )
     assert options.credentials is not None
-    found = options.credentials()
-    assert (found.user, found.password) == ("jöe", SECRET)
+    assert options.credentials() == Credentials(user="jöe", password=SECRET)
     assert options.client_certificate == (certificate, key)
     assert set(options.proxies) == {"http", "https"}
     assert not [secret for secret in (SECRET, "pr0xy") if secret in repr(options)]
@@ -76,11 +75,20 @@ def test_the_variables_password_goes_with_the_options_user(
     monkeypatch.setenv(PASSWORD_VARIABLE, SECRET)
     credentials = put_together(eureka_username="joe").credentials
     assert credentials is not None
-    assert credentials().password == SECRET
+    assert credentials() == Credentials(user="joe", password=SECRET)
     monkeypatch.delenv(PASSWORD_VARIABLE)
     credentials = put_together(f"https://ann:{SECRET}@eureka.test/eureka").credentials
     assert credentials is not None
-    assert credentials().user == "ann"
+    assert credentials() == Credentials(user="ann", password=SECRET)
+
+
+def test_a_token_file_is_a_login(folder: Path) -> None:
+    """It is read at the start, and `repr` does not show the token."""
+    (folder / "token").write_text(f"{SECRET}\n")
+    credentials = put_together(eureka_token_file="token").credentials
+    assert credentials is not None
+    assert credentials().header == f"Bearer {SECRET}"
+    assert SECRET not in repr(credentials())
 
 
 @pytest.mark.parametrize(
@@ -107,6 +115,19 @@ def test_the_variables_password_goes_with_the_options_user(
                 "eureka_password_file": "password",
             },
             "given twice",
+        ),
+        ({"eureka_token_file": "absent"}, "cannot be read"),
+        (
+            {
+                "eureka_token_file": "password",
+                "eureka_username": "c",
+                "eureka_password_file": "password",
+            },
+            "given twice, as --eureka-token-file and --eureka-username",
+        ),
+        (
+            {"url": f"https://a:{SECRET}@b", "eureka_token_file": "password"},
+            "given twice, as --eureka-token-file and in --eureka-url",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_bug_in_a_report_is_not_the_end_of_the_next_pass(
     assert "ZeroDivisionError" in caplog.text
 
 
-OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused.")
+OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
 
 
 def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(

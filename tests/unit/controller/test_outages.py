@@ -24,7 +24,7 @@ from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, key, syncer
 
 AWAY = Unknown(
-    cause=Cause.UNAVAILABLE, message="GET http://e/eureka/apps failed: the connection was refused."
+    cause=Cause.UNAVAILABLE, message="GET http://e/eureka/apps failed: the connection was refused"
 )
 EUREKA = f"Eureka: {AWAY.message}"
 
@@ -73,8 +73,8 @@ def test_another_text_is_the_same_outage_and_another_cause_is_a_new_one(watched:
     for number in range(3):
         watched.world.registry.unreadable = replace(AWAY, message=f"away, request {number}")
         assert watched.passes() == (["+ Eureka: away, request 0"] if number == 0 else [])
-    watched.world.registry.unreadable = Unknown(cause=Cause.DENIED, message="refuses this user.")
-    assert watched.passes() == ["+ Eureka: refuses this user."]
+    watched.world.registry.unreadable = Unknown(cause=Cause.DENIED, message="refuses this user")
+    assert watched.passes() == ["+ Eureka: refuses this user"]
     watched.world.registry.unreadable = None
     assert watched.passes(3) == ["- Eureka can be read again, after 2m"]
 
@@ -113,10 +113,10 @@ def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
     world = watched.world
     for number in (1, 2):
         world.registry.refuse[key(number)] = RegistryDenied(
-            "PUT was answered 403: the CSRF protection refuses writes."
+            "PUT was answered 403: the CSRF protection refuses writes"
         )
     assert watched.passes(2) == [
-        "+ no write to Eureka works: PUT was answered 403: the CSRF protection refuses writes. "
+        "+ no write to Eureka works: PUT was answered 403: the CSRF protection refuses writes "
         "(and 1 more)"
     ]
     world.registry.refuse.clear()

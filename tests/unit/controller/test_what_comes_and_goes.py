@@ -155,7 +155,7 @@ def test_a_person_who_changes_the_spec_sees_at_once_what_came_of_it(daemon: Daem
 
 def test_another_cause_is_told_once_in_an_outage(daemon: Daemon) -> None:
     """The same two causes take turns for an hour."""
-    denied = Unknown(cause=Cause.DENIED, message="Eureka refuses this user.")
+    denied = Unknown(cause=Cause.DENIED, message="Eureka refuses this user")
     for number in range(HOUR):
         daemon.world.registry.unreadable = denied if number % 2 else AWAY
         daemon.passes(1)

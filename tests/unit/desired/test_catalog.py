@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, PodSocket, pods_by_socket
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression, Selector
+from eurekube_sync.model.imports import IMPORT, MANAGER
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
-from tests.unit.worlds.build import DENIED, NAMING, NS, endpoint, nowhere, piece, service, view
+from tests.unit.worlds.build import (
+    DENIED,
+    NAMING,
+    NS,
+    REF,
+    desired,
+    endpoint,
+    key,
+    nowhere,
+    piece,
+    service,
+    syncer,
+    view,
+)
 
 WEB, DB, BARE = (
     service("web", labels={"app": "rating", "tier": "web"}),
@@ -160,3 +176,44 @@ def test_a_service_that_is_listed_twice_is_one() -> None:
     assert catalog.matching(
         Selector(match_expressions=(Expression(key="app", operator="Exists"),))
     ) == (WEB,)
+
+
+IMPORTED = replace(piece(endpoint(9, pod=None), name="review-3f393-0"), managed_by=MANAGER)
+
+
+def test_what_an_import_brings_into_the_cluster_is_registered_by_no_syncer() -> None:
+    """A slice of any installation's import beside the cluster's own, and a Service of an import in
+    any mode: they would go back to Eureka, from where they came."""
+    cluster = replace(piece(endpoint(1)), managed_by="endpointslice-controller.k8s.io")
+    imported = replace(service("imported", ip_families=("IPv4",)), controller=IMPORT)
+    mixed = desired([syncer()], [service()], [cluster, IMPORTED])
+    assert mixed.wanted_by == {key(1): REF}
+    for mode in ("pod", "service"):
+        claims = desired([syncer(mode=mode)], [imported], [replace(IMPORTED, service="imported")])
+        claim = claims.claims[REF]
+        assert isinstance(claim, NotServed)
+        assert claim.reason is Reason.NO_MATCHING_SERVICE
+
+
+def test_a_service_of_another_controller_is_registered() -> None:
+    """Only the kind EurekaImport makes a Service that of an import."""
+    owned = replace(service(), controller="Operator")
+    assert key(1) in desired([syncer()], [owned], [piece(endpoint(1))]).wanted_by
+
+
+def test_services_beside_those_of_imports_count_as_unchanged() -> None:
+    """Else every selector would be evaluated again in each pass."""
+    imported = replace(service("imported"), controller=IMPORT)
+    first = Catalogs(view(services=[WEB, imported]))
+    first.of(NS)
+    again = Catalogs(view(services=[WEB, imported]), first.services())
+    again.of(NS)
+    assert again.services()[NS] is first.services()[NS]
+
+
+def test_a_slice_of_an_import_proves_no_pod_gone() -> None:
+    """It names no pod that the cluster's controllers gave an address to."""
+    selecting = service()
+    assert selecting.selects
+    forged = replace(IMPORTED, endpoints=(endpoint(9),))
+    assert pods_by_socket(view(services=[selecting], slices=[forged])) == {}

@@ -65,6 +65,13 @@ def test_an_instance_has_all_that_a_spring_client_reads() -> None:
     assert found.metadata[POD] == "rating-1/uid-1"
 
 
+def test_a_plain_port_that_is_off_has_the_number_of_the_secure_one() -> None:
+    """Prometheus and py-eureka-client take the plain port even if it is off. At another number,
+    another program could answer them."""
+    found = made(builder(), Site(host="10.0.0.1", port=None, secure_port=8443))
+    assert (found.port, found.secure_port) == (Port(8443, False), Port(8443, True))
+
+
 def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
     """Spring calls hostName. The ipAddr has no brackets."""
     found = made(builder(), site("fd00::1"), up=False)

@@ -119,7 +119,7 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
             "only for mode pod",
         ),
         (
-            {"metadataFrom": [{"key": "a_b", "podLabel": "x"}]},
+            {"metadataFrom": [{"key": "1a", "podLabel": "x"}]},
             "InvalidMetadata",
             "becomes an XML element name",
         ),

@@ -154,7 +154,7 @@ def test_all_faults_are_reported_at_once() -> None:
         "mode": "service",
         "selector": {"app": "x", "matchLabels": {"a/b/c": "x"}},
         "readinessGate": True,
-        "metadata": {"a_b": "x", "class": "x"},
+        "metadata": {"a b": "x", "class": "x"},
         "metadataFrom": [{"key": "c"}],
     }
     with pytest.raises(InvalidSyncer) as caught:
@@ -162,7 +162,7 @@ def test_all_faults_are_reported_at_once() -> None:
     assert [path for path, _ in caught.value.faults] == [
         ("spec", "readinessGate"),
         ("spec", "selector", "matchLabels", "a/b/c"),
-        ("spec", "metadata", "a_b"),
+        ("spec", "metadata", "a b"),
         ("spec", "metadata", "class"),
         ("spec", "metadataFrom", 0),
     ]
@@ -334,7 +334,8 @@ def test_a_port_is_a_name_or_a_number(port: str | float) -> None:
     ("metadata", "message"),
     [
         ({"": "x"}, "becomes an XML element name"),
-        ({"a_b": "x"}, "becomes an XML element name"),
+        ({"a b": "x"}, "becomes an XML element name"),
+        ({"-a": "x"}, "becomes an XML element name"),
         ({"k:v": "x"}, "becomes an XML element name"),
         ({"1a": "x"}, "becomes an XML element name"),
         ({"@class": "x"}, "becomes an XML element name"),

@@ -21,9 +21,14 @@ from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_text
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").glob("*.md")
+IN_THE_ROOT = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
 )
+PAGES = [ROOT / name for name in IN_THE_ROOT] + sorted((ROOT / "docs").glob("*.md"))
 README = (ROOT / "README.md").read_text()
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
@@ -79,6 +84,9 @@ RETIRED = (
 # Of `tests.simulation`.
 SIMULATION = frozenset({"--runs", "--seed", "--about", "--jobs", "--tell", "--defects", "--record"})
 # Of docker, Helm and kubectl.
+RELEASES = frozenset(
+    {"--repo", "--certificate-oidc-issuer", "--certificate-identity"}
+)  # of gh, cosign
 INSTALLING = frozenset(
     {
         "--all-namespaces",
@@ -91,7 +99,7 @@ INSTALLING = frozenset(
     }
     | {"--reuse-values", "--set", "--tag", "--timeout"}
 )
-OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
+OTHER_PROGRAMS = (SIMULATION | INSTALLING | RELEASES) | frozenset(
     {
         "--cov",
         "--wait",
@@ -260,7 +268,7 @@ def test_every_syncer_in_a_page_is_valid(page: Path) -> None:
     syncers = [
         block
         for block in blocks(page.read_text(), "yaml")
-        if not re.search("kind: (Kustomization|ResourceQuota)", block)
+        if not re.search("kind: (Kustomization|ResourceQuota)|scrape_configs:", block)
     ]
     for block in syncers:
         assert validate_text(block, page.name).findings == ()

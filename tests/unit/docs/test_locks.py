@@ -1,4 +1,4 @@
-"""The lock of the lowest packages holds what pyproject.toml promises."""
+"""The locks, compared with what else names versions of packages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -26,3 +27,15 @@ def test_each_lower_bound_is_tested(promised: Requirement) -> None:
     (pinned,) = Requirement(locked).specifier
     (bound,) = [specifier for specifier in promised.specifier if specifier.operator == ">="]
     assert Version(pinned.version) == Version(bound.version)
+
+
+def test_pre_commit_has_the_locked_packages() -> None:
+    """So that a commit is checked as `tox -e lint` checks it."""
+    locked = (ROOT / "constraints.lock").read_text(encoding="utf-8").splitlines()
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    needed = []
+    for repository in config["repos"]:
+        for hook in repository["hooks"]:
+            needed += hook["additional_dependencies"]
+    assert needed
+    assert [package for package in needed if package not in locked] == []

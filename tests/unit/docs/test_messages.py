@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import eurekube_sync
+from eurekube_sync.model import errors
 
 PACKAGE = Path(eurekube_sync.__file__).parent
 MESSAGES = frozenset(
@@ -24,16 +25,16 @@ CUTS = frozenset(
     }
 )
 FOREIGN = {
-    "adapters": "the answers of servers, the texts of libraries, and the full stops of own errors",
+    "adapters": "the answers of servers, the texts of libraries, and the addresses in own errors",
     "manifests": "the text of files",
     "cli/options": "what the user typed, and click's own texts",
     "cli/commands": "what the user typed, and click's own texts",
     "cli/values.py": "what the user typed",
     "desired/scope.py": "an option as the user wrote it",
     "explain/what.py": "what the user typed",
-    "model/text.py": "the full stop that whole sentences have, and clauses have not",
 }
 """Files and folders where such a name is not our sentence, and what it is."""
+ERRORS = frozenset({"Unknown", *(name for name in vars(errors) if name[:1].isupper())})
 
 
 def is_message(node: ast.AST) -> bool:
@@ -78,6 +79,34 @@ def test_no_code_reads_a_sentence() -> None:
         if not path.startswith(tuple(FOREIGN)):
             read += [f"{path}:{line}" for line in read_messages(ast.parse(file.read_text()))]
     assert read == []
+
+
+def ended(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines on which an error or an Unknown gets a text with an end."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or _name(node.func) not in ERRORS:
+            continue
+        for text in (*node.args, *(keyword.value for keyword in node.keywords)):
+            last = text.values[-1] if isinstance(text, ast.JoinedStr) else text
+            if isinstance(last, ast.Constant) and str(last.value).endswith((".", "?", "!")):
+                yield node.lineno
+
+
+def test_an_error_is_a_clause() -> None:
+    """Who shows it ends the sentence, in which it is often a part."""
+    found = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        lines = ended(ast.parse(file.read_text()))
+        found += [f"{file.relative_to(PACKAGE).as_posix()}:{line}" for line in lines]
+    assert found == []
+
+
+def test_the_test_sees_an_error_with_an_end() -> None:
+    """In each form."""
+    for line in ("Refused('no.')", "errors.RegistryError(f'{why}?')", "Unknown(message='no.')"):
+        assert list(ended(ast.parse(line))) == [1], line
+    for line in ("Refused('no')", "RegistryError(f'no. {why}')", "Answer('no.')"):
+        assert list(ended(ast.parse(line))) == [], line
 
 
 def test_every_exception_is_needed() -> None:

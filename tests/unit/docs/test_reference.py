@@ -1,4 +1,4 @@
-"""docs/eurekasyncer.md describes the CRD, and the examples of both work."""
+"""docs/eurekasyncer.md and docs/eurekaimport.md describe the CRDs, and the examples work."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import FILE_NAMES, object_schema
 from eurekube_sync.manifests.documents import Severity
+from eurekube_sync.model.imports import IMPORT
 from tests.cases import manifest_of, validate_object
 
 ROOT = Path(__file__).parents[3]
-SPEC = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+SPECS = {kind: object_schema(kind)["properties"]["spec"] for kind in FILE_NAMES}
+SPEC, IMPORTS = SPECS.values()
 
 
 def reference() -> ModuleType:
@@ -36,20 +38,33 @@ def fields(schema: Any, path: str = "spec") -> Iterator[tuple[str, Any]]:
         yield from fields(field.get("items", field), f"{path}.{name}")
 
 
-def test_the_page_is_what_the_crd_says() -> None:
+@pytest.mark.parametrize("kind", FILE_NAMES)
+def test_the_page_is_what_the_crd_says(kind: str) -> None:
     """A change of the CRD needs `python docs/reference.py`."""
     module = reference()
-    assert module.PAGE.read_text(encoding="utf-8") == module.page()
+    assert module.PAGES[kind].read_text(encoding="utf-8") == module.page(kind)
 
 
 @pytest.mark.parametrize(
-    ("path", "field"), [pytest.param(*each, id=each[0]) for each in fields(SPEC)]
+    ("path", "field"),
+    [
+        pytest.param(path, field, id=f"{kind} {path}")
+        for kind, spec in SPECS.items()
+        for path, field in fields(spec)
+    ],
 )
 def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> None:
     """They are in the CRD's description, which `kubectl explain` also shows."""
     meaning, _, example = reference()._described(field)
     assert meaning
     assert (example[:1], example[-1:]) == ("`", "`"), path
+
+
+@pytest.mark.parametrize("name", list(IMPORTS["properties"]))
+def test_the_example_of_a_field_of_an_import_would_be_taken(name: str) -> None:
+    """It is valid alone."""
+    example = yaml.safe_load(reference()._described(IMPORTS["properties"][name])[2].strip("`"))
+    assert validate_object(manifest_of({name: example}, IMPORT)) == ()
 
 
 @pytest.mark.parametrize("name", list(SPEC["properties"]))

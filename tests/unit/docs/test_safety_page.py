@@ -25,6 +25,7 @@ PROMISES = {
         "no endpoints",
         "without any slice",
         "selector matches nothing",
+        "What came from Eureka",
         "became an ExternalName",
         "counts towards its syncer's limit",
         "none of the Service's ports",
@@ -130,6 +131,17 @@ PROMISES = {
         "away",
         "`abandon`",
         "of others",
+    ),
+    "Imports": (
+        "Eureka is unknown",
+        "just started",
+        "another Eureka server",
+        "brake",
+        "second pass",
+        "somebody else",
+        "networks",
+        "written once",
+        "CRD of imports",
     ),
 }
 """The promises that have to be there, as words of their headings."""

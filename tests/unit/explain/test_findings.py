@@ -48,14 +48,18 @@ class Cluster(Details):
         super().__init__()
         self.version: Source[str] = Complete(data="v1.36.0")
         self.crd: Source[Mapping[str, Any]] = Complete(data={"type": "object"})
+        self.networks: Source[tuple[str, ...]] = Complete(data=("10.96.0.0/12",))
         self.denied: set[tuple[str, str, str]] = set()
         self.unknown: Unknown | None = None
 
     def server(self) -> Source[str]:
         return self.version
 
-    def schema(self) -> Source[Mapping[str, Any]]:
+    def schema(self, kind: str = "EurekaSyncer") -> Source[Mapping[str, Any]]:
         return self.crd
+
+    def service_networks(self) -> Source[tuple[str, ...]]:
+        return self.networks
 
     def may(self, right: Right, namespace: str) -> Source[bool]:
         return self.unknown or Complete(
@@ -83,7 +87,7 @@ class Eureka:
 
     def renew(self, key: InstanceKey) -> bool:
         if self.refuses:
-            raise RegistryDenied("403: CSRF protection refuses writes.")
+            raise RegistryDenied("403: CSRF protection refuses writes")
         return self.takes_nobody or self.read_instance(key) is not None
 
     def try_registration(self) -> None:
@@ -135,14 +139,14 @@ def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
     ("error", "fix"),
     [
         (
-            RegistryUnusable("POST was answered 404 although reads work."),
+            RegistryUnusable("POST was answered 404 although reads work"),
             "give the address of Eureka itself",
         ),
         (
-            RegistryDenied("POST was answered 403 by a proxy."),
+            RegistryDenied("POST was answered 403 by a proxy"),
             "let Spring Security, and each proxy before it",
         ),
-        (RegistryUnavailable("POST failed."), "see that it runs"),
+        (RegistryUnavailable("POST failed"), "see that it runs"),
     ],
     ids=str,
 )
@@ -152,7 +156,7 @@ def test_a_404_of_a_renewal_is_no_proof_of_writes(error: RegistryError, fix: str
     server.unregistered = error
     (found,) = wrong(servers({"http://one/eureka": server}, NOW))
     assert (found.check, found.grade) == (Check.EUREKA_WRITE, Grade.FAILED)
-    assert found.text == f"http://one/eureka takes no writes: {str(error).rstrip('.')}"
+    assert found.text == f"http://one/eureka takes no writes: {error}"
     assert found.fix.startswith(fix)
 
 
@@ -161,7 +165,7 @@ def test_the_advice_for_a_wrong_url_names_both_paths() -> None:
 
     class Elsewhere(Eureka):
         def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-            return Unknown(cause=Cause.UNUSABLE, message="GET /eureka/apps was not found.")
+            return Unknown(cause=Cause.UNUSABLE, message="GET /eureka/apps was not found")
 
     (found,) = wrong(servers({"http://one/eureka": Elsewhere()}, NOW))
     assert "/eureka with Spring Cloud and /eureka/v2 with Netflix's own server" in found.fix
@@ -178,11 +182,13 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     """The right is missing in the served namespaces, in the whole cluster, or in the namespace of
     the lock."""
     cluster = Cluster()
-    needed = of_a_pass(lock="ops", gates=True, nodes=True)
+    needed = of_a_pass(lock="ops", gates=True, nodes=True, ingresses=True, gateways=True)
     assert not wrong(rights(needed, ["shop"], cluster))
     cluster.denied = {
         ("patch", "pods/status", "shop"),
         ("list", "nodes", ""),
+        ("list", "ingresses", "shop"),
+        ("list", "gateways", "shop"),
         ("create", "leases", "ops"),
     }
     found = wrong(rights(needed, ["shop"], cluster))
@@ -193,11 +199,15 @@ def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
         "the right to list nodes is not granted for the whole cluster: where it is missing, no "
         "instance of a node "
         "port is found",
+        "the right to list ingresses.networking.k8s.io is not granted in shop: where it is "
+        "missing, no instance of an Ingress is found",
+        "the right to list gateways.gateway.networking.k8s.io is not granted in shop: where it is "
+        "missing, no instance of a Gateway is found",
         "the right to create leases.coordination.k8s.io is not granted in ops: where it is "
         "missing, no replica gets the "
         "lock",
     ]
-    assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]
+    assert [one.grade for one in found] == [Grade.FAILED] * 4 + [Grade.WARNING]
     assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
 
 

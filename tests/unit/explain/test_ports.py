@@ -184,3 +184,21 @@ def test_an_app_that_keeps_its_name_is_told() -> None:
     alone = asked.why(f"pod/{NS}/rating-2")
     assert alone.reason == "AmbiguousService"
     assert "not name the app that its syncer registers" in alone.sentence
+
+
+def test_endpoints_of_an_import_are_not_counted_as_those_of_a_syncer() -> None:
+    """A mixed Service has them beside its pods, and they are registered already."""
+    imported = replace(
+        piece(endpoint(8, pod=None), name="review-3f393-0"), managed_by="import.eurekube.io"
+    )
+    asked = Asked(endpoint(1))
+    asked.fake.cluster.apply(imported)
+    asked.fake.run()
+    assert "its EndpointSlices list 1 endpoint" in text(asked.why())
+
+
+def test_a_service_of_an_import_is_selected_by_no_syncer() -> None:
+    """The answer does not name it as one whose port could be corrected."""
+    asked = Asked(services=[replace(service(), controller="EurekaImport")])
+    found = asked.why()
+    assert found.reason == "NoMatchingService"

@@ -10,7 +10,7 @@ import yaml
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import KIND, load_crd
 from tests.cases.fields import look
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection
@@ -18,9 +18,10 @@ from tests.unit.fields.test_fields import NOW, Clock, Half
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SYNCERS = [
-    (file.stem, syncer)
+    (file.stem, document)
     for file in sorted(EXAMPLES.glob("*.yaml"))
-    for syncer in yaml.safe_load_all(file.read_text())
+    for document in yaml.safe_load_all(file.read_text())
+    if document["kind"] == KIND
 ]
 PORTS = [
     {"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30080},

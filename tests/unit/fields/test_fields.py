@@ -11,7 +11,15 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.plan.ours import differences
-from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
+from tests.cases.fields import (
+    Row,
+    create,
+    differences_from,
+    field_rows,
+    gateway_api,
+    instances_of,
+    look,
+)
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessAdapter
@@ -49,7 +57,8 @@ class Half:
 def test_a_field_does_what_its_row_says(row: Row) -> None:
     """The row has objects and the resulting instances. Eureka returns each instance as it was
     sent."""
-    server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"))
+    definitions = [load_crd(), *gateway_api()]
+    server = FullKubernetes(lambda: NOW, definitions=definitions, families=("IPv4", "IPv6"))
 
     def send(method: str, path: str, body: Any) -> Any:
         status, answer = server.call(method, path, body)
@@ -84,6 +93,6 @@ def test_the_table_has_rows_for_every_field() -> None:
         "two syncers",
         "drain",
     }
-    for name in ("selector", "service"):
+    for name in ("selector", "pod", "service"):
         parts = {row.field.partition(".")[2] for row in ROWS if row.field.startswith(f"{name}.")}
         assert parts == set(spec[name]["properties"])

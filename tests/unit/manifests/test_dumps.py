@@ -65,10 +65,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     for old, new in zip("abcdefg", "bcdefgh", strict=True)
 )
 REFUSED = {
-    "empty": ("", "has no object: has kubectl get failed?"),
+    "empty": ("", "has no object: check whether kubectl get failed"),
     "an empty list": (
         json.dumps({"kind": "List", "items": []}),
-        "has no object: has kubectl get failed?",
+        "has no object: check whether kubectl get failed",
     ),
     "a table": (
         "NAME   READY\nrating 2/2\n",

@@ -1,13 +1,13 @@
-"""The table of cases, without a server."""
+"""The tables of cases, without a server."""
 
 from __future__ import annotations
 
 import pytest
 
 from eurekube_sync.manifests.documents import Severity
-from tests.cases import Case, syncer_cases, validate_object
+from tests.cases import Case, all_cases, validate_object
 
-CASES = syncer_cases()
+CASES = all_cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

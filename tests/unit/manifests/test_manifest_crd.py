@@ -9,11 +9,21 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.manifests.crd import API_VERSION, GROUP, KIND, crd_text, load_crd, object_schema
+from eurekube_sync.manifests.crd import (
+    API_VERSION,
+    FILE_NAMES,
+    GROUP,
+    KIND,
+    crd_text,
+    crd_texts,
+    load_crd,
+    load_crds,
+    object_schema,
+)
+from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.manifests.validation import faults
-from tests.cases import syncer_cases
-
-SPEC = object_schema()["properties"]["spec"]
+from eurekube_sync.model.imports import IMPORT
+from tests.cases import all_cases
 
 
 def nodes(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -27,8 +37,19 @@ def nodes(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, An
         yield from nodes(schema["additionalProperties"], f"{path}{{}}")
 
 
-NODES = [*nodes(SPEC, "spec"), *nodes(object_schema()["properties"]["status"], "status")]
-RULES = [rule for _, node in NODES for rule in node.get("x-kubernetes-validations", ())]
+def nodes_of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each schema of a kind, with its path below the object."""
+    for part in ("spec", "status"):
+        yield from nodes(object_schema(kind)["properties"][part], part)
+
+
+NODES = [*nodes_of(KIND), *nodes_of(IMPORT)]
+WHOLE = [object_schema(kind) for kind in FILE_NAMES]
+RULES = [
+    rule
+    for node in (*WHOLE, *(node for _, node in NODES))
+    for rule in node.get("x-kubernetes-validations", ())
+]
 FIELDS = [(path, node) for path, node in NODES if path.startswith("spec.") and path[-1] not in "]}"]
 
 
@@ -77,10 +98,12 @@ def test_only_mode_has_a_default() -> None:
     assert [path for path, node in NODES if "default" in node] == ["spec.mode"]
 
 
-@pytest.mark.parametrize("message", sorted({rule["message"] for rule in RULES}))
+@pytest.mark.parametrize(
+    "message", sorted({rule["message"] for rule in RULES if "oldSelf" not in rule["rule"]})
+)
 def test_the_parse_refuses_in_the_words_of_the_crds_rule(message: str) -> None:
     """The API server runs the rule, and `validate` and `run` parse. The table of cases has a
-    manifest for each."""
+    manifest for each. A rule about two versions has a test of its own."""
     assert re.fullmatch(r"\S.{,138}[^.\s]", message)
     assert any(reason.startswith(message) for reason in refused_reasons())
 
@@ -89,38 +112,38 @@ def test_the_parse_refuses_in_the_words_of_the_crds_rule(message: str) -> None:
 def refused_reasons() -> list[str]:
     """The reason of each fault in the table of cases."""
     reasons = []
-    for case in syncer_cases():
+    for case in all_cases():
         reasons += [reason for _, reason in faults(case.manifest)]
     return reasons
 
 
-def test_columns() -> None:
-    """`kubectl get` prints App, Mode, Ready, Reason and Age. `-o wide` adds VIP, Up and Down."""
-    (version,) = load_crd()["spec"]["versions"]
+@pytest.mark.parametrize(
+    ("kind", "narrow", "wide"),
+    [
+        (KIND, ["App", "Mode", "Ready", "Reason", "Age"], ["VIP", "Up", "Down"]),
+        (IMPORT, ["App", "Service", "Ready", "Reason", "Age"], []),
+    ],
+)
+def test_columns(kind: str, narrow: list[str], wide: list[str]) -> None:
+    """What `kubectl get` prints, and what `-o wide` adds."""
+    (version,) = load_crd(kind)["spec"]["versions"]
     columns = version["additionalPrinterColumns"]
-    assert [c["name"] for c in columns if not c.get("priority")] == [
-        "App",
-        "Mode",
-        "Ready",
-        "Reason",
-        "Age",
-    ]
-    assert [c["name"] for c in columns if c.get("priority")] == ["VIP", "Up", "Down"]
+    assert [column["name"] for column in columns if not column.get("priority")] == narrow
+    assert [column["name"] for column in columns if column.get("priority")] == wide
 
 
-def test_the_kind_and_its_short_name() -> None:
-    """The kind is EurekaSyncer of eurekube.io/v1, short esync, with a status subresource."""
-    spec = load_crd()["spec"]
-    assert (
-        [f"{spec['group']}/{one['name']}" for one in spec["versions"]]
-        == [API_VERSION]
-        == ["eurekube.io/v1"]
-    )
-    assert (spec["group"], spec["names"]["kind"], spec["names"]["shortNames"]) == (
-        GROUP,
-        KIND,
-        ["esync"],
-    )
-    assert KIND == "EurekaSyncer"
-    assert spec["versions"][0]["subresources"] == {"status": {}}
-    assert crd_text().startswith("#")
+@pytest.mark.parametrize(("kind", "short"), [("EurekaSyncer", "esync"), ("EurekaImport", "eimp")])
+def test_the_kind_and_its_short_name(kind: str, short: str) -> None:
+    """A kind of eurekube.io/v1, with a short name and a status subresource."""
+    spec = load_crd(kind)["spec"]
+    (version,) = spec["versions"]
+    assert f"{spec['group']}/{version['name']}" == API_VERSION == "eurekube.io/v1"
+    names = spec["names"]
+    assert (spec["group"], names["kind"], names["shortNames"]) == (GROUP, kind, [short])
+    assert version["subresources"] == {"status": {}}
+    assert crd_text(kind).startswith("#")
+
+
+def test_both_are_one_stream() -> None:
+    """`eurekube-sync crd` prints it for `kubectl apply`."""
+    assert [document.value for document in read_documents(crd_texts(), file="")] == load_crds()

@@ -103,7 +103,9 @@ def test_no_syncer_anywhere_is_an_error(tmp_path: Path, content: str | None, the
         (tmp_path / "a.yaml").write_text(content)
     name = tmp_path if content is None else tmp_path / "a.yaml"
     report = check(name)
-    reason = f"no EurekaSyncer was found, {there}; if that is right, give --allow-empty"
+    reason = (
+        f"no EurekaSyncer or EurekaImport was found, {there}; if that is right, give --allow-empty"
+    )
     assert said(report) == [f"{name.name} None error {reason}"]
     assert not report.ok
     allowed = check(name, allow_empty=True)
@@ -116,7 +118,7 @@ def test_nothing_on_standard_input_is_an_error(tmp_path: Path) -> None:
     assert (finding.file, finding.severity) == ("<stdin>", Severity.ERROR)
     (tmp_path / "empty").touch()
     (finding,) = check("-", tmp_path / "empty").findings
-    assert str(finding).startswith("error: $: no EurekaSyncer was found")
+    assert str(finding).startswith("error: $: no EurekaSyncer or EurekaImport was found")
 
 
 def test_standard_input() -> None:

@@ -33,11 +33,10 @@ def test_lines_and_paths() -> None:
         "12 error $.spec.metadata.a must be a string, not 1: put it in quotes",
         '13 error $.spec.zone.fromEndpoint field "fromEndpoint" is missing',
     ]
-    text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n    class: x\n"
+    text = HEAD + "  selector: {app: x}\n  metadata:\n    a b: x\n    class: x\n"
     assert said(validate_text(text, "f")) == [
-        "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then "
-        "letters, digits, dots "
-        "and hyphens, at most 128 characters",
+        "7 error $.spec.metadata['a b'] a metadata key becomes an XML element name: a letter or _, "
+        "then letters, digits, '.', '-' and '_', at most 128 characters",
         "8 error $.spec.metadata.class a metadata key must not be @class, class or instanceId, "
         "which mean something "
         "else in Eureka",
@@ -147,11 +146,37 @@ def test_yaml_booleans_are_explained() -> None:
             {"selector": {"app": "x"}, "mode": "service", "service": {"address": "ClusterIP"}},
             ["$.spec.service.address"],
         ),
+        (
+            {"selector": {"app": "x"}, "paths": {"managementPort": 8081, "status": "/info"}},
+            ["$.spec.paths.managementPort"],
+        ),
+        ({"selector": {"app": "x"}, "paths": {"managementPort": 8081, "health": "/health"}}, []),
+        ({"selector": {"app": "x"}, "paths": {"status": "/info"}}, []),
+        (
+            {
+                "selector": {"app": "x"},
+                "metadata": {"management.context-path": "/admin", "version": "2"},
+            },
+            ["$.spec.metadata['management.context-path']"],
+        ),
+        (
+            {"selector": {"app": "x"}, "metadata": {"health.path": "/health", "healthy": "yes"}},
+            ["$.spec.metadata['health.path']"],
+        ),
+        (
+            {
+                "selector": {"app": "x"},
+                "metadata": {"management.address": "10.0.0.1"},
+                "paths": {"health": "/health"},
+            },
+            [],
+        ),
     ],
     ids=str,
 )
 def test_a_valid_syncer_may_have_warnings(spec: Any, paths: list[str]) -> None:
-    """A VIP that is no host name and a ClusterIP are warnings on a valid syncer."""
+    """A VIP that is no host name and a ClusterIP are warnings on a valid syncer. So is what only
+    Spring Boot Admin reads, without the health URL that it needs."""
     findings = validate_object(manifest_of(spec))
     assert [finding.path for finding in findings] == paths
     assert {finding.severity for finding in findings} <= {Severity.WARNING}

@@ -164,6 +164,13 @@ def test_a_long_text_is_cut() -> None:
     assert excerpt("word " * 100, most=9) == "word word..."
 
 
+def test_a_servers_sentence_becomes_a_clause() -> None:
+    """It stands in a sentence of ours, which has its own end."""
+    assert excerpt("0/3 nodes are available.\n", most=100) == "0/3 nodes are available"
+    assert excerpt("Is it up? Wait.", most=100) == "Is it up? Wait"
+    assert excerpt("10.0.0.7: no route", most=100) == "10.0.0.7: no route"
+
+
 def test_the_secrets_of_a_header_are_its_token_and_what_that_holds() -> None:
     """They are a bearer's token, and the password of basic authentication. Without a login there
     are none."""

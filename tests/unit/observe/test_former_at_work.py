@@ -232,7 +232,7 @@ def test_an_old_installation_that_serves_one_syncer_of_many_is_not_overlooked() 
         "such as "
         f"{NS}/app-151. Stop the old installation, and run again 90 s later. This pass is "
         "refused: the leases that "
-        "would end were renewed, and nothing else was done."
+        "would end were renewed, and nothing else was done"
     ]
     assert world.wire.writes() == []
 

@@ -141,7 +141,7 @@ def test_the_move_is_refused_while_the_old_installation_renews(world: FakeWorld)
         f"such as {NS}/rating. "
         "Stop the old installation, and run again 90 s later. This pass is refused: the leases "
         "that would end were "
-        "renewed, and nothing else was done."
+        "renewed, and nothing else was done"
     ]
     later(world, 40)
     assert code(world.run()) is ExitCode.OK

@@ -90,7 +90,7 @@ def test_a_typo_in_the_owner_registers_and_writes_nothing(world: FakeWorld, dry_
         "that this installation "
         "would register under owner typo. Is --owner typo right? To change the name: "
         "eurekube-sync run --owner typo "
-        "--former-owner prod. This pass is refused: nothing was done."
+        "--former-owner prod. This pass is refused: nothing was done"
     ]
 
 
@@ -271,7 +271,7 @@ def test_the_first_owner_continues_and_the_second_only_renews(first: str, cache:
         "2 of the instances are registered twice. This pass is refused: our instances were "
         "renewed, and nothing else"
     )
-    assert sentences(reports[TYPO])[0].endswith(f"{end} was done.")
+    assert sentences(reports[TYPO])[0].endswith(f"{end} was done")
     pods(world, endpoint(2), endpoint(3))
     both(world, 30, first=first)
     assert of(world, RIGHT) == {"10.0.0.2": "UP", "10.0.0.3": "UP"}

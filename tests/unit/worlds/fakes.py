@@ -42,9 +42,13 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Gateway,
+    HttpRoute,
+    Ingress,
     Namespace,
     Node,
     Pod,
+    PodHost,
     PodReadiness,
     PodRef,
     Service,
@@ -76,8 +80,14 @@ _READS = frozenset(
         "list_slices",
         "list_pods",
         "list_readiness",
+        "list_hosts",
+        "list_ingresses",
+        "list_routes",
+        "list_gateways",
         "list_pod_drains",
         "list_nodes",
+        "list_imports",
+        "import_crd_live",
         "namespace_exists",
     }
 )
@@ -416,6 +426,12 @@ class Cluster:
         self.slices: list[EndpointSlice] = []
         self.events: list[EventRecord] = []
         self.readiness: dict[str, PodReadiness] = {}
+        self.hosts: dict[str, tuple[PodHost, ...]] = {}
+        """By namespace."""
+        self.ingresses: dict[str, tuple[Ingress, ...]] = {}
+        """By namespace, as the next two."""
+        self.routes: dict[str, tuple[HttpRoute, ...]] = {}
+        self.gateways: dict[str, tuple[Gateway, ...]] = {}
         self.opened: dict[str, tuple[str, str]] = {}
         """Opened gates, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
@@ -478,6 +494,51 @@ class Cluster:
             by_namespace={name: drains(source) for name, source in listed.by_namespace.items()},
             elsewhere=drains(listed.elsewhere),
         )
+
+    def list_hosts(self, namespaces: Sequence[str] | None) -> Listed[PodHost]:
+        def walk() -> Listed[PodHost]:
+            sources: dict[str, Source[tuple[PodHost, ...]]] = {}
+            for namespace in self.hosts if namespaces is None else namespaces:
+                unknown = self.unknown.get(("hosts", namespace))
+                sources[namespace] = unknown or Complete(data=self.hosts.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        return self.wire.send(
+            "list_hosts", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED)
+        )
+
+    def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[Ingress]:
+        def walk() -> Listed[Ingress]:
+            sources: dict[str, Source[tuple[Ingress, ...]]] = {}
+            for namespace in self.ingresses if namespaces is None else namespaces:
+                unknown = self.unknown.get(("ingresses", namespace))
+                sources[namespace] = unknown or Complete(data=self.ingresses.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[Ingress] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_ingresses", walk, lambda: failed)
+
+    def list_routes(self, namespaces: Sequence[str] | None) -> Listed[HttpRoute]:
+        def walk() -> Listed[HttpRoute]:
+            sources: dict[str, Source[tuple[HttpRoute, ...]]] = {}
+            for namespace in self.routes if namespaces is None else namespaces:
+                unknown = self.unknown.get(("routes", namespace))
+                sources[namespace] = unknown or Complete(data=self.routes.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[HttpRoute] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_routes", walk, lambda: failed)
+
+    def list_gateways(self, namespaces: Sequence[str] | None) -> Listed[Gateway]:
+        def walk() -> Listed[Gateway]:
+            sources: dict[str, Source[tuple[Gateway, ...]]] = {}
+            for namespace in self.gateways if namespaces is None else namespaces:
+                unknown = self.unknown.get(("gateways", namespace))
+                sources[namespace] = unknown or Complete(data=self.gateways.get(namespace, ()))
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[Gateway] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_gateways", walk, lambda: failed)
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:

@@ -16,14 +16,14 @@ import pytest
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry
 from eurekube_sync.adapters.eureka.client import EurekaClient
-from eurekube_sync.adapters.eureka.everywhere import Doubts, EverywhereBatches
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.peer import Peer
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import (
     REPLICATION_SECONDS,
     decode_answers,
     decode_status,
 )
-from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -155,21 +155,15 @@ class Site:
 
     def restart(self) -> BatchingRegistry:
         """Restart the program."""
-        clients = {server.name: server.client for server in self.servers}
-        rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
-        inner: Registry = clients[self.servers[0].name]
-        if rests is not None:
-            inner = EurekaPeers(
-                clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts
-            )
+        peers = [
+            Peer(url=server.name, client=server.client, asked=server.client, clock=self.clock)
+            for server in self.servers
+        ]
+        inner: Registry = peers[0].client
+        if len(peers) > 1:
+            inner = EurekaPeers(peers, clock=self.clock, limit=self.limit)
         batches = EverywhereBatches(
-            servers=clients,
-            asked=clients,
-            clock=self.clock,
-            limit=self.limit,
-            workers=InTurn(),
-            rests=rests,
-            doubts=doubts,
+            peers=peers, clock=self.clock, limit=self.limit, workers=InTurn()
         )
         self.registry = BatchingRegistry(
             inner,
@@ -590,14 +584,13 @@ class TestAnswers:
             server.put(1)
         batches = site.listed().registry.batches()
         assert isinstance(batches, EverywhereBatches)
-        assert batches.rests is not None
         site.servers[0].plugged = False
         site.renew(1)
         site.servers[0].plugged = True
         site.forget()
         assert set(batches.read([key(1)])) == {key(1)}
         assert [server.count(BATCH) for server in site.servers] == [0, 1]
-        batches.rests.worked(NAMES[0])
+        batches.peers[0].worked()
         assert batches.read([key(1)]) == {}
 
     def test_an_instance_in_doubt_is_read_singly(self) -> None:
@@ -1271,10 +1264,9 @@ def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     """A server gets at most two batches of registrations at a time, whatever the number of workers.
     Renewals have no such limit."""
     clock, server = Clock(), Crowded()
-    batches = EverywhereBatches(
-        servers={"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn()
-    )
-    batches.use(["one"])
+    peer = Peer(url="one", client=server, asked=server, clock=clock)
+    batches = EverywhereBatches(peers=[peer], clock=clock, limit=TimeLimit(clock), workers=InTurn())
+    batches.use([peer])
     with ThreadWorkers(8) as workers:
         registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
         assert ([one for each in registered for one in each], server.most) == (

@@ -13,8 +13,10 @@ import pytest
 from eurekube_sync.adapters.eureka.address import (
     ConnectionOptions,
     EurekaAddress,
+    Login,
     SecretFile,
     make_login,
+    make_token_login,
 )
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.embedded.http import Request, Response
@@ -223,6 +225,47 @@ def test_each_call_carries_the_login_of_the_moment(clock: FileClock) -> None:
     client.list_instances()
     assert seen == [f"jöe:{ODD}1", f"jöe:{ODD}2"]
     assert ODD not in repr(options) + repr(current()) + repr(client)
+
+
+def tokens(clock: FileClock, content: bytes) -> Login:
+    """A login by a token file that was written long ago."""
+    path = clock.write(content, name="token")
+    clock.time += 100
+    return make_token_login(path, option="--eureka-token-file", clock=clock)
+
+
+def test_each_call_carries_the_token_of_the_moment(
+    clock: FileClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that is no token any more leaves the last one in use."""
+    seen: list[str] = []
+
+    def handle(request: Request) -> Response:
+        seen.append(request.headers["authorization"])
+        return Response(status=200, body=EMPTY)
+
+    login = tokens(clock, b"eyJ0.first-_~+/=\n")
+    options = ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), login=login)
+    client = EurekaClient(options, clock=clock, random=_Never(), adapter=InProcessAdapter(handle))
+    client.list_instances()
+    for content in (b"Bearer eyJ0.second", b"eyJ0.third"):
+        clock.write(content, name="token")
+        clock.time += 10
+        client.list_instances()
+    assert seen == ["Bearer eyJ0.first-_~+/=", "Bearer eyJ0.first-_~+/=", "Bearer eyJ0.third"]
+    assert "holds no bearer token" in caplog.text
+    assert "eyJ0" not in repr(options) + repr(login()) + repr(client) + caplog.text
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"Bearer eyJ0", b'"eyJ0"', b"one\ntwo", b"=", b"\xc3\xa9"]
+)
+def test_a_file_that_holds_no_token_is_refused_at_the_start(
+    clock: FileClock, content: bytes
+) -> None:
+    """A token has the characters of RFC 6750."""
+    with pytest.raises(ConfigurationError, match=r"--eureka-token-file: \S+ (holds|is empty)"):
+        tokens(clock, content)
 
 
 class _Never:

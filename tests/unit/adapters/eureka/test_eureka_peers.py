@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 
 from eurekube_sync.adapters.eureka.address import parse_addresses
+from eurekube_sync.adapters.eureka.client import EurekaClient
+from eurekube_sync.adapters.eureka.peer import FIRST_REST_SECONDS, REST_SECONDS, Peer
 from eurekube_sync.adapters.eureka.peers import (
     SWEEP_MARGIN_SECONDS,
     SWEEP_SECONDS,
@@ -21,7 +23,6 @@ from eurekube_sync.adapters.eureka.peers import (
     sweep_seconds,
 )
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.adapters.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Result
@@ -58,11 +59,12 @@ from tests.unit.worlds.build import (
     stored,
     syncer,
 )
+from tests.unit.worlds.clock import Clock
 
-ONE, TWO = "http://one:8761/eureka", "http://two:8761/eureka"
-DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
-DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password.")
-PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON.")
+ONE, TWO, THREE = (f"http://{name}:8761/eureka" for name in ("one", "two", "three"))
+DOWN = RegistryUnavailable("GET one failed: the connection was refused")
+DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password")
+PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON")
 CAUSES = {
     RegistryUnavailable: Cause.UNAVAILABLE,
     RegistryDenied: Cause.DENIED,
@@ -73,7 +75,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Peer(Registry):
+class Server(Registry):
     """One server with the rules of the fake registry. Its writes reach `others` while replication
     works."""
 
@@ -86,7 +88,7 @@ class Peer(Registry):
     """The error of every read of one instance."""
     takes: float = 0
     """The duration of a call in seconds."""
-    others: list[Peer] = field(default_factory=list)
+    others: list[Server] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -129,14 +131,23 @@ class Peer(Registry):
         return effect()
 
 
+def peers_of(clock: Clock, *servers: Server) -> list[Peer]:
+    """Return these servers at their addresses, in their order."""
+    peers = []
+    for url, server in zip((ONE, TWO, THREE), servers, strict=False):
+        client = cast(EurekaClient, server)
+        peers.append(Peer(url=url, client=client, asked=client, clock=clock))
+    return peers
+
+
 class Pair:
     """Two peers, a cluster with two ready pods and a syncer, and a process that can restart."""
 
     def __init__(self, *, replicating: bool = True) -> None:
         self.world = fakes.FakeWorld()
         self.clock = self.world.clock
-        self.one = Peer(fakes.Registry(fakes.Wire(), self.clock))
-        self.two = Peer(fakes.Registry(fakes.Wire(), self.clock))
+        self.one = Server(fakes.Registry(fakes.Wire(), self.clock))
+        self.two = Server(fakes.Registry(fakes.Wire(), self.clock))
         if replicating:
             self.one.others, self.two.others = [self.two], [self.one]
         self.world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
@@ -145,11 +156,13 @@ class Pair:
     def restart(self, lease_duration: float = 300) -> EurekaPeers:
         """Restart the program. It remembers nothing."""
         every = sweep_seconds(lease_duration)
-        self.peers = EurekaPeers(
-            {ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every
-        )
+        self.peers = EurekaPeers(self.both(), clock=self.clock, sweep_seconds=every)
         self.world.registry = self.peers  # type: ignore[assignment]
         return self.peers
+
+    def both(self) -> list[Peer]:
+        """Return both, as a process that has just started knows them."""
+        return peers_of(self.clock, self.one, self.two)
 
     def run(self) -> tuple[ExitCode, PassReport]:
         """Run one pass, and count each peer's calls from zero."""
@@ -199,17 +212,17 @@ class TestAddresses:
     def test_a_wrong_one_is_named_by_its_place(self) -> None:
         """The error gives the address's number. It does not quote the address, which may hold part
         of a password."""
-        with pytest.raises(ConfigurationError, match=r"Of 2 Eureka URLs, number 1.*%2C") as caught:
+        with pytest.raises(ConfigurationError, match=r"of 2 Eureka URLs, number 1.*%2C") as caught:
             parse_addresses("http://ann:s3c,ret@one/eureka")
         assert "s3c" not in str(caught.value)
 
     def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
         """With one address, the error gives no number."""
         with pytest.raises(
-            ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"
+            ConfigurationError, match=r"^the Eureka URL .one:8761/eureka. needs http or https"
         ):
             parse_addresses("one:8761/eureka")
-        with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
+        with pytest.raises(ConfigurationError, match=r"^the Eureka URL '' needs http or https"):
             parse_addresses("")
 
 
@@ -301,27 +314,28 @@ class TestChoice:
 
     def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
         """The renewals of a pass run in many threads, and one outage fails them all."""
-        rests = Rests(pair.clock)
+        peer, _ = pair.both()
         for _ in range(16):
-            rests.begin(ONE, Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
+            peer.rest(Unknown(cause=Cause.UNAVAILABLE, message="timed out"))
+        assert peer.is_resting
         pair.clock.sleep(FIRST_REST_SECONDS)
-        assert rests.end() == [ONE]
-        assert rests.resting() == {}
+        peer.end_rest()
+        assert not peer.is_resting
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
         """One sentence holds the error of each peer. The exit code says that Eureka cannot be
         read."""
         pair.one.trouble = DOWN
         pair.two.trouble = RegistryUnavailable(
-            "GET two was answered 503: Eureka is overloaded or down."
+            "GET two was answered 503: Eureka is overloaded or down"
         )
         code, report = pair.run()
         assert code is ExitCode.EUREKA_UNREAD
         assert report.registry == Unknown(
             cause=Cause.UNAVAILABLE,
-            message="No Eureka peer could be used: GET one failed: the connection was refused; "
+            message="no Eureka peer could be used: GET one failed: the connection was refused; "
             "and GET two was "
-            "answered 503: Eureka is overloaded or down.",
+            "answered 503: Eureka is overloaded or down",
         )
         with pytest.raises(RegistryUnavailable, match=r"GET one failed.*and GET two"):
             pair.peers.renew(key(1))
@@ -341,14 +355,14 @@ class TestChoice:
     def test_without_time_nothing_is_tried_and_no_peer_is_blamed(self, pair: Pair) -> None:
         """If the time of a pass is over, the next pass starts with the first peer."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         pair.one.calls.clear()
         limit.end = pair.clock.monotonic()
-        with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
+        with pytest.raises(RegistryUnavailable, match="no Eureka peer was tried"):
             peers.renew(key(1))
         listed = peers.list_instances()
         assert isinstance(listed, Unknown)
-        assert "No Eureka peer was tried" in listed.message
+        assert "no Eureka peer was tried" in listed.message
         limit.end = pair.clock.monotonic() + 1
         assert peers.renew(key(1))
         assert pair.one.calls == ["renew"]
@@ -356,7 +370,7 @@ class TestChoice:
     def test_a_peer_that_uses_up_the_time_is_left_alone_afterwards(self, pair: Pair) -> None:
         """The next peer is not called when no time is left. It gets the calls that follow."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
         pair.one.trouble = DOWN
         pair.one.takes = 2
@@ -384,13 +398,13 @@ class TestChoice:
         """The peer may be broken, or may fail at this instance. Another peer may accept the
         instance."""
         pair.one.write_trouble = RegistryStumbled(
-            "POST one was answered 500: Eureka refuses the instance."
+            "POST one was answered 500: Eureka refuses the instance"
         )
         pair.two.calls.clear()
         pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
         assert pair.two.calls == ["register"]
         pair.two.write_trouble = RegistryStumbled(
-            "POST two was answered 500: Eureka refuses the instance."
+            "POST two was answered 500: Eureka refuses the instance"
         )
         with pytest.raises(RegistryRejected, match="500"):
             pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_001)
@@ -405,17 +419,17 @@ class TestChoice:
         """The fix for a login or for CSRF protection is a long text, and the same for each peer."""
         for peer, name in ((pair.one, ONE), (pair.two, TWO)):
             peer.write_trouble = RegistryDenied(
-                f"PUT {name}/apps/A/b was answered 403: ignore it in the server."
+                f"PUT {name}/apps/A/b was answered 403: ignore it in the server"
             )
         with pytest.raises(RegistryDenied) as caught:
             pair.peers.renew(key(1))
         assert str(caught.value) == (
-            f"No Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT "
+            f"no Eureka peer could be used: {ONE} and {TWO} failed in the same way: PUT "
             f"{ONE}/apps/A/b was answered "
-            "403: ignore it in the server."
+            "403: ignore it in the server"
         )
         assert [message.split(": ", 1)[1] for message in caplog.messages] == [
-            f"PUT {name}/apps/A/b was answered 403: ignore it in the server." for name in (ONE, TWO)
+            f"PUT {name}/apps/A/b was answered 403: ignore it in the server" for name in (ONE, TWO)
         ]
 
     def test_many_threads_that_meet_a_dead_peer_all_get_their_answer(self, pair: Pair) -> None:
@@ -449,7 +463,7 @@ class TestRefusals:
             assert found is code
             assert isinstance(report.registry, Unknown)
             assert report.registry.message == (
-                f"{trouble} No other peer's list is taken instead; renewals go to the next peer."
+                f"{trouble}. No other peer's list is taken instead; renewals go to the next peer"
             )
             assert pair.one.calls == ["list"]
             assert pair.two.calls == ["renew", "renew"], (
@@ -463,19 +477,19 @@ class TestRefusals:
     ) -> None:
         """The first peer's list stays in use. But a list does not show that writes work, so they
         stay with the next peer."""
-        pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF.")
+        pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF")
         for calls_to_the_first in (["list", "renew"], ["list"]):
             assert pair.run()[0] is ExitCode.OK
             assert pair.one.calls == calls_to_the_first
             assert pair.two.calls == ["renew", "renew"]
         assert [record.getMessage() for record in caplog.records] == [
-            f"skipping Eureka peer {ONE} until it works: PUT one was answered 403: CSRF."
+            f"skipping Eureka peer {ONE} until it works: PUT one was answered 403: CSRF"
         ]
 
     def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:
         """If no peer can be used, the error is the one that a person must fix."""
         pair.one.trouble, pair.two.trouble = DOWN, DENIED
-        with pytest.raises(RegistryDenied, match="No Eureka peer could be used"):
+        with pytest.raises(RegistryDenied, match="no Eureka peer could be used"):
             pair.peers.renew(key(1))
         pair.two.trouble = PAGE
         with pytest.raises(RegistryUnusable):
@@ -687,7 +701,7 @@ class TestGhosts:
     def test_an_id_is_not_free_when_no_time_is_left_to_ask_a_later_peer(self, pair: Pair) -> None:
         """The later peer does not begin a rest because of this."""
         limit = TimeLimit(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
         limit.end = pair.clock.monotonic() + 1
         pair.one.takes = 1
         with pytest.raises(RegistryUnavailable):
@@ -695,14 +709,14 @@ class TestGhosts:
         limit.end = pair.clock.monotonic() + 2
         pair.two.takes, pair.two.trouble = (
             2,
-            RegistryUnavailable("GET two was not answered in time."),
+            RegistryUnavailable("GET two was not answered in time"),
         )
         with pytest.raises(RegistryUnavailable):
             peers.read_everywhere(key(9))
 
     def test_an_id_is_not_free_when_a_later_peer_refuses_to_read_it(self, pair: Pair) -> None:
         """The refusal concerns the instance, so the peer stays in use."""
-        pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance.")
+        pair.two.trouble = RegistryRejected("GET two was answered 400: it refuses the instance")
         for _ in range(2):
             with pytest.raises(RegistryRejected):
                 pair.peers.read_everywhere(key(9))
@@ -744,10 +758,10 @@ class TestGhosts:
     def test_an_undesired_instance_on_one_of_several_peers_is_found(self) -> None:
         """With three peers, the second may lack an instance that the third holds."""
         pair = Pair(replicating=False)
-        third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
+        third = Server(fakes.Registry(fakes.Wire(), pair.clock))
         third.held.put(stored(instance(9)))
         pair.two.held.put(stored(instance(9)))
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two, "http://three": third}, clock=pair.clock)
+        peers = EurekaPeers(peers_of(pair.clock, pair.one, pair.two, third), clock=pair.clock)
         assert isinstance(peers.list_instances(), Complete)
         pair.two.held.cancel(key(9))
         assert peers.read_instance(key(9)) is not None
@@ -835,13 +849,13 @@ class TestSweeps:
         """A sweep found the instance there while the other peer was the first. The peer has
         cancelled it since."""
         pair.one.others = pair.two.others = []
-        rests = Rests(pair.clock)
-        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
+        first, second = pair.both()
+        peers = EurekaPeers([first, second], clock=pair.clock)
         pair.one.trouble = DOWN
         peers.list_instances()
         pair.two.held.cancel(key(1))
         pair.one.trouble = None
-        rests.came_back(ONE)
+        first.came_back()
         assert listed_by(peers) == OURS
         pair.one.held.cancel(key(1))
         assert listed_by(peers) == {key(2)}
@@ -911,8 +925,8 @@ class TestStrangers:
     @pytest.mark.parametrize(
         "trouble",
         [
-            RegistryDenied("GET two was answered 403."),
-            RegistryUnavailable("GET two was answered 503."),
+            RegistryDenied("GET two was answered 403"),
+            RegistryUnavailable("GET two was answered 503"),
             PAGE,
         ],
         ids=lambda trouble: type(trouble).__name__,
@@ -924,7 +938,7 @@ class TestStrangers:
         second one unread."""
         apart.two.held.put(STRANGER)
         apart.two.read_trouble = trouble
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         apart.run()
         assert apart.two.held.held[key(1)].instance == STRANGER.instance
         assert "register" not in apart.two.calls
@@ -936,7 +950,7 @@ class TestStrangers:
         apart.two.held.held[key(1)] = STRANGER
         apart.peers.list_instances()
         assert apart.peers.read_instance(key(1)) is not None
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         with pytest.raises(
             RegistryRejected,
             match=f"{TWO} has another owner's instance with the id that ours needs",
@@ -946,7 +960,7 @@ class TestStrangers:
 
     def test_the_next_peer_gets_what_it_shows_free_or_ours(self, apart: Pair) -> None:
         """It costs a read, and no pass."""
-        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503.")
+        apart.one.write_trouble = RegistryUnavailable("POST one was answered 503")
         apart.run()
         assert apart.standing() == (set(), OURS)
         apart.world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
@@ -956,7 +970,7 @@ class TestStrangers:
     def test_a_renewal_that_found_nothing_shows_that_the_id_is_free(self, apart: Pair) -> None:
         """The peer's reads fail, and its writes work."""
         apart.one.read_trouble = apart.two.read_trouble = RegistryUnavailable(
-            "GET was answered 500."
+            "GET was answered 500"
         )
         apart.one.held.unreadable = apart.two.held.unreadable = Unknown(
             cause=Cause.UNAVAILABLE, message="500"
@@ -1188,7 +1202,7 @@ def test_a_deletion_waits_when_no_time_is_left_to_list_the_other_peers(pair: Pai
     pair.two.trouble = None
     pair.clock.sleep(60)
     limit = TimeLimit(pair.clock)
-    peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+    peers = EurekaPeers(pair.both(), clock=pair.clock, limit=limit)
     listed = peers.list_instances()
     assert isinstance(listed, Complete)
     limit.end = pair.clock.monotonic()

@@ -77,7 +77,7 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
         assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.message.endswith(
-        "GET " + server.url + "/eureka/apps was not answered in the time that was left."
+        "GET " + server.url + "/eureka/apps was not answered in the time that was left"
     )
     assert server.calls == 1
 

@@ -47,9 +47,9 @@ def listed(url: str, **options: Any) -> Source[Any]:
 
 
 def trouble(source: Source[Any]) -> tuple[Cause, str]:
-    """Return the cause and the sentence of a list that failed."""
+    """Return the cause and the clause of a list that failed."""
     assert isinstance(source, Unknown)
-    assert source.message.endswith((".", "?"))
+    assert not source.message.endswith((".", "?"))
     assert "SSL" not in source.message
     return source.cause, source.message
 

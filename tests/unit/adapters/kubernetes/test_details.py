@@ -94,3 +94,15 @@ def test_a_service_may_have_no_selector(service: Any) -> None:
     found = services_of({"metadata": {"name": "rating", "namespace": "shop"}, **service})
     assert isinstance(found, Complete)
     assert [one.selector for one in found.data] == [{}]
+
+
+def test_an_api_without_service_cidrs_does_not_say_that_there_are_none() -> None:
+    """Before 1.33 it answers 404, and it has networks of Services all the same."""
+    world = World()
+    world.fault = lambda request, number: Response(status=404, body=b"404 page not found\n")
+    details = KubernetesDetails(
+        world.connection, clock=world.clock, random=Half(), limit=TimeLimit(world.clock)
+    )
+    found = details.service_networks()
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.UNUSABLE

@@ -76,6 +76,9 @@ SYNCER = item(
 )
 SYNCER["metadata"] |= TIMES
 SYNCERS = page("EurekaSyncerList", SYNCER)
+IMPORT = item("a", spec={"app": "a"}, status={"leftOut": [{"reason": "NotUp", "instances": 1}]})
+IMPORT["metadata"] |= TIMES
+IMPORTS = page("EurekaImportList", IMPORT)
 
 
 def listed(body: bytes, walk: Callable[[None], Listed[Any]]) -> Source[Any]:
@@ -127,6 +130,13 @@ def test_a_list_of_slices_never_raises(body: bytes) -> None:
 def test_a_list_of_syncers_never_raises(body: bytes) -> None:
     """The damage may be in times and in the status."""
     listed(body, WORLD.cluster.list_syncers)
+
+
+@given(damaged(IMPORTS, len(IMPORTS)))
+@example(IMPORTS.replace(b'"leftOut": [', b'"leftOut": [' + NESTED + b","))
+def test_a_list_of_imports_never_raises(body: bytes) -> None:
+    """The damage may be in times and in the status."""
+    listed(body, WORLD.cluster.imports.list_imports)
 
 
 @given(damaged(json.dumps(item("kube-system")).encode()), st.sampled_from([200, 404, 403, 500]))

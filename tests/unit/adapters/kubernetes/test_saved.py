@@ -7,16 +7,21 @@ from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
+from eurekube_sync.adapters.kubernetes.saved import (
+    KeptAnswers,
+    SavedConnection,
+    lists_of,
+    namespaces_of,
+)
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
+from tests.unit.adapters.kubernetes.world import SYNCERS, World
 
 
 def thing(kind: str, namespace: str, name: str, **more: Any) -> dict[str, Any]:
     """An object in the form that kubectl writes."""
     metadata = {"namespace": namespace, "name": name} if namespace else {"name": name}
-    version = {"EndpointSlice": "discovery.k8s.io/v1", "EurekaSyncer": "eurekube.io/v1"}.get(
-        kind, "v1"
-    )
+    ours = dict.fromkeys(("EurekaSyncer", "EurekaImport"), "eurekube.io/v1")
+    version = {"EndpointSlice": "discovery.k8s.io/v1", **ours}.get(kind, "v1")
     return {
         "apiVersion": version,
         "kind": kind,
@@ -77,6 +82,33 @@ def test_a_kind_that_no_file_has_is_unknown() -> None:
     assert "has the CustomResourceDefinition eurekasyncers.eurekube.io" in unknown(found.crd_live())
     assert "has the Namespace kube-system" in unknown(found.identity())
     assert "has the Namespace shop" in unknown(found.namespace_exists("shop"))
+
+
+def test_imports_of_the_files_are_listed() -> None:
+    """As syncers; without any they are unknown."""
+    found = cluster(*SERVICES, thing("EurekaImport", "shop", "review", spec={"app": "review"}))
+    (import_,) = found.imports.list_imports(["shop"]).of("shop").data  # type: ignore[union-attr]
+    assert (import_.name, import_.spec) == ("review", {"app": "review"})
+    without = cluster(*SERVICES).imports
+    assert "has any EurekaImport" in unknown(without.list_imports(["shop"]).of("shop"))
+    told = unknown(without.import_crd_live())
+    assert "has the CustomResourceDefinition eurekaimports.eurekube.io" in told
+
+
+def test_a_single_read_before_a_write_is_not_kept() -> None:
+    """The plan is not made from it."""
+    world = World()
+    kept = KeptAnswers(world.connection, world.clock)
+    client = KubernetesCluster(kept, clock=world.clock, random=random.Random())
+    made = world.make_syncer()
+    client.list_syncers(["shop"])
+    client.imports.list_imports(["shop"])
+    world.patch(f"{SYNCERS}/rating", {"metadata": {"labels": {"a": "b"}}})
+    client.add_finalizer(made)
+    assert [(saved.path.rsplit("/", 1)[1], saved.status) for saved in kept.answers()] == [
+        ("eurekasyncers", 200),
+        ("eurekaimports", 404),
+    ]
 
 
 def test_a_kind_of_another_group_is_another_kind() -> None:

@@ -43,7 +43,8 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
         name="full",
         internal=("192.168.0.1", "fd00::1"),
         external=("203.0.113.1",),
-        excluded=True,
+        labels={exclude: ""},
+        leaves=f"has the label {exclude}",
     )
     assert world.cluster.list_nodes() == Complete(data=(Node(name="bare", ready=False), full))
 

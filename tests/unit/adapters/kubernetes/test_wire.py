@@ -137,6 +137,47 @@ def test_a_pod_is_ready_when_its_containers_and_all_its_other_gates_are(
     assert (found.ready, found.registered) == (expected, False)
 
 
+OWNERS: list[dict[str, Any]] = [
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "other"},
+    {"apiVersion": "eurekube.io/v1", "kind": "EurekaImport", "name": "i", "uid": "9c41"}
+    | {"controller": True},
+]
+
+
+def test_a_service_names_its_controller() -> None:
+    """Other owners own it as well, and do not control it."""
+    metadata = {"name": "review", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+
+    def owned_by(owners: list[dict[str, Any]] | None) -> Any:
+        body = {"metadata": {**metadata, "ownerReferences": owners}, "spec": {}}
+        return msgspec.json.decode(msgspec.json.encode(body), type=objects.ServiceItem).read()
+
+    found = owned_by(OWNERS)
+    assert (found.controller, found.owner_uid) == ("EurekaImport", "9c41")
+    assert (found.uid, found.resource_version) == ("u", "7")
+    for owners in (None, OWNERS[:1]):
+        plain = owned_by(owners)
+        assert (plain.controller, plain.owner_uid) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "expected"),
+    [("import.eurekube.io", ("u", "7", "9c41")), ("hand.example.com", ("", "", ""))],
+)
+def test_only_a_slice_of_an_import_keeps_what_its_writes_need(
+    managed_by: str, expected: tuple[str, str, str]
+) -> None:
+    """There are many others, and they are never written."""
+    labels = {
+        "kubernetes.io/service-name": "review",
+        "endpointslice.kubernetes.io/managed-by": managed_by,
+    }
+    metadata = {"name": "review-1", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+    found = endpoint_slice(metadata={**metadata, "labels": labels, "ownerReferences": OWNERS})
+    assert found is not None
+    assert (found.uid, found.resource_version, found.owner_uid) == expected
+
+
 def test_an_empty_slice_has_null_lists() -> None:
     """`endpoints: null, ports: null` is an empty slice, not a broken one."""
     found = endpoint_slice(endpoints=None, ports=None)
@@ -169,6 +210,31 @@ def test_only_the_first_address_counts() -> None:
         "z",
     )
     assert found.ports == (EndpointPort(name="", port=80), EndpointPort(name="", port=None))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("010.0.0.1", "10.0.0.1"),
+        ("10.00.0.010", "10.0.0.10"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("2001:DB8:0::1", "2001:db8::1"),
+        ("2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+        ("db-01.example.com", "db-01.example.com"),
+        ("01.example.com", "01.example.com"),
+        ("10.0.0.1\0", "10.0.0.1\0"),
+        ("fd00::\0", "fd00::\0"),
+    ],
+)
+def test_an_address_is_read_in_its_canonical_form(written: str, read: str) -> None:
+    """An older API server takes other forms, also in a slice written by hand. As texts they would
+    be other addresses than those of the pods."""
+    piece = endpoint_slice(endpoints=[{"addresses": [written]}])
+    assert piece is not None
+    assert [endpoint.address for endpoint in piece.endpoints] == [read]
+    assert service(externalIPs=[written]).external_ips == (read,)
 
 
 def test_a_target_that_is_no_pod_is_none() -> None:
@@ -324,3 +390,20 @@ def test_a_status_survives_the_api() -> None:
     revision = world.server.revision
     world.cluster.write_status(world.read(), empty)
     assert world.server.revision == revision
+
+
+def test_only_tcp_ports_can_be_registered() -> None:
+    """TCP is the default of a Service's port and of a slice's port (core/v1 ServicePort,
+    discovery/v1 EndpointPort)."""
+    ports = [
+        {"name": "quic", "port": 443, "protocol": "UDP"},
+        {"name": "tls", "port": 443, "protocol": "TCP"},
+        {"name": "plain", "port": 80},
+        {"name": "diameter", "port": 3868, "protocol": "SCTP"},
+    ]
+    read = service(ports=ports)
+    assert [port.name for port in read.ports] == ["tls", "plain"]
+    assert read.other_ports == ("443/UDP", "3868/SCTP")
+    piece = endpoint_slice(ports=[*ports, {"name": "nil", "port": 81, "protocol": None}])
+    assert piece is not None
+    assert [port.name for port in piece.ports] == ["tls", "plain", "nil"]

@@ -1,0 +1,263 @@
+"""The status of each import after a pass: counts and conditions. Pure.
+
+| condition   | shows                                                  | without one             |
+|-------------|--------------------------------------------------------|-------------------------|
+| Synced      | the first problem                                      | InSync                  |
+| Ready       | a conflict or a hold, else the first problem that      | how many endpoints are  |
+|             | allows no Ready                                        | written                 |
+| Conflict    | that the Service has another owner                     | NoConflict              |
+| RemovalHeld | the removals that are held                             | NothingHeld             |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from eurekube_sync.apply.conditions import Aspect
+from eurekube_sync.apply.imports import ImportOutcome, Outcomes, served
+from eurekube_sync.apply.status import as_condition, short
+from eurekube_sync.brake.approval import (
+    APPROVE_ANNOTATION,
+    annotation_refused,
+    approve_command,
+)
+from eurekube_sync.brake.confirm import by_syncer
+from eurekube_sync.brake.holds import Held, Hold
+from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
+from eurekube_sync.desired.import_spec import service_name
+from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, LeftOut, NotImported
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
+from eurekube_sync.model.imports import ImportRef, ImportStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.text import and_more, counted, one_or_more, some_of
+
+_MOST_REASONS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What a pass found, planned and did for imports."""
+
+    claims: Mapping[ImportRef, ImportClaim]
+    registry: Unknown | None = None  # why Eureka could not be read
+    held: Held | None = None
+    outcomes: Outcomes = field(default_factory=dict)
+    now: float  # Unix seconds
+    options: Sequence[str] = ()  # options for the scope, for commands to paste
+
+
+def import_statuses(result: ImportResult) -> dict[ImportRef, ImportStatus]:
+    """Return the status of each import."""
+    holds = holds_by_import(result.held)
+    awaited: dict[SyncerRef | None, Hold] = {}
+    for hold in result.held.awaited if result.held else ():
+        awaited.setdefault(hold.syncer, hold)
+    statuses = {}
+    for ref, claim in result.claims.items():
+        syncer = SyncerRef(*ref)
+        own = holds.get(syncer, ())
+        statuses[ref] = _status(ref, claim, result, own, awaited.get(syncer))
+    return statuses
+
+
+def holds_by_import(held: Held | None) -> dict[SyncerRef, list[Hold]]:
+    """Return the holds of each import, with its own removals alone."""
+    by_import: dict[SyncerRef, list[Hold]] = {}
+    for hold in held.holds if held else ():
+        for ref, own in by_syncer(hold.removals).items():
+            by_import.setdefault(ref, []).append(replace(hold, removals=tuple(own)))
+    return by_import
+
+
+def _status(
+    ref: ImportRef,
+    claim: ImportClaim,
+    result: ImportResult,
+    holds: Sequence[Hold],
+    awaited: Hold | None,
+) -> ImportStatus:
+    now = int(result.now)
+    import_ = claim.import_
+    before = import_.status or ImportStatus(observed_generation=0)
+    outcome = result.outcomes.get(ref)
+    judged = _conditions(claim, result, outcome, holds)
+    conditions = []
+    for type_, aspect in judged.items():
+        old = before.condition(type_)
+        conditions.append(as_condition(type_, aspect, old, import_.generation, now))
+    mark, since = _unconfirmed(awaited, before, now)
+    ready, app, instances, left_out = before.ready, before.app, before.instances, before.left_out
+    unknown_since = None
+    if result.registry is not None:
+        known = before.eureka_unknown_since
+        unknown_since = now if known is None else min(known, now)
+    elif isinstance(claim, Importing):
+        ready = f"{_written(claim, outcome)}/{len(claim.wanted)}"
+        app = claim.spec.app or claim.spec.vip_address or ""
+        instances = len(claim.verdicts)
+        numbers = list(claim.left_out.items())[:_MOST_REASONS]
+        left_out = {reason.value: number for reason, number in numbers}
+    errors: tuple[str, ...] = ()
+    if outcome is not None and outcome.error is not None:
+        errors = (short(str(outcome.error)),)
+    return ImportStatus(
+        observed_generation=import_.generation,
+        conditions=tuple(conditions),
+        ready=ready,
+        app=app,
+        service=service_name(import_),
+        instances=instances,
+        left_out=left_out,
+        errors=errors,
+        unconfirmed_removal=mark,
+        unconfirmed_since=since,
+        eureka_unknown_since=unknown_since,
+    )
+
+
+def _written(claim: Importing, outcome: ImportOutcome | None) -> int:
+    return len(served(claim, outcome) & claim.wanted.keys())
+
+
+def _unconfirmed(awaited: Hold | None, before: ImportStatus, now: int) -> tuple[str, int | None]:
+    """Return the mark of the removals that await confirmation, and when they were first seen. For
+    other removals, or after a time in the future, the wait begins anew."""
+    if awaited is None:
+        return "", None
+    since = before.unconfirmed_since
+    same = before.unconfirmed_removal == awaited.mark and not awaited.first
+    if since is None or since > now or not same:
+        since = now
+    return awaited.mark, since
+
+
+# --- Conditions -----------------------------------------------------------------------------------
+
+
+def _conditions(
+    claim: ImportClaim,
+    result: ImportResult,
+    outcome: ImportOutcome | None,
+    holds: Sequence[Hold],
+) -> Mapping[str, Aspect]:
+    problems = list(problems_of_import(claim, result, outcome, holds))
+    in_sync = Aspect(True, Reason.IN_SYNC, "its slices hold what Eureka lists")
+    synced = _first(problems) or in_sync
+    ready = synced
+    if isinstance(claim, Importing):
+        ready = _summary(problems) or _counted(claim, outcome, synced)
+    conflict = _with(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
+    held = _with(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
+    if result.registry is not None:  # what was known before is the best that is known
+        held = _as_before(claim, "RemovalHeld", held)
+    why = annotation_refused(claim.import_, result.now)
+    if why:
+        refused = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}"
+        held = held._replace(message=f"{refused}. {held.message}" if held.message else refused)
+    ignored = ignored_value(claim.import_.annotations, ABANDON_ANNOTATION)
+    if ignored:
+        synced = synced._replace(message=f"{synced.message}; {ignored}")
+        ready = ready._replace(message=f"{ready.message}; {ignored}")
+    return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
+
+
+def _first(problems: Sequence[Problem]) -> Aspect | None:
+    if not problems:
+        return None
+    first = problems[0]
+    return Aspect(None if first.unknown else False, first.reason, first.text)
+
+
+def _summary(problems: Sequence[Problem]) -> Aspect | None:
+    """Return Ready of an import with problems. What waits for a person comes first."""
+    against = [problem for problem in problems if problem.reason is not Reason.SUSPENDED]
+    for reasons in ((Reason.SERVICE_EXISTS,), IMPORT_HOLD_REASONS):
+        waiting = _first([problem for problem in against if problem.reason in reasons])
+        if waiting is not None:
+            return waiting
+    return _first(against)
+
+
+def _with(problems: Sequence[Problem], reasons: Sequence[Reason], without: Reason) -> Aspect:
+    first = _first([problem for problem in problems if problem.reason in reasons])
+    return Aspect(False, without, "") if first is None else first._replace(value=True)
+
+
+def _as_before(claim: ImportClaim, type_: str, now: Aspect) -> Aspect:
+    status = claim.import_.status
+    before = status.condition(type_) if status else None
+    if before is None or now.value:
+        return now
+    return Aspect(before.status is ConditionStatus.TRUE, before.reason, before.message)
+
+
+def problems_of_import(
+    claim: ImportClaim,
+    result: ImportResult,
+    outcome: ImportOutcome | None,
+    holds: Sequence[Hold],
+) -> Iterator[Problem]:
+    """Yield what is wrong with an import, the first to see to first."""
+    if isinstance(claim, NotImported):
+        yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
+    if result.registry is not None:
+        yield _problem(Reason.REGISTRY_UNKNOWN, result.registry.message, unknown=True)
+    if isinstance(claim, Importing):
+        if claim.refusal is not None:
+            yield _problem(claim.refusal.reason, claim.refusal.message)
+        if claim.spec.suspend:
+            yield _problem(Reason.SUSPENDED, "its Service and slices are not written")
+    if outcome is not None and outcome.failed:
+        late = "the pass ended before all was written"
+        yield _problem(Reason.PARTLY_FAILED, str(outcome.error or late))
+    for hold in holds:
+        yield _problem(hold.reason, _held(hold, result))
+    if isinstance(claim, Ending):
+        yield _problem(Reason.DELETING, "its Service and slices go with it")
+
+
+def _problem(reason: Reason, text: str, *, unknown: bool = False) -> Problem:
+    return Problem(reason=reason, subject="", text=text, unknown=unknown)
+
+
+def _held(hold: Hold, result: ImportResult) -> str:
+    """Return the message of `RemovalHeld` of an import."""
+    assert result.held is not None  # the hold is one of it
+    count = len(hold.removals)
+    are = one_or_more(count, "endpoint of this import stays", "endpoints of this import stay")
+    text = f"{count} {are}: {hold.text}"
+    if hold.reason in (Reason.REGISTRY_YOUNG, Reason.SERVER_UNSEEN):
+        return text  # it ends by itself
+    command = approve_command(result.held.plan_id, result.options)
+    return f"{text}. To release the held removals of all imports now: {command}"
+
+
+def _counted(claim: Importing, outcome: ImportOutcome | None, synced: Aspect) -> Aspect:
+    """Return Ready by the number of endpoints."""
+    wanted, written = len(claim.wanted), _written(claim, outcome)
+    if not wanted:
+        return Aspect(False, *without_endpoints(claim))
+    left_out = claim.left_out
+    text = f"{written} of {counted(wanted, 'endpoint')} written"
+    if left_out:
+        reasons = [f"{number} {reason}" for reason, number in left_out.items()]
+        text = f"{text}; left out: {some_of(reasons)}"
+    return Aspect(bool(written), synced.reason, text)
+
+
+def without_endpoints(claim: Importing) -> tuple[Reason, str]:
+    """Return why no instance is an endpoint, with one of the most frequent reason."""
+    if not claim.verdicts:
+        name = claim.spec.app or claim.spec.vip_address
+        return Reason.NO_INSTANCES, f"Eureka lists no instance of {name}"
+    reason = next(iter(claim.left_out))
+    alike = []
+    for key, verdict in sorted(claim.verdicts.items()):
+        if isinstance(verdict, LeftOut) and verdict.reason is reason:
+            alike.append(f"{key}: {verdict.why}")
+    listed = counted(len(claim.verdicts), "instance")
+    return reason, f"none of {listed} is an endpoint; {alike[0]}{and_more(len(alike))}"

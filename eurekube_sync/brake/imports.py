@@ -1,0 +1,143 @@
+"""Which endpoints of imports stay for now, although Eureka's list does not want them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.brake.approval import released_by
+from eurekube_sync.brake.confirm import awaiting, by_syncer, seen_before, to_confirm, unconfirmed
+from eurekube_sync.brake.holds import Brake, Held, Hold, held_of
+from eurekube_sync.brake.weighing import Nouns, Scales, hold_for, too_much
+from eurekube_sync.desired.imports import Ending, Importing, sockets_of
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.text import some_of
+from eurekube_sync.plan.imports import Drop, ImportPlan, absent, keeping
+
+YOUNG = 300.0
+"""Seconds. In this time each instance registers again after Eureka started: heartbeats come each
+30 s, lists may be 95 s old, and some apps start slowly."""
+IMPORT_HOLD_REASONS = (
+    Reason.TOO_MANY_REMOVALS,
+    Reason.AWAITING_CONFIRMATION,
+    Reason.REGISTRY_YOUNG,
+    Reason.SERVER_UNSEEN,
+)
+"""Why removals of endpoints are held: the reasons of the condition `RemovalHeld` of imports."""
+_NOUNS = Nouns(instance="endpoint", app="import", syncer="import")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """What may keep an instance from Eureka's list although it lives."""
+
+    age: float | None  # of the registry, in seconds; None: it gives no time of registration
+    unseen: Sequence[str] = ()  # other Eureka servers that could not be listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrakedImports:
+    """The plan after the brake."""
+
+    plan: ImportPlan
+    held: Held | None = None
+    approved: frozenset[InstanceKey] = frozenset()  # the removals that `--approve` released
+
+
+def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImports:
+    """Return the plan without the removals that have to wait. The first row that fits decides.
+
+    | the endpoint                                                         | waits         |
+    |----------------------------------------------------------------------|---------------|
+    | of an import that a person released by annotation                    | never         |
+    | its instance is not listed, and the registry is young                | until it is   |
+    |                                                                      | older         |
+    | its instance is not listed, and another Eureka server could not be   | for that      |
+    | listed                                                               | server        |
+    | too much; imports emptied; too many imports deleted: see `too_much`  | for a person  |
+    | the last of an import, which nobody deletes                          | for a second  |
+    | its instance is not listed, and no instance has a time of            | pass          |
+    | registration                                                         |               |
+    """
+    if not plan.drops:
+        return BrakedImports(plan=plan)
+    drops = [drop for drop in plan.drops if drop.syncer not in brake.freed]
+    holds = list(_missing(drops, doubts))
+    scales = _scales(plan, brake)
+    holds += too_much(scales, _left(drops, holds), brake.limits)
+    last = _last(_left(drops, holds), scales)
+    holds += unconfirmed(last, seen_before(last, brake), brake, _NOUNS)
+    if doubts.age is None:
+        holds += _untimed(_left(drops, holds), brake)
+
+    held = held_of(holds)
+    meant = released_by(brake.approval, plan.drops, held.removals if held else ())
+    holds = [hold.without(meant) for hold in holds]
+    # A second pass can confirm what this one planned, whatever holds it now.
+    held = held_of(holds, to_confirm(_last(drops, scales), brake))
+    if held is None:
+        return BrakedImports(plan=plan, approved=meant)
+    keys = {removal.key for removal in held.removals}
+    why = f"its removal is held (plan id {held.plan_id})"
+    return BrakedImports(plan=keeping(plan, keys, why), held=held, approved=meant)
+
+
+def _missing(drops: Collection[Drop], doubts: Doubts) -> Iterator[Hold]:
+    """Hold what may only be missing in the list."""
+    missing = absent(drops)
+    if doubts.age is not None and doubts.age < YOUNG:
+        why = (
+            f"Eureka lists nothing that was registered more than {YOUNG:g} s ago, as after a start"
+        )
+        yield hold_for(why, missing, Reason.REGISTRY_YOUNG)
+    elif doubts.unseen:
+        why = f"{some_of(doubts.unseen)} could not be listed, where their instances may be UP"
+        yield hold_for(why, missing, Reason.SERVER_UNSEEN)
+
+
+def _scales(plan: ImportPlan, brake: Brake) -> Scales:
+    """Return what the imports have, and what they gain."""
+    registered: set[InstanceKey] = set()
+    for ref, claim in plan.claims.items():
+        if isinstance(claim, Importing | Ending) and SyncerRef(*ref) not in brake.freed:
+            for socket in sockets_of(claim.slices):
+                registered.add(InstanceKey(str(ref), str(socket)))
+    return Scales(
+        gained=Counter(str(add.import_) for add in plan.adds),
+        registered=frozenset(registered),
+        unread=frozenset(),
+        unweighed=frozenset(),
+        moved=frozenset(),
+        dead=frozenset(),
+        nouns=_NOUNS,
+    )
+
+
+def _left(drops: Collection[Drop], holds: Collection[Hold]) -> list[Drop]:
+    held: set[InstanceKey] = set()
+    for hold in holds:
+        held.update(removal.key for removal in hold.removals)
+    return [drop for drop in drops if drop.key not in held]
+
+
+def _last(drops: Collection[Drop], scales: Scales) -> list[Drop]:
+    """Return the last endpoints of imports, which nobody deletes."""
+    emptied = scales.emptied(drops)
+    last = []
+    for drop in drops:
+        if drop.key.app in emptied and not drop.grounds.positive:
+            last.append(drop)
+    return last
+
+
+def _untimed(left: Collection[Drop], brake: Brake) -> Iterator[Hold]:
+    """Hold what is missing in the list of a registry whose age nobody knows."""
+    untimed = absent(left)
+    seen = seen_before(untimed, brake)
+    unseen = [drop for drop in untimed if drop.key not in seen]
+    for syncer, own in sorted(by_syncer(unseen).items()):
+        why = "Eureka gives no time of registration, so it may have started just now"
+        yield awaiting(syncer, tuple(own), why, brake)

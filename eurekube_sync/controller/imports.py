@@ -1,0 +1,209 @@
+"""The step of a pass that makes apps of Eureka callable in the cluster. It comes after all changes in
+Eureka: leases expire, slices do not.
+
+    list imports, Services, slices -> claims -> plan -> list other Eureka servers -> brake
+    -> finalizers, Services, slices -> statuses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eurekube_sync.apply.conditions import OLD_LIST
+from eurekube_sync.apply.import_status import ImportResult, import_statuses
+from eurekube_sync.apply.imports import settle_imports, settlings, write_imports
+from eurekube_sync.brake.approval import annotation_releases, refusal
+from eurekube_sync.brake.holds import Brake
+from eurekube_sync.brake.imports import YOUNG, BrakedImports, Doubts, brake_imports
+from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport
+from eurekube_sync.desired.imports import (
+    ByName,
+    ImportView,
+    Rules,
+    claim_imports,
+    parsed_networks,
+)
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.imports import ImportRef, ImportWrites
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.observe.imports import read_imports, registry_age
+from eurekube_sync.plan.imports import (
+    Drop,
+    ImportPlan,
+    absent,
+    kept_elsewhere,
+    plan_imports,
+    work_of,
+)
+
+
+def import_apps(
+    given: Given, found: Found, listed: Source[tuple[ObservedInstance, ...]]
+) -> ImportReport | None:
+    """Make the apps of all imports callable; in a dry run, say what would be done. Return None if
+    imports are off. `listed` is Eureka's list, as it came."""
+    writes, settings = given.world.imports, given.settings
+    if writes is None or not settings.import_networks:
+        return None
+    given.deadline.stage_of_rest(0.5, Ends.IMPORTING)
+    view = read_imports(given.world.cluster, writes, found.view, settings.scope)
+    registry = _registry(found, listed)
+    names = ByName(registry.data if isinstance(registry, Complete) else ())
+    clusters = frozenset({given.identity.data, *settings.former.clusters})
+    networks = parsed_networks(settings.import_networks)
+    rules = Rules(clusters=clusters, networks=networks, scope=settings.scope)
+    claims = claim_imports(view, names, rules)
+    report = ImportReport(view=view, claims=claims, plan=ImportPlan(claims=claims))
+    if isinstance(registry, Unknown):
+        report = replace(report, registry=registry)
+        if not settings.dry_run:
+            given.world.memory.import_sightings.nothing_seen()
+    else:
+        report = _planned(given, found, report, registry.data)
+    given.deadline.stage(Ends.IMPORTING)
+    return report if settings.dry_run else _carried_out(given, writes, report)
+
+
+def _registry(
+    found: Found, listed: Source[tuple[ObservedInstance, ...]]
+) -> Source[tuple[ObservedInstance, ...]]:
+    """Return Eureka's list, unless an uncached read showed that it is old."""
+    outdated = isinstance(found.registry, Complete) and found.registry.data.outdated is not None
+    if outdated:
+        return Unknown(cause=Cause.UNUSABLE, message=OLD_LIST)
+    return listed
+
+
+def _planned(
+    given: Given, found: Found, report: ImportReport, instances: Sequence[ObservedInstance]
+) -> ImportReport:
+    """Return the report with the plan after the brake."""
+    assert isinstance(found.registry, Complete)  # as the list of the same answer
+    age = registry_age(instances, found.registry.data.newest)
+    plan = plan_imports(report.claims, given.settings.scope.policy)
+    unseen: tuple[str, ...] = ()
+    is_young = age is not None and age < YOUNG
+    if absent(plan.drops) and not is_young:
+        plan, unseen = _beside(given, plan)
+    braked = _braked(given, plan, Doubts(age=age, unseen=unseen))
+    return replace(
+        report,
+        plan=braked.plan,
+        held=braked.held,
+        approved=braked.approved,
+        work=tuple(work_of(braked.plan, _names(given, report.view))),
+    )
+
+
+def _beside(given: Given, plan: ImportPlan) -> tuple[ImportPlan, tuple[str, ...]]:
+    """Return the plan without the removal of what is UP on another Eureka server, and the servers
+    that could not be listed."""
+    servers = given.world.servers
+    if len(servers) < 2:
+        return plan, ()
+    unseen: list[str] = []
+    for address, server in servers.items():
+        listed = server.list_instances()
+        if isinstance(listed, Unknown):
+            unseen.append(address)
+        else:
+            plan = kept_elsewhere(plan, listed.data)
+    return plan, tuple(unseen)
+
+
+def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
+    settings, world = given.settings, given.world
+    now, looked = world.clock.now(), world.clock.monotonic()
+    begun = given.deadline.begun
+    within = settings.brake.confirm_after + 2 * settings.lease.duration
+    statuses = {SyncerRef(*ref): claim.import_.status for ref, claim in plan.claims.items()}
+    sightings = world.memory.import_sightings
+    began = now - (looked - begun)  # in Unix seconds
+    seen = sightings.before(statuses, begun=begun, now=began, within=within)
+    freed = set()
+    for ref, claim in plan.claims.items():
+        if annotation_releases(claim.import_, now):
+            freed.add(SyncerRef(*ref))
+    brake = Brake(
+        limits=settings.brake,
+        freed=frozenset(freed),
+        approval=None if refusal(settings.approved, now) else settings.approved,
+        seen=seen,
+        confirm_within=within,
+    )
+    braked = brake_imports(plan, doubts, brake)
+    if not settings.dry_run:
+        sightings.note(braked.held, seen, begun=begun, looked=looked)
+    return braked
+
+
+def _names(given: Given, view: ImportView) -> dict[str, set[str]]:
+    """Return the names of all slices by namespace, also of some that are in no list because they
+    belong to no Service: this process tried to make others of these names."""
+    names: dict[str, set[str]] = {}
+    for namespace, source in view.slices.by_namespace.items():
+        listed = source.data if isinstance(source, Complete) else ()
+        names[namespace] = {piece.name for piece in listed}
+    for namespace, name in given.world.memory.slice_names:
+        names.setdefault(namespace, set()).add(name)
+    return names
+
+
+def _carried_out(given: Given, writes: ImportWrites, report: ImportReport) -> ImportReport:
+    """Write Services and slices, unless another cluster may answer now."""
+    world, deadline = given.world, given.deadline
+    if (report.work or report.plan.endings) and not world.clock.stopping():
+        doubt = given.same.doubt("no import is written")
+        if doubt is not None:
+            return replace(report, doubt=doubt, work=(), plan=_without_endings(report.plan))
+    outcomes = write_imports(writes, world.workers, deadline, report.work)
+    for outcome in outcomes.values():
+        if outcome.refused is not None:
+            world.memory.slice_names.add((outcome.refused.namespace, outcome.refused.name))
+    failed = {ref for ref, outcome in outcomes.items() if outcome.failed}
+    _remember_failed(given, report, failed)
+    return replace(report, outcomes=outcomes)
+
+
+def _without_endings(plan: ImportPlan) -> ImportPlan:
+    return replace(plan, endings=())
+
+
+def _remember_failed(given: Given, report: ImportReport, failed: set[ImportRef]) -> None:
+    """Let what a second pass confirmed, and could not write, not wait again."""
+    drops: list[Drop] = [drop for drop in report.plan.drops if drop.import_ in failed]
+    if drops:
+        given.world.memory.import_sightings.keep(drops)
+
+
+def settle_apps(given: Given, report: ImportReport) -> ImportReport:
+    """Write statuses and events, and let deleted imports go."""
+    world, settings = given.world, given.settings
+    writes = world.imports
+    assert writes is not None  # there is a report
+    now = world.clock.now()
+    result = ImportResult(
+        claims=report.claims,
+        registry=report.registry,
+        held=report.held,
+        outcomes=report.outcomes,
+        now=now,
+        options=settings.options,
+    )
+    statuses = import_statuses(result)
+    report = replace(report, all_statuses=statuses)
+    if settings.dry_run or report.doubt is not None:
+        return report
+    due = settlings(
+        report.claims,
+        report.plan.endings,
+        statuses,
+        report.outcomes,
+        words=world.memory.import_rewording.due(now),
+    )
+    written, errors = settle_imports(
+        world.cluster, writes, world.clock, world.workers, given.deadline, due
+    )
+    return replace(report, statuses=written, errors=errors)

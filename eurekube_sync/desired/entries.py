@@ -1,0 +1,250 @@
+"""`service.address: Ingress` and `Gateway`: the hosts and ports at which calls for a Service enter the
+cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eurekube_sync.desired.instance import Site
+from eurekube_sync.desired.spec import Syncer
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import (
+    Gateway,
+    HttpRoute,
+    Ingress,
+    IngressPath,
+    Listener,
+    RouteParent,
+    RoutePath,
+    Service,
+    ServicePort,
+)
+from eurekube_sync.model.reasons import Reason
+
+_HTTP, _HTTPS = 80, 443  # an Ingress is open at these, and says so nowhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A host at which calls for a Service enter the cluster."""
+
+    host: str
+    port: int | None  # for plain HTTP
+    secure_port: int | None  # for TLS
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """The entries of one Service, and why there may be more of them, or are none."""
+
+    entries: Sequence[Entry] = ()
+    why: str = ""  # a clause; empty if nothing is missing
+    routed: bool = False  # whether something routes to the Service
+
+
+def of_ingresses(
+    service: Service, ports: Collection[ServicePort | None], ingresses: Collection[Ingress]
+) -> Entries:
+    """Return the hosts of the Ingresses that route to a Service, or to one of these `ports` of it.
+
+    | a rule or default backend with        | is open at                                          |
+    |---------------------------------------|-----------------------------------------------------|
+    | a host                                | the host, port 80                                   |
+    | a host in `tls`, or `tls` for all     | the host, port 443 alone: 80 is usually a redirect  |
+    | a host with a wildcard                | nothing: nobody can call `*.example.com`            |
+    | no host                               | the Ingress's addresses in its status               |
+    | no host, and no address yet           | nothing yet                                         |
+    """
+    entries: dict[str, Entry] = {}
+    missing: list[str] = []
+    routed = False
+    for ingress in sorted(ingresses, key=lambda ingress: ingress.name):
+        paths_of: dict[str, set[str]] = {}
+        for path in ingress.paths:
+            if _leads_to(path, service, ports):
+                paths_of.setdefault(path.host, set()).add(path.path)
+        for host, paths in sorted(paths_of.items()):
+            routed = True
+            if "*" in host:
+                missing.append(f"Ingress {ingress.name} has the host {host}, which is no address")
+                continue
+            hosts = [host] if host else ingress.addresses
+            if not hosts:
+                missing.append(f"Ingress {ingress.name} waits for its address")
+            for address in hosts:
+                by = f"Ingress {ingress.name}"
+                entry = _entry(address, ingress, _warning(by, service, host, paths))
+                entries.setdefault(address, entry)
+    if not routed:
+        missing.append(f"no Ingress routes to Service {service.name}")
+    return Entries(
+        entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
+    )
+
+
+def of_gateways(
+    service: Service,
+    ports: Collection[ServicePort | None],
+    routes: Collection[HttpRoute],
+    gateway_of: Callable[[str, str], Gateway | None],
+) -> Entries:
+    """Return the hosts of the Gateways whose HTTPRoutes lead to a Service, or to one of these
+    `ports` of it. `gateway_of` finds a Gateway by namespace and name.
+
+    | a listener of a Gateway that accepted the route | is open at                             |
+    |-------------------------------------------------|----------------------------------------|
+    | for a host that the route has as well           | that host, at the listener's port      |
+    | for all hosts, or a route for all hosts         | the hosts of the other                 |
+    | for all hosts, and a route for all hosts        | the Gateway's addresses in its status  |
+    | for a wildcard alone                            | nothing: nobody can call it            |
+    """
+    entries: dict[str, Entry] = {}
+    missing: list[str] = []
+    routed = False
+    for route in sorted(routes, key=lambda route: route.name):
+        paths = {path.path for path in route.paths if _leads_to(path, service, ports)}
+        if not paths:
+            continue
+        routed = True
+        if not route.parents:
+            missing.append(f"HTTPRoute {route.name} names no Gateway")
+        for parent in route.parents:
+            at = f"Gateway {parent.namespace}/{parent.name}"
+            gateway = gateway_of(parent.namespace, parent.name)
+            if gateway is None:
+                missing.append(f"{at} of HTTPRoute {route.name} does not exist")
+            elif not parent.accepted:
+                missing.append(f"{at} has not accepted HTTPRoute {route.name}")
+            else:
+                listeners = _listeners(gateway, parent, route)
+                if not listeners:
+                    missing.append(f"{at} has no listener for HTTPRoute {route.name}")
+                for listener in listeners:
+                    for host in _hosts(route, listener, gateway, at, missing):
+                        warning = _warning(f"HTTPRoute {route.name}", service, host, paths)
+                        entry = entries.get(host)
+                        entries[host] = _with_listener(entry, host, listener, warning)
+    if not routed:
+        missing.append(f"no HTTPRoute leads to Service {service.name}")
+    return Entries(
+        entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
+    )
+
+
+def _listeners(gateway: Gateway, parent: RouteParent, route: HttpRoute) -> Sequence[Listener]:
+    """Return the listeners of a Gateway to which a route is attached."""
+    listeners: list[Listener] = []
+    for listener in gateway.listeners:
+        fits = parent.section in ("", listener.name) and parent.port in (None, listener.port)
+        hosts = [_common(host, listener.hostname) for host in route.hostnames or ("",)]
+        if fits and hosts != [None] * len(hosts):
+            listeners.append(listener)
+    return listeners
+
+
+def _hosts(
+    route: HttpRoute, listener: Listener, gateway: Gateway, at: str, missing: list[str]
+) -> Sequence[str]:
+    """Return the hosts at which a listener is open for a route, and add what is missing."""
+    hosts: list[str] = []
+    for host in route.hostnames or ("",):
+        both = _common(host, listener.hostname)
+        if both is None:
+            continue
+        if "*" in both:
+            missing.append(f"{at} has the host {both}, which is no address")
+        elif both:
+            hosts.append(both)
+        elif gateway.addresses:
+            hosts += gateway.addresses
+        else:
+            missing.append(f"{at} waits for its address")
+    return hosts
+
+
+def _common(first: str, second: str) -> str | None:
+    """Return the narrower of two hosts, of which each may be empty or have a wildcard; None if
+    they have no host in common. In the Gateway API, `*` stands for one label or more."""
+    for wide, narrow in ((first, second), (second, first)):
+        if wide in ("", narrow) or (wide.startswith("*.") and narrow.endswith(wide[1:])):
+            return narrow
+    return None
+
+
+def _with_listener(entry: Entry | None, host: str, listener: Listener, warning: str) -> Entry:
+    """Return the entry of a host with the port of one more listener; the first of each kind
+    stays."""
+    entry = entry or Entry(host=host, port=None, secure_port=None, warning=warning)
+    if listener.secure and entry.secure_port is None:
+        return replace(entry, secure_port=listener.port)
+    if not listener.secure and entry.port is None:
+        return replace(entry, port=listener.port)
+    return entry
+
+
+def _leads_to(
+    path: IngressPath | RoutePath, service: Service, ports: Collection[ServicePort | None]
+) -> bool:
+    """Whether a path leads to one of these ports; of a number at the host, it may be any port."""
+    if path.service != service.name:
+        return False
+    named = {port.name: port.port for port in ports if port is not None and port in service.ports}
+    return not named or path.port in named or path.port in named.values()
+
+
+def _entry(host: str, ingress: Ingress, warning: str) -> Entry:
+    wildcard = f"*.{host.partition('.')[2]}"
+    secure = not {host, wildcard, ""}.isdisjoint(ingress.tls)
+    return Entry(
+        host=host,
+        port=None if secure else _HTTP,
+        secure_port=_HTTPS if secure else None,
+        warning=warning,
+    )
+
+
+def _warning(by: str, service: Service, host: str, paths: Collection[str]) -> str:
+    """Return a warning if other calls to the host are sent elsewhere."""
+    if not {"", "/"}.isdisjoint(paths):
+        return ""
+    below = ", ".join(sorted(paths))
+    return (
+        f"{by} sends to Service {service.name} only calls to {below} of "
+        f"{host or 'its address'}: callers have to use that path"
+    )
+
+
+def entered(entries: Mapping[str, Entries]) -> Mapping[str, Entries]:
+    """Return the entries of the Services, by name, that callers can reach in this way. A Service
+    for metrics beside the app's may have none. Raises InvalidSyncer(NoAddress) if all are so."""
+    routed = {name: there for name, there in entries.items() if there.routed}
+    if not routed:
+        raise InvalidSyncer(Reason.NO_ADDRESS, "; ".join(there.why for there in entries.values()))
+    return routed
+
+
+def sites_at(site: Site, entries: Entries, spec: Syncer) -> Sequence[Site] | str:
+    """Return a Service's sites at its entries, or why there is none yet.
+
+    | spec                         | plain port                | secure port                     |
+    |------------------------------|---------------------------|---------------------------------|
+    | no number                    | the entry's               | the entry's                     |
+    | a number in `port`           | that number               | the entry's                     |
+    | a number in `securePort`     | off, unless `port` is set | that number, if the entry has TLS |
+    """
+    sites: list[Site] = []
+    for entry in entries.entries:
+        plain, secure = entry.port, entry.secure_port
+        if spec.secure_port is not None and spec.port is None:
+            plain = None
+        if isinstance(spec.port, int):
+            plain = spec.port
+        if isinstance(spec.secure_port, int) and secure is not None:
+            secure = spec.secure_port
+        if plain is not None or secure is not None:
+            sites.append(replace(site, host=entry.host, port=plain, secure_port=secure))
+    if sites:
+        return sites
+    return entries.why or f"{site.label} has no entry with TLS, which spec.securePort asks for"

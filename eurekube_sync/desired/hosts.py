@@ -1,0 +1,73 @@
+"""`pod.address: HostPort`: a pod is registered at its node's address and host port, as a container of
+Docker was before."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from eurekube_sync.desired.instance import Site, family_of
+from eurekube_sync.model.kubernetes import HostPort, PodHost
+
+
+def site_at_host(site: Site, hosts: Mapping[str, PodHost], family: str | None) -> Site | str:
+    """Return a pod's site at its node, or why it has none. `family` is that of the spec.
+
+    | the pod                               | address and port                                      |
+    |---------------------------------------|-------------------------------------------------------|
+    | uses the network of its node          | the node's, and the port at which it listens          |
+    | has a `hostPort` for the port         | the node's, or the port's own `hostIP`; the `hostPort`|
+    | has none, or at the loopback address  | none                                                  |
+    | has no node's address in its status   | none yet                                              |
+    | is not in the list of pods            | none: the list is older or newer than the slice       |
+
+    An address without a pod has no host port.
+    """
+    if site.pod is None:
+        return f"{site.label} is no pod, so it has no host port"
+    host = hosts.get(site.pod.uid)
+    if host is None:
+        return f"{site.label} is not in the list of pods, so its host port is unknown"
+    sockets: list[HostPort | None] = []
+    for port in (site.port, site.secure_port):
+        socket = None if port is None else _at_host(port, host)
+        if port is not None and socket is None:
+            return f"{site.label} has no hostPort for its port {port}"
+        sockets.append(socket)
+    own = [socket.address for socket in sockets if socket and socket.address]
+    address = _first_address(own or host.addresses, family)
+    if address is None:
+        asked = f"{family} " if family else ""
+        return f"{site.label} has no {asked}address of its node in its status"
+    plain, secure = sockets
+    return replace(
+        site,
+        host=address,
+        port=plain.number if plain else None,
+        secure_port=secure.number if secure else None,
+        of_pod=(site.port, site.secure_port),
+    )
+
+
+def _first_address(addresses: Sequence[str], family: str | None) -> str | None:
+    """Return the first IP address, of this family if one is given."""
+    for address in addresses:
+        its_family = family_of(address)
+        if its_family is not None and family in (None, its_family):
+            return address
+    return None
+
+
+def _at_host(port: int, host: PodHost) -> HostPort | None:
+    """Return the socket of the node for a port of a pod; None if callers have none."""
+    if host.host_network:
+        return HostPort(port)
+    socket = host.ports.get(port)
+    if socket is None or _is_loopback(socket.address):
+        return None
+    return socket
+
+
+def _is_loopback(address: str) -> bool:
+    return family_of(address) is not None and ipaddress.ip_address(address).is_loopback

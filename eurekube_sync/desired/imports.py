@@ -1,0 +1,571 @@
+"""What each EurekaImport should have: a claim, with a verdict for each instance that Eureka lists
+under its app or VIP.
+
+| the claim | is for | what is done |
+|---|---|---|
+| `Importing` | a valid import whose sources were read | its Service and slices are kept up to date |
+| `NotImported` | one whose spec is invalid, or whose sources are unknown | nothing |
+| `Ending` | one that a person deletes | its slices go with it |
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
+
+from eurekube_sync.desired.claims import every
+from eurekube_sync.desired.endpoints import choose_port
+from eurekube_sync.desired.import_spec import Import, parse, service_name
+from eurekube_sync.desired.scope import (
+    Address,
+    Scope,
+    import_refusal,
+    of_one_machine,
+    parsed_address,
+)
+from eurekube_sync.desired.spec import ZONE
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.imports import (
+    IMPORT,
+    ImportObject,
+    ImportPort,
+    ImportRef,
+    ImportService,
+    is_of_an_import,
+)
+from eurekube_sync.model.kubernetes import EndpointSlice, Namespace, Service, ServicePort
+from eurekube_sync.model.ownership import CLUSTER
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_RESERVED = ipaddress.ip_network("240.0.0.0/4")
+"""The API server takes such addresses, and no machine has one (RFC 1112)."""
+
+
+class Socket(NamedTuple):
+    """An endpoint as callers reach it: an address, and the numbers of its ports."""
+
+    address: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{','.join(map(str, self.numbers))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The instance is to be an endpoint."""
+
+    socket: Socket
+    ports: tuple[ImportPort, ...]  # with the names that they have in the Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """The instance is listed, and is to be no endpoint."""
+
+    reason: Reason
+    why: str
+    socket: Socket | None = None  # where it would be reached, as far as that can be told
+
+
+Verdict: TypeAlias = Wanted | LeftOut
+
+
+class Refusal(NamedTuple):
+    """Why nothing is added to an import, while what is gone still leaves."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
+class Importing:
+    """A valid import: its Service, its slices, and a verdict for each instance."""
+
+    import_: ImportObject
+    spec: Import
+    proof: Proof  # of its slices
+    service: Service | None  # None: it does not exist
+    to_make: ImportService | None  # the Service as it shall be; None if it is not ours
+    slices: tuple[EndpointSlice, ...]  # its own
+    family: str  # of the slices that it shall have
+    verdicts: Mapping[InstanceKey, Verdict]
+    refusal: Refusal | None = None
+
+    @cached_property
+    def wanted(self) -> Mapping[Socket, Wanted]:
+        """The wanted endpoints. Two instances at one place are one endpoint."""
+        wanted: dict[Socket, Wanted] = {}
+        for verdict in self.verdicts.values():
+            if isinstance(verdict, Wanted):
+                wanted.setdefault(verdict.socket, verdict)
+        return wanted
+
+    @cached_property
+    def listed(self) -> Mapping[Socket, LeftOut]:
+        """Why instances that are listed are no endpoints, by the place where they would be one."""
+        listed: dict[Socket, LeftOut] = {}
+        for verdict in self.verdicts.values():
+            if isinstance(verdict, LeftOut) and verdict.socket is not None:
+                listed.setdefault(verdict.socket, verdict)
+        return listed
+
+    @property
+    def left_out(self) -> Mapping[Reason, int]:
+        """The number of instances that are left out for each reason, the most frequent first."""
+        numbers: dict[Reason, int] = {}
+        for verdict in self.verdicts.values():
+            if isinstance(verdict, LeftOut):
+                numbers[verdict.reason] = numbers.get(verdict.reason, 0) + 1
+        return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotImported:
+    """Nothing is written for it: too little is known."""
+
+    import_: ImportObject
+    reason: Reason
+    message: str
+    source: Unknown | None = None  # what could not be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """A person deletes it, and its Service and slices with it."""
+
+    import_: ImportObject
+    proof: Proof  # that a person did
+    slices: tuple[EndpointSlice, ...]
+
+
+ImportClaim: TypeAlias = Importing | NotImported | Ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportView:
+    """What a pass reads from Kubernetes for imports."""
+
+    imports: Listed[ImportObject]
+    services: Listed[Service]
+    slices: Listed[EndpointSlice]
+    crd_live: Source[bool] = field(default_factory=lambda: Complete(data=True))
+    namespaces: Listed[Namespace] | None = None  # for their grants; None: none is needed
+
+
+@dataclass(frozen=True)  # without slots, for the cached properties
+class ByName:
+    """All instances of a list, by the names under which callers find them, in upper case: Eureka's
+    clients ignore case."""
+
+    instances: Sequence[ObservedInstance]
+
+    def of(self, spec: Import) -> Sequence[ObservedInstance]:
+        if spec.app is not None:
+            return self._by_app.get(spec.app.upper(), ())
+        return self._by_vip.get((spec.vip_address or "").upper(), ())
+
+    @cached_property
+    def _by_app(self) -> Mapping[str, Sequence[ObservedInstance]]:
+        by_app: dict[str, list[ObservedInstance]] = {}
+        for instance in self.instances:
+            by_app.setdefault(instance.key.app, []).append(instance)
+        return by_app
+
+    @cached_property
+    def _by_vip(self) -> Mapping[str, Sequence[ObservedInstance]]:
+        by_vip: dict[str, list[ObservedInstance]] = {}
+        for instance in self.instances:
+            for name in _vips(instance.instance.vip_address):
+                by_vip.setdefault(name, []).append(instance)
+        return by_vip
+
+
+@lru_cache(maxsize=65_536)  # called for each instance, and there are few VIP addresses
+def _vips(text: str) -> tuple[str, ...]:
+    return tuple([name.strip() for name in text.upper().split(",") if name.strip()])
+
+
+def socket_of(piece: EndpointSlice, address: str) -> Socket:
+    """Return the socket of an endpoint in a slice of an import."""
+    numbers = sorted({port.port for port in piece.ports if port.port is not None})
+    return Socket(address, tuple(numbers))
+
+
+def sockets_of(slices: Iterable[EndpointSlice]) -> Iterator[Socket]:
+    for piece in slices:
+        for endpoint in piece.endpoints:
+            yield socket_of(piece, endpoint.address)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What decides about instances beside the spec."""
+
+    clusters: frozenset[str]  # UIDs in the marks of this cluster
+    networks: tuple[Network, ...]  # the only addresses that may be written
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def first_family(self) -> str:
+        """The family of a Service that is still to be made. The API server chooses, so this is a
+        guess: see `apply/imports`."""
+        versions = {network.version for network in self.networks}
+        return "IPv6" if versions == {6} else "IPv4"
+
+
+def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
+    """Make one claim for each listed import in scope."""
+    taken = [import_ for import_ in every(view.imports) if rules.scope.takes_import(import_)]
+    lists = _Lists(view, taken)
+    return {import_.ref: _claim(import_, view, lists, names, rules) for import_ in taken}
+
+
+class _Lists:
+    """Indexes of what was read."""
+
+    def __init__(self, view: ImportView, imports: Sequence[ImportObject]) -> None:
+        self._view = view
+        self._services: dict[str, Mapping[str, Service]] = {}
+        self.occupied: set[str] = set()  # addresses in slices of others, of all namespaces
+        self._own: dict[str, list[EndpointSlice]] = {}  # by the UID of the import
+        for source in view.slices.by_namespace.values():
+            for piece in source.data if isinstance(source, Complete) else ():
+                if is_of_an_import(piece):
+                    self._own.setdefault(piece.owner_uid, []).append(piece)
+                else:
+                    self.occupied.update(endpoint.address for endpoint in piece.endpoints)
+        self.makers: dict[tuple[str, str], ImportObject] = {}
+        """The import that may make a Service of this namespace and name."""
+        for import_ in sorted(imports, key=_seniority):
+            if import_.deleted is None and not _adopts(import_):
+                place = (import_.namespace, service_name(import_))
+                self.makers.setdefault(place, import_)
+
+    def own(self, import_: ImportObject) -> tuple[EndpointSlice, ...]:
+        """Return the slices of an import. Its UID tells them, so another `--owner` strands none."""
+        own = self._own.get(import_.uid, ())
+        return tuple([piece for piece in own if piece.namespace == import_.namespace])
+
+    def services(self, namespace: str) -> Mapping[str, Service]:
+        if namespace not in self._services:
+            source = self._view.services.of(namespace)
+            listed = source.data if isinstance(source, Complete) else ()
+            self._services[namespace] = {service.name: service for service in listed}
+        return self._services[namespace]
+
+
+def _seniority(import_: ImportObject) -> tuple[float, ImportRef, str]:
+    return import_.created, import_.ref, import_.uid
+
+
+def _adopts(import_: ImportObject) -> bool:
+    service = import_.spec.get("service")
+    return isinstance(service, Mapping) and service.get("adopt") is True
+
+
+def _claim(
+    import_: ImportObject, view: ImportView, lists: _Lists, names: ByName, rules: Rules
+) -> ImportClaim:
+    namespace = import_.namespace
+    slices = view.slices.of(namespace)
+    if isinstance(slices, Unknown):
+        return _unknown(import_, slices)
+    own = lists.own(import_)
+    if import_.deleted is not None:
+        if isinstance(view.crd_live, Unknown):
+            return _unknown(import_, view.crd_live, Reason(view.crd_live.cause))
+        return Ending(import_=import_, proof=view.crd_live.proof, slices=own)
+    services = view.services.of(namespace)
+    if isinstance(services, Unknown):
+        return _unknown(import_, services)
+    try:
+        spec = parse(import_)
+    except InvalidSyncer as error:
+        return NotImported(import_=import_, reason=error.reason, message=str(error))
+    grant = _grant(spec, view, namespace)
+    if isinstance(grant, Unknown):
+        return _unknown(import_, grant)
+    place = _placed(import_, spec, lists)
+    family = spec.address_family or rules.first_family
+    if spec.address_family is None and place.service and place.service.ip_families:
+        family = place.service.ip_families[0]
+    judge = _Judge(spec, place, family, lists.occupied, rules)
+    verdicts = {instance.key: judge.verdict(instance) for instance in names.of(spec)}
+    return Importing(
+        import_=import_,
+        spec=spec,
+        proof=slices.proof,
+        service=place.service,
+        to_make=place.to_make,
+        slices=own,
+        family=family,
+        verdicts=verdicts,
+        refusal=grant or place.refusal,
+    )
+
+
+def _unknown(
+    import_: ImportObject, source: Unknown, reason: Reason = Reason.SOURCE_UNKNOWN
+) -> NotImported:
+    return NotImported(import_=import_, reason=reason, message=source.message, source=source)
+
+
+def _grant(spec: Import, view: ImportView, namespace: str) -> Refusal | Unknown | None:
+    """Return why the Namespace does not grant the app or VIP; None if it does, or need not."""
+    if view.namespaces is None:
+        return None
+    read = view.namespaces.of(namespace)
+    if isinstance(read, Unknown):
+        return read
+    if not read.data:
+        why = (
+            f"Namespace {namespace} was not found, although it has an import: its grants are "
+            "unknown"
+        )
+        return Unknown(cause=Cause.UNUSABLE, message=why)
+    kind, name = ("app", spec.app) if spec.app is not None else ("VIP", spec.vip_address)
+    refused = import_refusal(kind, name or "", namespace, read.data[0].annotations)
+    return Refusal(Reason.NOT_GRANTED, refused) if refused else None
+
+
+# --- The Service ----------------------------------------------------------------------------------
+
+
+_HTTP, _HTTPS = "http", "https"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the endpoints of an import go."""
+
+    service: Service | None
+    to_make: ImportService | None = None
+    port: str = _HTTP  # the names of the ports in the Service
+    secure_port: str | None = None  # None: the spec offers none
+    refusal: Refusal | None = None
+
+
+def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
+    service = lists.services(import_.namespace).get(spec.service.name)
+    if spec.service.adopt:
+        return _adopted(spec, service)
+    return _made(import_, spec, service, lists)
+
+
+def _adopted(spec: Import, service: Service | None) -> _Place:
+    """Return the Service that exists, which is never changed."""
+    name, family, refusal = spec.service.name, spec.address_family, None
+    port, secure = _HTTP, _secure(spec)  # of instances alone, while the Service is not known
+    if service is None or service.is_external_name:
+        why = "does not exist" if service is None else "is of type ExternalName"
+        refusal = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
+        return _Place(service=service, secure_port=secure, refusal=refusal)
+    if family is not None and family not in service.ip_families:
+        message = f"Service {name} has no addresses of {family}: correct addressFamily"
+        refusal = Refusal(Reason.NO_SERVICE, message)
+    try:
+        port = _chosen(service, spec.service.port, "service.port").name
+        if secure is not None:
+            secure = _chosen(service, spec.service.secure_port, "service.securePort").name
+    except InvalidSyncer as error:
+        refusal = Refusal(error.reason, str(error))
+    return _Place(service=service, port=port, secure_port=secure, refusal=refusal)
+
+
+def _secure(spec: Import) -> str | None:
+    return None if spec.service.secure_port is None else _HTTPS
+
+
+def _chosen(service: Service, port: int | str | None, field: str) -> ServicePort:
+    """Return the port of an adopted Service. Raises InvalidSyncer."""
+    chosen = choose_port(service, port, field=field)
+    if chosen is None:
+        wanted = f"the port {port}" if port is not None else "a port"
+        raise InvalidSyncer(
+            Reason.NO_SUCH_PORT, f"Service {service.name} does not have {wanted}: see {field}"
+        )
+    return chosen
+
+
+def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _Lists) -> _Place:
+    """Return the import's own Service. It is ours only by the UID in its controller reference.
+
+    | the Service                      | is made or kept up to date by                        |
+    |----------------------------------|------------------------------------------------------|
+    | exists, and the import has it    | this import                                          |
+    | exists, and another one has it   | nobody here                                          |
+    | does not exist                   | the oldest import that names it                      |
+    """
+    name = spec.service.name
+    ports = [ImportPort(name=_HTTP, port=_number(spec.service.port))]
+    if spec.service.secure_port is not None:
+        ports.append(ImportPort(name=_HTTPS, port=_number(spec.service.secure_port)))
+    refusal = None
+    if service is None:
+        maker = lists.makers.get((import_.namespace, name), import_)
+        if maker.uid != import_.uid:
+            why = f"import {maker.ref} is older and makes Service {name}"
+            refusal = Refusal(Reason.SERVICE_EXISTS, why)
+    elif (service.controller, service.owner_uid) != (IMPORT, import_.uid):
+        owner = service.controller or "nobody"
+        why = (
+            f"Service {name} exists and is not of this import (its controller: {owner}): name "
+            "another one in service.name, delete it, or set service.adopt"
+        )
+        refusal = Refusal(Reason.SERVICE_EXISTS, why)
+    to_make = None
+    if refusal is None:
+        to_make = ImportService(
+            owner=import_,
+            name=name,
+            ports=tuple(ports),
+            headless=spec.service.headless,
+            family=spec.address_family,
+        )
+    return _Place(service=service, to_make=to_make, secure_port=_secure(spec), refusal=refusal)
+
+
+def _number(port: int | str | None) -> int:
+    assert isinstance(port, int)  # a name is only for an adopted Service
+    return port
+
+
+# --- Verdicts -------------------------------------------------------------------------------------
+
+
+class _Judge:
+    """Decides about the instances of one import."""
+
+    def __init__(
+        self,
+        spec: Import,
+        place: _Place,
+        family: str,
+        occupied: Collection[str],
+        rules: Rules,
+    ) -> None:
+        self._spec = spec
+        self._place = place
+        self._family = family
+        self._occupied = occupied
+        self._rules = rules
+
+    def verdict(self, observed: ObservedInstance) -> Verdict:
+        """Return the verdict on an instance. The first row that fits is the reason.
+
+        | the instance                                                      | reason           |
+        |-------------------------------------------------------------------|------------------|
+        | was registered from this cluster, and is not asked for            | OwnCluster       |
+        | has another zone, or other metadata                               | NotMatching      |
+        | is not UP                                                         | NotUp            |
+        | has no canonical address, or one of another family or of no       | NoUsableAddress  |
+        | single machine                                                    |                  |
+        | is outside of the networks of the data centre                     | OutsideNetworks  |
+        | is in a slice that no import wrote                                | InCluster        |
+        | enables no port that the Service offers                           | NoEnabledPort    |
+        """
+        instance = observed.instance
+        ports = self._ports(observed)
+        numbers = tuple(sorted({port.port for port in ports}))
+        socket = Socket(instance.ip_addr, numbers) if numbers else None
+        reason, why = self._left_out(observed, ports)
+        if reason is not None:
+            return LeftOut(reason=reason, why=why, socket=socket)
+        assert socket is not None  # it has a port
+        return Wanted(socket=socket, ports=ports)
+
+    def _left_out(
+        self, observed: ObservedInstance, ports: Sequence[ImportPort]
+    ) -> tuple[Reason | None, str]:
+        select, address = self._spec.select, observed.instance.ip_addr
+        ours = observed.metadata.get(CLUSTER) in self._rules.clusters
+        if ours and not select.this_cluster:
+            return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
+        unlike = _unlike(observed.metadata, self._spec)
+        if unlike:
+            return Reason.NOT_MATCHING, unlike
+        if observed.status is not InstanceStatus.UP:
+            return Reason.NOT_UP, f"it is {observed.status}"
+        odd = _odd(address, self._family)
+        if odd:
+            return Reason.NO_USABLE_ADDRESS, odd
+        if not _within(address, self._rules.networks):
+            return Reason.OUTSIDE_NETWORKS, f"{address} is in no network of --import-networks"
+        # What our own syncers registered has an endpoint of its own, and is asked for.
+        if address in self._occupied and not ours:
+            return Reason.IN_CLUSTER, f"an EndpointSlice of this cluster has {address}"
+        if not ports:
+            return Reason.NO_ENABLED_PORT, "it enables no port that the import offers"
+        return None, ""
+
+    def _ports(self, observed: ObservedInstance) -> tuple[ImportPort, ...]:
+        """Return the ports that the instance enables and the Service offers."""
+        instance, place = observed.instance, self._place
+        offered = ((place.port, instance.port), (place.secure_port, instance.secure_port))
+        ports = []
+        for name, port in offered:
+            if name is not None and port.enabled and 1 <= port.number <= 65535:
+                ports.append(ImportPort(name=name, port=port.number))
+        return tuple(ports)
+
+
+def _unlike(metadata: Mapping[str, str], spec: Import) -> str:
+    """Return what the spec selects and the instance does not have; empty if it has all."""
+    select = spec.select
+    zone = metadata.get(ZONE, "")
+    if select.zones and zone not in select.zones:
+        return f"its zone is {zone or 'not set'}"
+    for key, value in select.metadata.items():
+        if metadata.get(key) != value:
+            return f"its metadata has another value of {key}, or none"
+    return ""
+
+
+@lru_cache(maxsize=65_536)
+def _odd(host: str, family: str) -> str:
+    """Return why a host cannot be an endpoint's address; empty if it can. The API server takes only
+    canonical addresses, and more of them than lead anywhere."""
+    address = parsed_address(host)
+    if address is None or str(address) != host or "%" in host:
+        return f"{host or 'its address'} is no IP address in its canonical form"
+    if f"IPv{address.version}" != family:
+        return f"{host} is no address of {family}"
+    if of_one_machine(host) or _is_reserved(address):
+        return f"{host} is not one machine for all callers"
+    return ""
+
+
+def _is_reserved(address: Address) -> bool:
+    return address.version == 4 and address in _RESERVED
+
+
+@lru_cache(maxsize=65_536)
+def _within(host: str, networks: tuple[Network, ...]) -> bool:
+    address = ipaddress.ip_address(host)
+    return any(address in network for network in networks)
+
+
+def networks_in(given: str) -> tuple[str, ...]:
+    """Read the value of `--import-networks`. Raises ValueError with a message for the user."""
+    networks = []
+    for part in given.split(","):
+        try:
+            networks.append(str(ipaddress.ip_network(part.strip())))
+        except ValueError as error:
+            raise ValueError(
+                f"{part.strip()!r} is no network: write it such as 10.20.0.0/16"
+            ) from error
+    return tuple(networks)
+
+
+def parsed_networks(networks: Iterable[str]) -> tuple[Network, ...]:
+    return tuple([ipaddress.ip_network(network) for network in networks])

@@ -1,0 +1,115 @@
+"""`check` of imports: their CRD, their rights, and networks that lead into the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import ip_network
+from typing import Any
+
+from eurekube_sync.controller.look import LookWorld
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.imports import Network, parsed_networks
+from eurekube_sync.desired.scope import parsed_address
+from eurekube_sync.explain.check import DEFINITIONS, Needed, definition, rights
+from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.model.imports import IMPORT, is_of_an_import
+from eurekube_sync.model.kubernetes import EndpointSlice
+from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.text import and_more, counted
+
+_OBJECTS = "eurekaimports.eurekube.io"
+_SLICES = "endpointslices.discovery.k8s.io"
+_NO_SLICE = "no endpoint of an import is written"
+RIGHTS = (
+    Needed("list", _OBJECTS, "no import is served"),
+    Needed("get", _OBJECTS, "a status that changed meanwhile is not written"),
+    Needed("patch", _OBJECTS, "no finalizer is set, so no import gets a Service"),
+    Needed("patch", f"{_OBJECTS}/status", "no status of an import is written"),
+    Needed("create", "services", "no Service of an import is made"),
+    Needed("patch", "services", "edited ports of an import's Service are not written again"),
+    Needed("create", _SLICES, _NO_SLICE),
+    Needed("patch", _SLICES, _NO_SLICE),
+    Needed("delete", _SLICES, "empty slices of imports stay"),
+    Needed("get", DEFINITIONS, "a deleted import stays", "", name=_OBJECTS),
+)
+"""The rights of a pass that imports, beside those of syncers."""
+
+
+def check_imports(
+    seen: LookWorld, settings: PassSettings, *, schema: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """Yield each finding about imports; none if they are off. `schema` is that of this version."""
+    imports = seen.world.imports
+    if imports is None or not settings.import_networks:
+        return
+    names = sorted(settings.scope.namespaces or ())
+    live = imports.import_crd_live()
+    yield definition(seen.details, live, schema, before=False, kind=IMPORT)
+    yield from rights(RIGHTS, names, seen.details)
+    slices = seen.world.cluster.list_slices(names or None)
+    networks = parsed_networks(settings.import_networks)
+    yield from overlaps(networks, seen.details.service_networks(), slices)
+
+
+def overlaps(
+    networks: Sequence[Network],
+    of_services: Source[tuple[str, ...]],
+    slices: Listed[EndpointSlice],
+) -> Iterator[Finding]:
+    """Check that no network of the data centre leads into the cluster: to ClusterIPs, to the API
+    server, or to pods."""
+    wrong = list(_wrong(networks, of_services, slices))
+    yield from wrong
+    for name, source in _unread(of_services, slices):
+        text = f"{name} could not be looked at: {source.message}"
+        fix = "see that --import-networks names the data centre alone"
+        yield Finding(Check.IMPORT_NETWORKS, Grade.WARNING, text, fix)
+    if not wrong:
+        text = f"no address of the cluster is seen in {counted(len(networks), 'import network')}"
+        yield Finding(Check.IMPORT_NETWORKS, Grade.OK, text)
+
+
+def _unread(
+    of_services: Source[tuple[str, ...]], slices: Listed[EndpointSlice]
+) -> Iterator[tuple[str, Unknown]]:
+    if isinstance(of_services, Unknown):
+        yield "the networks of ClusterIPs", of_services
+    sources: list[Source[Any]] = [*slices.by_namespace.values()]
+    if not slices.by_namespace:
+        sources.append(slices.elsewhere)
+    for source in sources:
+        if isinstance(source, Unknown):
+            yield "EndpointSlices", source
+            return
+
+
+def _wrong(
+    networks: Sequence[Network],
+    of_services: Source[tuple[str, ...]],
+    slices: Listed[EndpointSlice],
+) -> Iterator[Finding]:
+    fix = "leave that network out of --import-networks, or name smaller ones"
+    for text in of_services.data if isinstance(of_services, Complete) else ():
+        taken = ip_network(text)
+        for network in networks:
+            if network.version == taken.version and network.overlaps(taken):
+                why = f"import network {network} overlaps {taken}, the network of ClusterIPs"
+                yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
+    for network in networks:
+        inside = sorted(_inside(network, slices))
+        if inside:
+            why = f"import network {network} has {inside[0]}{and_more(len(inside))}"
+            yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
+
+
+def _inside(network: Network, slices: Listed[EndpointSlice]) -> Iterable[str]:
+    """Yield each slice of others with an address in the network, with that address."""
+    for source in slices.by_namespace.values():
+        for piece in source.data if isinstance(source, Complete) else ():
+            if is_of_an_import(piece):
+                continue
+            for endpoint in piece.endpoints:
+                address = parsed_address(endpoint.address)
+                if address is not None and address in network:
+                    yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
+                    break

@@ -1,0 +1,278 @@
+"""The chain of an import: from Eureka's instances to the endpoints that callers in the cluster
+reach, up to the first broken link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from eurekube_sync.apply.import_status import holds_by_import
+from eurekube_sync.brake.holds import Hold
+from eurekube_sync.controller.look import Look
+from eurekube_sync.controller.one_pass import ImportReport
+from eurekube_sync.desired.claims import every
+from eurekube_sync.desired.import_spec import class_of
+from eurekube_sync.desired.imports import (
+    Ending,
+    ImportClaim,
+    Importing,
+    LeftOut,
+    NotImported,
+    sockets_of,
+)
+from eurekube_sync.explain.links import (
+    Explanation,
+    Link,
+    Mark,
+    Outcome,
+    Part,
+    breaks,
+    first_broken,
+    not_read,
+    unseen,
+)
+from eurekube_sync.explain.registry import last_pass_link
+from eurekube_sync.explain.what import Kind, What, near_names
+from eurekube_sync.model.imports import ImportObject, ImportRef
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.text import counted, one_or_more
+
+_MOST = 5  # lines about single instances
+_PARTS = {
+    Reason.NOT_GRANTED: Part.SPEC,
+    Reason.NO_SUCH_PORT: Part.PORT,
+    Reason.AMBIGUOUS_PORT: Part.PORT,
+}
+"""The link that a refusal breaks; any other one breaks that of the Service."""
+
+
+def explained_imports(look: Look) -> tuple[Explanation, ...]:
+    """Make the chains of all imports in scope, the worst first."""
+    report = look.report.imports
+    explained = []
+    holds = holds_by_import(report.held if report else None)
+    for ref in sorted(report.claims) if report else ():
+        what = What(Kind.IMPORT, ref.name, ref.namespace)
+        explained.append(_explained(what, look, holds.get(SyncerRef(*ref), ())))
+    order = list(Outcome)
+    return tuple(sorted(explained, key=lambda found: order.index(found.outcome)))
+
+
+def explain_import(what: What, look: Look) -> Explanation:
+    """Make the chain of one import."""
+    report = look.report.imports
+    holds = holds_by_import(report.held if report else None)
+    return _explained(what, look, holds.get(SyncerRef(what.namespace, what.name), ()))
+
+
+def _explained(what: What, look: Look, held: Sequence[Hold]) -> Explanation:
+    """Make the chain of an import of which some removals are held."""
+    ref = ImportRef(what.namespace, what.name)
+    report = look.report.imports
+    links: list[Link] = []
+    for link in _links(ref, report, held):
+        links.append(link)
+        if link.broken:
+            break
+    links.append(last_pass_link(look, alone=False))
+    claim = report.claims.get(ref) if report else None
+    written, wanted = _numbers(claim)
+    known = report is not None and report.registry is None
+    outcome = _outcome(links, written)
+    broken = first_broken(links)
+    return Explanation(
+        about=str(what),
+        links=tuple(links),
+        outcome=outcome,
+        sentence=_sentence(outcome, links, written, wanted),
+        fix=broken.fix if broken else "",
+        up=written if known else None,
+        of=wanted,
+        apps=_apps(claim),
+    )
+
+
+def _apps(claim: ImportClaim | None) -> tuple[str, ...]:
+    """Return the app or VIP that is imported; empty if the spec does not say it."""
+    if not isinstance(claim, Importing):
+        return ()
+    return (claim.spec.app or claim.spec.vip_address or "",)
+
+
+def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
+    """Return the numbers of wanted endpoints that are in the slices, and of all wanted ones."""
+    if not isinstance(claim, Importing):
+        return 0, 0
+    there = set(sockets_of(claim.slices))
+    return len(there & claim.wanted.keys()), len(claim.wanted)
+
+
+def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Hold]) -> Iterator[Link]:
+    if report is None:
+        text = "imports are off: no networks were given"
+        fix = "give --import-networks as the installation does"
+        yield unseen(Part.IMPORT, text, fix=fix)
+        return
+    found = _listed(ref, report)
+    if not isinstance(found, ImportObject):
+        yield found
+        return
+    yield Link(Part.IMPORT, Mark.OK, f"EurekaImport {ref} exists")
+    claim = report.claims.get(ref)
+    match claim:
+        case None:
+            yield _unserved(ref, found)
+        case NotImported():
+            yield _not_imported(ref, claim)
+        case Ending():
+            text = "the import is being deleted, and its Service and slices with it"
+            fix = f"kubectl describe eimp {ref.name} -n {ref.namespace}"
+            yield breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
+        case Importing():
+            yield from _of_spec(ref, claim)
+            yield from _of_eureka(claim, report)
+            yield from _of_slices(ref, claim, report, held)
+        case _:  # pragma: no cover
+            assert_never(claim)
+
+
+def _listed(ref: ImportRef, report: ImportReport) -> ImportObject | Link:
+    """Return the import, or why there is none."""
+    source = report.view.imports.of(ref.namespace)
+    if isinstance(source, Unknown):
+        return not_read(Part.IMPORT, "EurekaImports", source)
+    for import_ in source.data:
+        if import_.name == ref.name:
+            return import_
+    near = near_names(ref.name, (import_.name for import_ in every(report.view.imports)))
+    details = [f"similar: {', '.join(near)}"] if near else []
+    fix = f"kubectl get eimp -n {ref.namespace}"
+    text = f"there is no EurekaImport {ref}"
+    return breaks(Part.IMPORT, Reason.NOTHING_FOUND, text, *details, fix=fix)
+
+
+def _unserved(ref: ImportRef, import_: ImportObject) -> Link:
+    name = class_of(import_)
+    served = f"class {name}" if name else "it, and the scope given here excludes it"
+    text = f"no installation seems to serve {served}"
+    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, fix=_edit(ref))
+
+
+def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
+    if claim.source is None:
+        return breaks(Part.SPEC, claim.reason, claim.message, fix=_edit(ref))
+    what = "its Services, slices, Namespace or CRD"
+    return not_read(Part.SPEC, what, claim.source, reason=claim.reason)
+
+
+def _of_spec(ref: ImportRef, claim: Importing) -> Iterator[Link]:
+    """Yield the links about the spec and the Service."""
+    spec, refusal = claim.spec, claim.refusal
+    broken = None
+    if refusal is not None:
+        part = _PARTS.get(refusal.reason, Part.SERVICES)
+        broken = breaks(part, refusal.reason, refusal.message, fix=_edit(ref))
+    if broken is None or broken.part is not Part.SPEC:
+        name = f"app {spec.app}" if spec.app else f"VIP {spec.vip_address}"
+        yield Link(Part.SPEC, Mark.OK, f"its spec is valid: {name}")
+    if broken is not None:
+        yield broken
+    elif claim.service is None:
+        text = f"Service {spec.service.name} is still to be made by the next pass"
+        yield Link(Part.SERVICES, Mark.NOTE, text)
+    else:
+        ports = ", ".join(str(port.port) for port in claim.service.ports)
+        yield Link(Part.SERVICES, Mark.OK, f"Service {claim.service.name} has port {ports}")
+
+
+def _of_eureka(claim: Importing, report: ImportReport) -> Iterator[Link]:
+    """Yield the links about the instances."""
+    name = claim.spec.app or claim.spec.vip_address
+    if report.registry is not None:
+        yield not_read(Part.EUREKA, "Eureka", report.registry)
+    elif not claim.verdicts:
+        text = f"Eureka lists no instance of {name}"
+        yield breaks(Part.EUREKA, Reason.NO_INSTANCES, text)
+    else:
+        listed = counted(len(claim.verdicts), "instance")
+        yield Link(Part.EUREKA, Mark.OK, f"Eureka lists {listed} of {name}")
+        yield from _left_out(claim)
+
+
+def _left_out(claim: Importing) -> Iterator[Link]:
+    """Yield why instances are no endpoints, if some are not."""
+    left_out = []
+    for key, verdict in sorted(claim.verdicts.items()):
+        if isinstance(verdict, LeftOut):
+            left_out.append(f"{key}: {verdict.reason}: {verdict.why}")
+    if left_out:
+        number = counted(len(left_out), "instance")
+        are = one_or_more(len(left_out), "is no endpoint", "are no endpoints")
+        reason = next(iter(claim.left_out))
+        details = left_out[:_MOST]
+        text = f"{number} {are}"
+        yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
+
+
+def _of_slices(
+    ref: ImportRef, claim: Importing, report: ImportReport, held: Sequence[Hold]
+) -> Iterator[Link]:
+    """Yield the links about what is written, and what is not."""
+    if claim.spec.suspend:
+        text = "it is suspended: its Service and slices are not written"
+        yield Link(Part.SUSPEND, Mark.NOTE, text)
+    for hold in held:
+        count = len(hold.removals)
+        stay = one_or_more(count, "endpoint stays", "endpoints stay")
+        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}")
+    if report.registry is not None:
+        return
+    written, wanted = _numbers(claim)
+    text = f"its slices have {written} of {counted(wanted, 'endpoint')}"
+    if written == wanted:
+        yield Link(Part.SLICES, Mark.OK, text)
+        return
+    reason = Reason.SUSPENDED if claim.spec.suspend else Reason.DIFFERS
+    fix = _edit(ref) if claim.spec.suspend else "wait for the next pass"
+    yield breaks(Part.SLICES, reason, text, fix=fix)
+
+
+def _edit(ref: ImportRef) -> str:
+    return f"kubectl edit eimp {ref.name} -n {ref.namespace}"
+
+
+def _outcome(links: list[Link], written: int) -> Outcome:
+    """Sum up the links.
+
+    | a link is broken | a link is unknown | written | outcome        |
+    |------------------|-------------------|---------|----------------|
+    | no               | no                | any     | REGISTERED     |
+    | no               | yes               | any     | UNKNOWN        |
+    | yes              | any               | some    | PARTLY         |
+    | yes              | any               | none    | NOT_REGISTERED |
+    """
+    if first_broken(links) is not None:
+        return Outcome.PARTLY if written else Outcome.NOT_REGISTERED
+    # When the last pass was does not matter here.
+    if any(link.mark is Mark.UNKNOWN for link in links[:-1]):
+        return Outcome.UNKNOWN
+    return Outcome.REGISTERED
+
+
+def _sentence(outcome: Outcome, links: list[Link], written: int, wanted: int) -> str:
+    """Return the last line."""
+    endpoints = f"{written} of {counted(wanted, 'endpoint')} written"
+    broken = first_broken(links)
+    match outcome:
+        case Outcome.REGISTERED:
+            return f"Callable: {endpoints}"
+        case Outcome.UNKNOWN:
+            return "Unknown whether it is callable: something could not be looked at"
+        case Outcome.PARTLY:
+            assert broken is not None  # as the outcome says
+            return f"Partly callable: {endpoints}, because {broken.cause}"
+        case _:
+            assert broken is not None  # as the outcome says
+            return f"Not callable, because {broken.cause}"

@@ -1,0 +1,288 @@
+"""The plan for imports: which endpoints come and go, which Services are made, and the writes of
+slices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
+
+from eurekube_sync.desired.imports import (
+    Ending,
+    ImportClaim,
+    Importing,
+    Socket,
+    Wanted,
+    socket_of,
+    sockets_of,
+)
+from eurekube_sync.desired.scope import Policy
+from eurekube_sync.model.actions import Grounds
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.imports import ImportPort, ImportRef, ImportService
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerRef
+from eurekube_sync.model.sources import Proof
+from eurekube_sync.plan.packing import Group, SliceWrite, pack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """An endpoint that comes."""
+
+    import_: ImportRef
+    wanted: Wanted
+
+    @property
+    def socket(self) -> Socket:
+        return self.wanted.socket
+
+    @property
+    def why(self) -> str:
+        return "Eureka lists it UP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """An endpoint that leaves all slices of its import, as the brake weighs it."""
+
+    import_: ImportRef
+    socket: Socket
+    why: str
+    grounds: Grounds
+    proof: Proof  # of the slices; that the instance is gone is proven by Eureka's list
+    listed: bool  # whether Eureka lists an instance there, which is left out
+
+    @property
+    def key(self) -> InstanceKey:
+        """The import in place of an app, and the endpoint in place of an instance."""
+        return InstanceKey(str(self.import_), str(self.socket))
+
+    @property
+    def syncer(self) -> SyncerRef:
+        return SyncerRef(*self.import_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """An endpoint that stays, although no instance in Eureka's list wants it."""
+
+    import_: ImportRef
+    socket: Socket
+    why: str
+
+
+Change: TypeAlias = Add | Drop | Keep
+
+
+class ServiceWrite(NamedTuple):
+    """A Service to make, or of which to write the ports."""
+
+    service: ImportService
+    resource_version: str = ""  # empty: it does not exist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportPlan:
+    """What changes of the endpoints of all imports, sorted."""
+
+    claims: Mapping[ImportRef, ImportClaim] = field(default_factory=dict)
+    adds: tuple[Add, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    keeps: tuple[Keep, ...] = ()
+    endings: tuple[ImportRef, ...] = ()  # imports that may go, with all that they own
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return (*self.adds, *self.drops, *self.keeps)
+
+
+def plan_imports(
+    claims: Mapping[ImportRef, ImportClaim], policy: Policy = Policy.SYNC
+) -> ImportPlan:
+    """Compare what the imports should have with what their slices have. With the policy
+    upsert-only, an endpoint stays whose instance is not listed any more."""
+    adds: list[Add] = []
+    drops: list[Drop] = []
+    endings: list[ImportRef] = []
+    for ref, claim in sorted(claims.items()):
+        if isinstance(claim, Ending):
+            endings.append(ref)
+            drops += _of_ending(ref, claim)
+        elif isinstance(claim, Importing) and not claim.spec.suspend:
+            there = set(sockets_of(claim.slices))
+            if claim.refusal is None:
+                for socket in sorted(claim.wanted.keys() - there):
+                    adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
+            for socket in sorted(there - claim.wanted.keys()):
+                drops.append(_drop(ref, claim, socket))
+    plan = ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
+    if policy is Policy.SYNC:
+        return plan
+    return _keeping(plan, absent(drops), f"--policy {policy} removes nothing")
+
+
+def _of_ending(ref: ImportRef, claim: Ending) -> Iterator[Drop]:
+    for socket in sorted(set(sockets_of(claim.slices))):
+        yield Drop(
+            import_=ref,
+            socket=socket,
+            why="the import is being deleted",
+            grounds=Grounds.SYNCER_DELETED,
+            proof=claim.proof,
+            listed=False,
+        )
+
+
+def _drop(ref: ImportRef, claim: Importing, socket: Socket) -> Drop:
+    left_out = claim.listed.get(socket)
+    why = "Eureka lists no instance there"
+    if left_out is not None:
+        why = f"{left_out.reason}: {left_out.why}"
+    return Drop(
+        import_=ref,
+        socket=socket,
+        why=why,
+        grounds=Grounds.ABSENCE,
+        proof=claim.proof,
+        listed=left_out is not None,
+    )
+
+
+def absent(drops: Iterable[Drop]) -> list[Drop]:
+    """Return the drops whose instances Eureka's list does not have. Other Eureka servers may."""
+    missing = []
+    for drop in drops:
+        if not drop.listed and drop.grounds is Grounds.ABSENCE:
+            missing.append(drop)
+    return missing
+
+
+def kept_elsewhere(plan: ImportPlan, elsewhere: Iterable[ObservedInstance]) -> ImportPlan:
+    """Return the plan without the removal of what is UP on another Eureka server: the servers have
+    not replicated it."""
+    up: set[Socket] = set()
+    for instance in elsewhere:
+        if instance.status is InstanceStatus.UP:
+            up.update(_sockets(instance))
+    why = "it is UP on another Eureka server"
+    return _keeping(plan, [drop for drop in absent(plan.drops) if drop.socket in up], why)
+
+
+def _sockets(observed: ObservedInstance) -> Iterator[Socket]:
+    """Yield each socket under which an instance may be an endpoint."""
+    instance = observed.instance
+    plain, secure = instance.port.number, instance.secure_port.number
+    for numbers in ({plain}, {secure}, {plain, secure}):
+        yield Socket(instance.ip_addr, tuple(sorted(numbers)))
+
+
+def keeping(plan: ImportPlan, held: Collection[InstanceKey], why: str) -> ImportPlan:
+    """Return the plan with an endpoint that stays in place of each held removal. An import of which
+    an endpoint is held does not go."""
+    return _keeping(plan, [drop for drop in plan.drops if drop.key in held], why)
+
+
+def _keeping(plan: ImportPlan, kept: Sequence[Drop], why: str) -> ImportPlan:
+    if not kept:
+        return plan
+    keys = {drop.key for drop in kept}
+    staying = {drop.import_ for drop in kept}
+    keeps = [Keep(import_=drop.import_, socket=drop.socket, why=why) for drop in kept]
+    return replace(
+        plan,
+        drops=tuple([drop for drop in plan.drops if drop.key not in keys]),
+        keeps=(*plan.keeps, *keeps),
+        endings=tuple([ref for ref in plan.endings if ref not in staying]),
+    )
+
+
+# --- Writes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportWork:
+    """The writes of one import, in their order."""
+
+    claim: Importing
+    service: ServiceWrite | None = None
+    slices: tuple[SliceWrite, ...] = ()
+
+
+def work_of(plan: ImportPlan, names: Mapping[str, Collection[str]]) -> list[ImportWork]:
+    """Return the writes that the plan needs, by import. `names` has the names of all slices by
+    namespace: a new one must be free."""
+    kept: dict[ImportRef, set[Socket]] = {}
+    for keep in plan.keeps:
+        kept.setdefault(keep.import_, set()).add(keep.socket)
+    work = []
+    for ref, claim in sorted(plan.claims.items()):
+        if not isinstance(claim, Importing) or claim.spec.suspend:
+            continue
+        service = _service_write(claim)
+        slices = _slice_writes(claim, kept.get(ref, set()), names.get(ref.namespace, ()))
+        if service is not None or slices:
+            work.append(ImportWork(claim=claim, service=service, slices=tuple(slices)))
+    return work
+
+
+def _service_write(claim: Importing) -> ServiceWrite | None:
+    """Return the write of the Service. It is made even without instances: its ClusterIP is stable
+    then, and callers are refused at once."""
+    if claim.to_make is None or claim.refusal is not None:
+        return None
+    if claim.service is None:
+        return ServiceWrite(claim.to_make)
+    if _has_ports(claim.service, claim.to_make.ports):
+        return None
+    return ServiceWrite(claim.to_make, claim.service.resource_version)
+
+
+def _has_ports(service: Service, ports: Sequence[ImportPort]) -> bool:
+    """Say whether the ports of our Service are as we made them."""
+    there = [(port.name, port.port, port.target, port.node_port) for port in service.ports]
+    return there == [(port.name, port.port, None, None) for port in ports]
+
+
+def _slice_writes(
+    claim: Importing, kept: Collection[Socket], names: Collection[str]
+) -> list[SliceWrite]:
+    """Return the writes of the slices. While nothing may be added, endpoints only leave, and the
+    slices stay as they are otherwise."""
+    if claim.refusal is not None:
+        stay = {*claim.wanted, *kept}
+        return pack(claim.import_, None, _as_they_are(claim.slices, stay), claim.slices, names)
+    wanted: dict[Group, list[str]] = {}
+    for socket, endpoint in claim.wanted.items():
+        group = Group(claim.family, endpoint.ports)
+        wanted.setdefault(group, []).append(socket.address)
+    for group, addresses in _as_they_are(claim.slices, kept).items():
+        wanted.setdefault(_renamed(group, wanted), []).extend(addresses)
+    return pack(claim.import_, claim.spec.service.name, wanted, claim.slices, names)
+
+
+def _as_they_are(
+    slices: Iterable[EndpointSlice], stay: Collection[Socket]
+) -> dict[Group, list[str]]:
+    """Return the endpoints that stay, in the groups in which they are."""
+    groups: dict[Group, list[str]] = {}
+    for piece in slices:
+        ports = []
+        for port in piece.ports:
+            if port.port is not None:
+                ports.append(ImportPort(name=port.name, port=port.port))
+        group = Group(piece.address_type, tuple(ports))
+        for endpoint in piece.endpoints:
+            if socket_of(piece, endpoint.address) in stay:
+                groups.setdefault(group, []).append(endpoint.address)
+    return groups
+
+
+def _renamed(group: Group, wanted: Iterable[Group]) -> Group:
+    """Return the wanted group with the same numbers, because a port may have another name by now;
+    else the group itself."""
+    numbers = [port.port for port in group.ports]
+    for other in wanted:
+        alike = other.address_type == group.address_type
+        if alike and [port.port for port in other.ports] == numbers:
+            return other
+    return group

@@ -1,0 +1,234 @@
+"""Packs the endpoints of an import into EndpointSlices, with as few writes as possible: each write
+of a slice goes to every node. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from eurekube_sync.model.imports import ImportObject, ImportPort, ImportSlice
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice
+
+MOST_ENDPOINTS = 100  # of a slice, as the cluster's own controller does
+
+
+class Group(NamedTuple):
+    """What the endpoints of a slice share."""
+
+    address_type: str
+    ports: tuple[ImportPort, ...]
+
+
+class Verb(IntEnum):
+    """What is done with a slice, in the order of the writes: what replaces an endpoint is there
+    before the endpoint goes, unless one write does both."""
+
+    CREATE = 0
+    ADD = 1  # write it with more endpoints
+    CHANGE = 2  # write it without some of its endpoints, or with other labels or ports
+    DELETE = 3
+
+
+class SliceWrite(NamedTuple):
+    """The write of one slice, as it shall be; of a deleted one, as it is."""
+
+    verb: Verb
+    slice: ImportSlice
+
+
+@dataclass(slots=True)
+class _Box:
+    """A slice while it is packed."""
+
+    was: EndpointSlice | None  # None: it does not exist yet
+    group: Group | None  # None: it has no wanted endpoint, and any group may take it
+    kept: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    changes: bool = False
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        return (*self.kept, *self.added)
+
+    @property
+    def room(self) -> int:
+        return MOST_ENDPOINTS - len(self.kept) - len(self.added)
+
+
+def pack(
+    owner: ImportObject,
+    service: str | None,
+    wanted: Mapping[Group, Collection[str]],
+    slices: Sequence[EndpointSlice],
+    taken: Collection[str],
+) -> list[SliceWrite]:
+    """Return the writes that give the import these addresses, and no others, in their order.
+
+    Each endpoint stays in its slice. A new one goes
+
+    | into                                                     | because                       |
+    |----------------------------------------------------------|-------------------------------|
+    | a slice of its group that changes anyway                 | that is no further write      |
+    | a slice that is empty, or is emptied now                 | it need not be deleted then   |
+    | any slice of its group with room                         | that needs no new object      |
+    | a new slice                                              |                               |
+
+    An empty slice is deleted, except the import's last. `slices` are the import's own, `taken` are
+    the names of all slices of its namespace. `service` None: each slice stays with its Service, and
+    nothing new may be wanted."""
+    boxes, missing = _kept_in(wanted, service, sorted(slices, key=lambda piece: piece.name))
+    for group in sorted(missing, key=str):
+        _place(group, missing[group], boxes)
+    return sorted(_writes(owner, service, boxes, taken), key=lambda write: write.verb)
+
+
+def _kept_in(
+    wanted: Mapping[Group, Collection[str]], service: str | None, slices: Sequence[EndpointSlice]
+) -> tuple[list[_Box], dict[Group, list[str]]]:
+    """Return the slices with the endpoints that stay in them, and those that are in none."""
+    missing = {group: set(addresses) for group, addresses in wanted.items()}
+    boxes = []
+    for piece in slices:
+        group = _group_of(piece, missing)
+        box = _Box(was=piece, group=group)
+        there = missing[group] if group else set()
+        for endpoint in piece.endpoints:
+            if endpoint.address in there:
+                there.remove(endpoint.address)
+                box.kept.append(endpoint.address)
+        if not box.kept:
+            box.group = None
+        box.changes = _differs(piece, box, service)
+        boxes.append(box)
+    return boxes, {group: sorted(addresses) for group, addresses in missing.items()}
+
+
+def _group_of(piece: EndpointSlice, groups: Collection[Group]) -> Group | None:
+    """Return the group of a slice. If its ports have another name by now, it is the one with the
+    same numbers."""
+    numbers = [port.port for port in piece.ports]
+    alike = None
+    for group in groups:
+        if group.address_type != piece.address_type:
+            continue
+        if _has_ports(piece, group):
+            return group
+        if [port.port for port in group.ports] == numbers:
+            alike = group
+    return alike
+
+
+def _has_ports(piece: EndpointSlice, group: Group) -> bool:
+    return [(port.name, port.port) for port in piece.ports] == [
+        (port.name, port.port) for port in group.ports
+    ]
+
+
+def _differs(piece: EndpointSlice, box: _Box, service: str | None) -> bool:
+    """Say whether a slice is not as it shall be, even without a new endpoint."""
+    if service not in (None, piece.service):
+        return True
+    if [bare(address) for address in box.kept] != [*piece.endpoints]:
+        return True
+    return box.group is not None and not _has_ports(piece, box.group)
+
+
+def bare(address: str) -> Endpoint:
+    """Return an endpoint as it is written: ready, and without a name, a node or a zone."""
+    return Endpoint(address=address)
+
+
+def _place(group: Group, addresses: Sequence[str], boxes: list[_Box]) -> None:
+    """Put the addresses of a group into boxes, by the table of `pack`."""
+    left = list(addresses)
+    for box in _places(group, boxes):
+        if not left:
+            return
+        taken = left[: box.room]
+        if taken:
+            left = left[len(taken) :]
+            box.group, box.changes = group, True
+            box.added += taken
+    while left:
+        boxes.append(_Box(was=None, group=group, added=left[:MOST_ENDPOINTS], changes=True))
+        left = left[MOST_ENDPOINTS:]
+
+
+def _places(group: Group, boxes: Sequence[_Box]) -> Iterator[_Box]:
+    own = [box for box in boxes if box.group == group]
+    yield from [box for box in own if box.changes]
+    for box in boxes:
+        if box.was is not None and box.group is None and box.was.address_type == group.address_type:
+            yield box
+    yield from [box for box in own if not box.changes]
+
+
+def _writes(
+    owner: ImportObject, service: str | None, boxes: Sequence[_Box], taken: Collection[str]
+) -> Iterator[SliceWrite]:
+    names = _free_names(owner, taken)
+    filled = any(box.endpoints for box in boxes)
+    for number, box in enumerate(boxes):
+        was = box.was
+        if was is None:
+            assert box.group is not None
+            assert service is not None  # new slices are made for a group and a Service
+            yield SliceWrite(Verb.CREATE, _new(owner, service, box.group, box, next(names)))
+            continue
+        if not box.endpoints and (filled or number):  # the first one is the last that is left
+            yield SliceWrite(Verb.DELETE, _as_wanted(owner, service, was, box))
+        elif box.changes:
+            only_adds = bool(box.added) and len(box.kept) == len(was.endpoints)
+            verb = Verb.ADD if only_adds else Verb.CHANGE
+            yield SliceWrite(verb, _as_wanted(owner, service, was, box))
+
+
+def _new(owner: ImportObject, service: str, group: Group, box: _Box, name: str) -> ImportSlice:
+    return ImportSlice(
+        namespace=owner.namespace,
+        name=name,
+        service=service,
+        address_type=group.address_type,
+        ports=group.ports,
+        endpoints=box.endpoints,
+        owner_uid=owner.uid,
+    )
+
+
+def _as_wanted(
+    owner: ImportObject, service: str | None, was: EndpointSlice, box: _Box
+) -> ImportSlice:
+    return ImportSlice(
+        namespace=was.namespace,
+        name=was.name,
+        service=service or was.service,
+        address_type=was.address_type,
+        ports=box.group.ports if box.group else _valid_ports(was),
+        endpoints=box.endpoints,
+        owner_uid=owner.uid,
+        uid=was.uid,
+        resource_version=was.resource_version,
+    )
+
+
+def _valid_ports(piece: EndpointSlice) -> tuple[ImportPort, ...]:
+    ports = []
+    for port in piece.ports:
+        if port.port is not None:
+            ports.append(ImportPort(name=port.name, port=port.port))
+    return tuple(ports)
+
+
+def _free_names(owner: ImportObject, taken: Collection[str]) -> Iterator[str]:
+    """Yield names for new slices. The same import gets the same ones, so a create is safe to
+    repeat; another import of this name gets others."""
+    digits = hashlib.sha256(owner.uid.encode()).hexdigest()[:5]
+    number = 0
+    while True:
+        name = f"{owner.name}-{digits}-{number}"
+        if name not in taken:
+            yield name
+        number += 1

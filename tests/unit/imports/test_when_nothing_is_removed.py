@@ -1,0 +1,391 @@
+"""When no endpoint of an import is removed: the rules in their order, in whole passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION
+from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.model.errors import ClusterConflict
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.imports import ImportRef
+from eurekube_sync.model.ports import EurekaServer
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.text import rfc_3339
+from eurekube_sync.observe.imports import registry_age
+from tests.unit.worlds.build import CLUSTER, DOWN
+from tests.unit.worlds.imports import REVIEW, SHOP, START, ImportWorld, dc, import_object
+
+OTHERS = [dc(number, app="other") for number in range(200, 240)]
+
+
+def apps(number: int, *, of: int = 1) -> ImportWorld:
+    """So many imports of so many instances each, with all of them written."""
+    there = ImportWorld(*(import_object(f"app-{index}") for index in range(number)))
+    there.daemon = True
+    there.lists(*OTHERS, *instances(number, of=of))
+    there.passes()
+    return there
+
+
+def instances(number: int, *, of: int = 1, **fields: Any) -> list[ObservedInstance]:
+    found = []
+    for index in range(number):
+        for one in range(of):
+            place = index * of + one
+            address = f"10.20.{place // 200}.{place % 200}"
+            instance = dc(place, app=f"app-{index}", address=address, **fields)
+            found.append(instance)
+    return found
+
+
+def held(report: Any) -> list[str]:
+    """The reasons of the holds, each with the number of its removals."""
+    return [
+        f"{hold.reason} {len(hold.removals)}" for hold in (report.held.holds if report.held else ())
+    ]
+
+
+# --- 2. The registry is young -----------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, 700]), max_size=4), st.floats(0, 1000))
+def test_the_age_of_a_registry_is_that_of_its_oldest_registration(
+    times: list[int], newest: float
+) -> None:
+    """Without any time it is unknown, and an empty registry has none."""
+    listed = [dc(number, registered=time) for number, time in enumerate(times)]
+    age = registry_age(listed, newest)
+    known = [time for time in times if time]
+    if not times:
+        assert age == 0
+    elif not known:
+        assert age is None
+    else:
+        assert age == max(0, newest - min(known))
+
+
+def test_an_empty_registry_empties_nothing() -> None:
+    """Eureka has just started. This needs no memory, and no approval."""
+    there = apps(3, of=2)
+    before = there.endpoints()
+    there.lists()
+    for _ in range(3):
+        report = there.passes()
+        assert held(report) == ["RegistryYoung 6"]
+        there.later(60)
+    assert there.endpoints() == before
+    assert there.condition("RemovalHeld", ImportRef(SHOP, "app-0")) == "True RegistryYoung"
+
+
+@pytest.mark.parametrize("part", [0.3, 0.7, 1.0])
+def test_while_instances_register_again_nothing_is_removed_and_others_are_added(
+    part: float,
+) -> None:
+    """Calls go on, and no slice is written for what is there already."""
+    there = apps(10)
+    before = there.endpoints()
+    back = instances(int(10 * part), registered=START + 2000, renewed=START + 2020)
+    new = dc(199, app="app-0", registered=START + 2000, renewed=START + 2020)
+    there.lists(*back, new)
+    there.passes()
+    assert there.endpoints() == sorted([*before, "10.20.0.199:8080"])
+    assert sum(call.startswith("write_slice") for call in there.wire.calls) == 1
+
+
+def test_what_a_young_registry_lists_as_down_leaves() -> None:
+    """It is listed, so it is not missing."""
+    there = apps(2, of=2)
+    listed = instances(2, of=2, registered=START + 2000, renewed=START + 2020)
+    there.lists(replace(listed[0], instance=replace(listed[0].instance, status=DOWN)), *listed[1:3])
+    report = there.passes()
+    assert held(report) == ["RegistryYoung 1"]
+    assert len(there.endpoints()) == 3
+
+
+def test_after_300_s_the_registry_is_believed() -> None:
+    """What is missing then is weighed like anything else."""
+    there = apps(1, of=4)
+    young = {"registered": START + 2000}
+    there.lists(*instances(1, of=3, **young, renewed=START + 2299))
+    assert held(there.passes()) == ["RegistryYoung 1"]
+    there.lists(*instances(1, of=3, **young, renewed=START + 2300))
+    assert held(there.passes()) == []
+    assert len(there.endpoints()) == 3
+
+
+def test_without_times_of_registration_absence_is_seen_twice() -> None:
+    there = apps(1, of=4)
+    listed = instances(1, of=3, registered=0, renewed=0)
+    there.lists(*listed)
+    report = there.passes()
+    assert held(report) == ["AwaitingConfirmation 1"]
+    assert report.held is not None
+    assert "Eureka gives no time of registration" in report.held.reason
+    there.later(25)
+    assert held(there.passes()) == []
+    assert len(there.endpoints()) == 3
+
+
+# --- 3. Several Eureka servers ----------------------------------------------------------------------
+
+
+class Server(EurekaServer):
+    """A single Eureka server that only lists."""
+
+    def __init__(self, *listed: ObservedInstance, unknown: Unknown | None = None) -> None:
+        self.listed: Source[tuple[ObservedInstance, ...]] = unknown or Complete(data=listed)
+        self.lists = 0
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        self.lists += 1
+        return self.listed
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        raise NotImplementedError
+
+    def renew(self, key: InstanceKey) -> bool:
+        raise NotImplementedError
+
+    def try_registration(self) -> None:
+        raise NotImplementedError
+
+    def ahead(self) -> float:
+        raise NotImplementedError
+
+
+AWAY = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+
+
+def test_what_is_up_on_another_server_stays() -> None:
+    """The servers have not replicated it. What none has goes, and DOWN is not UP."""
+    there = apps(1, of=4)
+    first, down, *_ = instances(1, of=4)
+    there.servers = {
+        "a": Server(),
+        "b": Server(first, replace(down, instance=replace(down.instance, status=DOWN))),
+    }
+    there.lists(*OTHERS, *instances(1, of=4)[3:])
+    there.passes()
+    assert there.endpoints() == ["10.20.0.0:8080", "10.20.0.3:8080"]
+
+
+def test_the_other_servers_are_listed_only_before_a_removal_for_absence() -> None:
+    """And not while the registry is young, when that stays anyway."""
+    there = apps(1, of=3)
+    server = Server()
+    there.servers = {"a": Server(), "b": server}
+    there.passes()
+    listed = instances(1, of=3)
+    there.lists(
+        *OTHERS, *listed[1:], replace(listed[0], instance=replace(listed[0].instance, status=DOWN))
+    )
+    there.passes()
+    there.lists()
+    there.passes()
+    assert server.lists == 0
+    assert len(there.endpoints()) == 2
+    there.servers = {"a": server}
+    there.lists(*OTHERS, *listed[1:2])
+    there.passes()
+    assert server.lists == 0
+
+
+def test_what_a_server_may_have_that_could_not_be_listed_stays() -> None:
+    """Without an end: the server comes back, or leaves --eureka-url. DOWN goes all the same."""
+    there = apps(1, of=4)
+    there.servers = {"a": Server(), "b": Server(unknown=AWAY)}
+    listed = instances(1, of=4)
+    there.lists(
+        *OTHERS, *listed[2:], replace(listed[1], instance=replace(listed[1].instance, status=DOWN))
+    )
+    for _ in range(3):
+        report = there.passes()
+        there.later(60)
+        assert held(report) == ["ServerUnseen 1"]
+    assert len(there.endpoints()) == 3
+    assert report.held is not None
+    assert report.held.reason.startswith("b could not be listed")
+
+
+# --- 4. The brake -----------------------------------------------------------------------------------
+
+
+def test_too_much_of_one_import_is_held_and_no_other() -> None:
+    """More than 30 % and more than 10 of its endpoints. Another import goes on."""
+    there = apps(2, of=40)
+    listed = instances(2, of=40)
+    there.lists(*OTHERS, *listed[12:40], *listed[41:])
+    report = there.passes()
+    assert held(report) == []
+    there.lists(*OTHERS, *listed[24:40], *listed[42:])
+    report = there.passes()
+    assert held(report) == ["TooManyRemovals 12"]
+    assert report.held is not None
+    assert report.held.reason == (
+        "import shop/app-0 would lose 12 of its 28 endpoints, more than 30 %"
+    )
+    assert len(there.endpoints()) == 28 + 38
+
+
+def test_too_much_of_all_endpoints_is_held() -> None:
+    there = apps(12, of=3)
+    listed = [each for number, each in enumerate(instances(12, of=3)) if number % 3]
+    there.lists(*OTHERS, *listed)
+    report = there.passes()
+    assert held(report) == ["TooManyRemovals 12"]
+    assert report.held is not None
+    assert (
+        report.held.reason == "this installation would lose 12 of its 36 endpoints, more than 30 %"
+    )
+
+
+def test_several_imports_are_not_emptied_at_once() -> None:
+    """More than one, and more than 5 % of all. When they come back, nothing is written."""
+    there = apps(31)
+    before = there.endpoints()
+    there.lists(*OTHERS, *instances(31)[8:])
+    report = there.passes()
+    assert there.endpoints() == before
+    assert report.held is not None
+    assert "8 of 31 imports would have no endpoint left" in report.held.reason
+    there.lists(*OTHERS, *instances(31))
+    there.passes()
+    assert not [call for call in there.wire.calls if "slice " in call]
+
+
+def test_what_is_held_is_released_by_its_own_plan_id_alone() -> None:
+    there = apps(31)
+    there.lists(*OTHERS, *instances(31)[20:])
+    report = there.passes()
+    assert report.held is not None
+    assert there.passes(approved="0" * 12).held is not None
+    done = there.passes(approved=report.held.plan_id)
+    assert len(done.approved) == 20
+    assert done.held is None
+    assert len(there.endpoints()) == 11
+    assert there.run(approved=report.held.plan_id).imports is not None
+
+
+def test_an_annotation_releases_the_removals_of_one_import() -> None:
+    """They are neither counted nor held."""
+    there = apps(3)
+    until = rfc_3339(there.clock.now() + 600)
+    freed = ImportRef(SHOP, "app-0")
+    there.imports.apply(
+        replace(there.imports.imports[freed], annotations={APPROVE_ANNOTATION: until})
+    )
+    there.lists(*OTHERS, *instances(3)[2:])
+    report = there.passes()
+    assert held(report) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 2
+
+
+def test_an_annotation_without_effect_is_told() -> None:
+    there = ImportWorld(import_object(annotations={APPROVE_ANNOTATION: "now"}))
+    there.lists(*OTHERS, dc(1))
+    there.passes()
+    status = there.imports.imports[REVIEW].status
+    assert status is not None
+    held_ = status.condition("RemovalHeld")
+    assert held_ is not None
+    assert held_.message.startswith(f"the annotation {APPROVE_ANNOTATION} has no effect")
+    there.lists(*OTHERS)
+    there.passes()
+    status = there.imports.imports[REVIEW].status
+    assert status is not None
+    held_ = status.condition("RemovalHeld")
+    assert held_ is not None
+    assert "has no effect" in held_.message
+    assert "1 endpoint of this import stays" in held_.message
+
+
+def test_the_limits_are_those_of_the_installation() -> None:
+    there = apps(1, of=4)
+    there.brake = BrakeLimits(loss_percent=10, app_loss_floor=0, loss_floor=0)
+    there.lists(*OTHERS, *instances(1, of=4)[1:])
+    assert held(there.passes()) == ["TooManyRemovals 1"]
+
+
+# --- 5. The last endpoint ---------------------------------------------------------------------------
+
+
+def test_the_wait_begins_anew_when_the_instance_was_back() -> None:
+    there = apps(1)
+    there.lists(*OTHERS)
+    there.passes()
+    there.lists(*OTHERS, *instances(1))
+    there.later(30)
+    there.passes()
+    there.lists(*OTHERS)
+    there.later(30)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
+
+
+def test_a_pass_that_could_not_look_lets_the_wait_begin_anew() -> None:
+    """Eureka was unknown in between, or the pass was refused."""
+    there = apps(1)
+    there.lists(*OTHERS)
+    there.passes()
+    there.registry.unreadable = AWAY
+    there.later(15)
+    there.passes()
+    there.registry.unreadable = None
+    there.later(15)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    there.cluster.uid = AWAY
+    there.later(15)
+    assert there.run().imports is None
+    there.cluster.uid = Complete(data=CLUSTER)
+    there.later(15)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
+
+
+def test_what_was_seen_twice_and_failed_waits_no_longer() -> None:
+    """Its write was a conflict, as somebody edited the slice."""
+    there = apps(1)
+    there.lists(*OTHERS)
+    there.passes()
+    there.later(25)
+    there.imports.refuse["write_slice"] = ClusterConflict("it changed")
+    report = there.passes()
+    assert len(report.failures) == 1
+    del there.imports.refuse["write_slice"]
+    assert held(there.passes()) == []
+    assert there.endpoints() == []
+
+
+def test_what_waited_for_a_young_registry_has_been_seen() -> None:
+    """When the registry is old enough, no further wait begins."""
+    there = apps(1)
+    there.lists(dc(150, app="other", registered=START + 2000, renewed=START + 2290))
+    assert held(there.passes()) == ["RegistryYoung 1"]
+    there.later(25)
+    there.lists(dc(150, app="other", registered=START + 2000, renewed=START + 2310))
+    assert held(there.passes()) == []
+    assert there.endpoints() == []
+
+
+def test_a_clock_that_went_back_lets_a_process_wait_anew() -> None:
+    """The time in the status is in its future."""
+    there = ImportWorld(import_object())
+    there.lists(*OTHERS, dc(1))
+    there.passes()
+    there.lists(*OTHERS)
+    there.passes()
+    status = there.imports.imports[REVIEW].status
+    assert status is not None
+    later = replace(status, unconfirmed_since=int(there.clock.now()) + 1000)
+    there.imports.write_import_status(there.imports.imports[REVIEW], later)
+    there.later(30)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    status = there.imports.imports[REVIEW].status
+    assert status is not None
+    assert status.unconfirmed_since == int(there.clock.now())
