@@ -61,6 +61,11 @@ HOLD_REASONS = (
 """Why removals are held: the reasons of the condition `RemovalHeld`."""
 
 
+_ENDING_BY_THEMSELVES = frozenset(
+    {Reason.AWAITING_CONFIRMATION, Reason.REGISTRY_YOUNG, Reason.SERVER_UNSEEN}
+)
+
+
 def seen_as(removal: Removal, *, dead: bool) -> str:
     """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
     that it was unready: only that lets it go among too many."""
@@ -107,9 +112,9 @@ class Hold:
 
     @property
     def for_a_person(self) -> bool:
-        """Whether a person may have to decide. What awaits confirmation goes or stays with the next
-        passes."""
-        return self.reason is not Reason.AWAITING_CONFIRMATION
+        """Whether a person may have to decide. What awaits confirmation, or what Eureka's list may
+        lack for a while, goes or stays with the next passes."""
+        return self.reason not in _ENDING_BY_THEMSELVES
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
         left = [removal for removal in self.removals if removal.key not in keys]

@@ -3,7 +3,7 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from shlex import quote
 from typing import TypeVar, assert_never
 
@@ -29,8 +29,8 @@ from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.imports import ImportRef
-from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef
+from eurekube_sync.model.imports import ImportRef, ImportStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Server, Unknown
@@ -63,6 +63,9 @@ def problems_to_decide(report: PassReport) -> Iterator[Problem]:
     held."""
     yield from _of_owners(report)
     yield from _of_holds(report)
+    for problem in _of_held_endpoints(report):
+        if problem.reason is Reason.REMOVAL_HELD:
+            yield problem
 
 
 def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
@@ -285,18 +288,18 @@ def _releases(report: PassReport) -> bool:
 def _of_held_endpoints(report: PassReport) -> Iterator[Problem]:
     """Report the endpoints of imports that stay for now. What only waits for a young registry ends
     by itself, and is no failure."""
-    held = report.imports.held if report.imports else None
-    if held is None:
+    if report.imports is None or report.imports.held is None:
         return
+    held = report.imports.held
     count = len(held.removals)
     stay = one_or_more(count, "1 endpoint stays", f"{count} endpoints stay")
-    text = f"{stay}, because {held.reason}"
+    text = f"{stay}{_since(report, report.imports.all_statuses)}, because {held.reason}"
     if all(hold.reason is Reason.REGISTRY_YOUNG for hold in held.holds):
         yield Problem(reason=Reason.REGISTRY_YOUNG, subject="imports", text=text)
         return
     command = approve_command(held.plan_id, report.settings.options)
     text = f"{text}. To release the held removals of all imports: {command}"
-    yield Problem(reason=Reason.REMOVAL_HELD, subject="imports", text=text)
+    yield Problem(reason=Reason.REMOVAL_HELD, subject="imports", text=text, edition=held.plan_id)
 
 
 def _of_holds(report: PassReport) -> Iterator[Problem]:
@@ -312,10 +315,7 @@ def hold_of(report: PassReport) -> Problem | None:
         return None
     count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    since = held_since(report)
-    if since is not None and since < int(report.at):  # not only since this pass
-        waits = f"{waits} since {rfc_3339(since)}"
-    parts = [f"{waits}, because {held.reason}."]
+    parts = [f"{waits}{_since(report, report.all_statuses)}, because {held.reason}."]
     evidence = held.evidence()
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
@@ -341,11 +341,19 @@ def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
     return sorted(syncers)
 
 
-def held_since(report: PassReport) -> float | None:
-    """Return since when removals are held without a break, in Unix seconds; None if no syncer's
-    status shows it."""
+def _since(report: PassReport, statuses: Mapping[K, SyncerStatus | ImportStatus]) -> str:
+    """Return since when removals are held, as words; empty if only since this pass."""
+    since = held_since(statuses)
+    if since is None or since >= int(report.at):
+        return ""
+    return f" since {rfc_3339(since)}"
+
+
+def held_since(statuses: Mapping[K, SyncerStatus | ImportStatus]) -> float | None:
+    """Return since when removals are held without a break, in Unix seconds; None if no status
+    shows it."""
     times = []
-    for status in report.all_statuses.values():
+    for status in statuses.values():
         held = status.condition("RemovalHeld")
         if held is not None and held.status is ConditionStatus.TRUE:
             times.append(held.last_transition)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from eurekube_sync.controller.diagnosis import near_services, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, NotServed, Serving
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
@@ -21,6 +22,7 @@ from eurekube_sync.explain.subject import claims_in, named_app, subject_of, sync
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.faults import did_you_mean
+from eurekube_sync.model.imports import ImportObject, ImportStatus
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -81,20 +83,43 @@ class Row:
         """Since when the row's reason holds, in Unix seconds: as the broken link says, as the
         latest condition with this reason, or since the creation, if no pass wrote a status. None if
         it is unknown."""
-        broken = self.found.broken
-        if broken is not None and broken.since is not None:
-            return broken.since
-        status = self.syncer.status
-        if status is None or not status.conditions:
-            return self.syncer.created
-        reasons = {self.reason}
-        if self.found.outcome is Outcome.NOT_REGISTERED:
-            reasons.add(Reason.NONE_UP)  # its cause is what the row names
-        times = []
-        for condition in status.conditions:
-            if condition.reason in reasons:
-                times.append(condition.last_transition)
-        return max(times, default=None)
+        return _since(self.syncer, self.found, self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRow:
+    import_: ImportObject
+    status: ImportStatus  # as computed by this look
+    found: Explanation
+
+    @property
+    def reason(self) -> str:
+        """A word as in conditions; `InSync` if nothing is wrong."""
+        if self.found.outcome is Outcome.UNKNOWN and not self.found.broken:
+            return Reason.NOT_LOOKED_AT
+        return self.found.reason or Reason.IN_SYNC
+
+    @property
+    def since(self) -> float | None:
+        """As `Row.since`."""
+        return _since(self.import_, self.found, self.reason)
+
+
+def _since(row_of: SyncerObject | ImportObject, found: Explanation, reason: str) -> float | None:
+    broken = found.broken
+    if broken is not None and broken.since is not None:
+        return broken.since
+    status = row_of.status
+    if status is None or not status.conditions:
+        return row_of.created
+    reasons = {reason}
+    if found.outcome is Outcome.NOT_REGISTERED:
+        reasons.add(Reason.NONE_UP)  # its cause is what the row names
+    times = []
+    for condition in status.conditions:
+        if condition.reason in reasons:
+            times.append(condition.last_transition)
+    return max(times, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +146,7 @@ class Overview:
     held: int
     problems: tuple[Problem, ...] = ()  # those of the whole installation that wait for a person
     conflicts: int
-    imports: tuple[Explanation, ...] = ()  # the worst first
+    imports: tuple[ImportRow, ...] = ()  # the worst first
     left_out: int = 0  # rows that the filters left out
 
     @property
@@ -136,7 +161,7 @@ class Overview:
         return len([row for row in self.rows if row.found.outcome in outcomes])
 
     def count_imports(self, *outcomes: Outcome) -> int:
-        return len([found for found in self.imports if found.outcome in outcomes])
+        return len([row for row in self.imports if row.found.outcome in outcomes])
 
 
 def overview(look: Look) -> Overview:
@@ -158,12 +183,29 @@ def overview(look: Look) -> Overview:
         renewals=_renewals(look),
         unread=unread_of(report),
         unselected=tuple(services),
-        held=len(report.held.removals) if report.held else 0,
+        held=_held(report),
         # The brake weighs all namespaces, so a look at one of them does not judge it.
         problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
-        imports=explained_imports(look),
+        imports=tuple(_imports(look)),
     )
+
+
+def _held(report: PassReport) -> int:
+    """Count the held removals: of instances, and of the endpoints of imports."""
+    number = len(report.held.removals) if report.held else 0
+    if report.imports is not None and report.imports.held is not None:
+        number += len(report.imports.held.removals)
+    return number
+
+
+def _imports(look: Look) -> Iterator[ImportRow]:
+    report = look.report.imports
+    if report is None:
+        return
+    for ref, found in explained_imports(look):
+        import_ = report.claims[ref].import_
+        yield ImportRow(import_=import_, status=report.all_statuses[ref], found=found)
 
 
 def _hinted(look: Look) -> set[tuple[str, str]]:
@@ -319,10 +361,10 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
         if of_app and (condition is None or _has(row, condition)):
             rows.append(row)
     imports = []
-    for import_ in found.imports:
-        of_app = app is None or app.upper() in import_.apps
-        if of_app and condition in (None, import_.reason):
-            imports.append(import_)
+    for import_row in found.imports:
+        of_app = app is None or app.upper() in import_row.found.apps
+        if of_app and (condition is None or _has(import_row, condition)):
+            imports.append(import_row)
     left_out = len(found.rows) - len(rows)
     return replace(found, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
 
@@ -339,7 +381,7 @@ def parse_condition(given: str) -> str:
     return given.strip()
 
 
-def _has(row: Row, condition: str) -> bool:
+def _has(row: Row | ImportRow, condition: str) -> bool:
     """Whether the row has this reason, or a condition of this type and status, True by default."""
     if row.reason == condition:
         return True

@@ -34,7 +34,7 @@ from eurekube_sync.cli.output.table import (
     rows_of,
     signs_in,
 )
-from eurekube_sync.controller.changes import Standing
+from eurekube_sync.controller.changes import Ended, Standing
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -122,19 +122,30 @@ class ChangesOnly:
             self._summed = report.at
             return pass_table(report, at_terminal=at_terminal)
         began = [problem for problem in news.began if not problem.source]
-        done = [row for row in rows_of(report) if row.danger not in _STANDING and row.sign != "!"]
-        if any(problem.reason is Reason.REMOVAL_HELD for problem in began):
-            done += folded(row for row in rows_of(report) if row.danger is Danger.HELD)
-        lines: list[RenderableType] = _lines(gathered(began) if at_terminal else began)
-        for problem, lasted in news.ended:
-            if not problem.source:
-                text = f"over after {duration(round(lasted))}: {problem.name}"
-                lines.append(Line(text, mark=Text("i", style="cyan")))
-        if not done and not lines and 0 <= report.at - self._summed < _SUMMARY_SECONDS:
+        rows = _changed_rows(report, began)
+        lines = _lines(gathered(began) if at_terminal else began)
+        lines += _over(news.ended)
+        if not rows and not lines and 0 <= report.at - self._summed < _SUMMARY_SECONDS:
             return None
         self._summed = report.at
-        rows: list[RenderableType] = [Diff(done)] if done else []
-        return Group(*rows, *lines, Text(summary(report), style="bold"))
+        diff: list[RenderableType] = [Diff(rows)] if rows else []
+        return Group(*diff, *lines, Text(summary(report), style="bold"))
+
+
+def _changed_rows(report: PassReport, began: Iterable[Problem]) -> list[Row]:
+    """Return the rows of what was done, and those of a hold that began."""
+    rows = rows_of(report)
+    changed = [row for row in rows if row.danger not in _STANDING and row.sign != "!"]
+    if any(problem.reason is Reason.REMOVAL_HELD for problem in began):
+        changed += folded(row for row in rows if row.danger is Danger.HELD)
+    return changed
+
+
+def _over(ended: Iterable[Ended]) -> Iterator[Line]:
+    for problem, lasted in ended:
+        if not problem.source:
+            text = f"over after {duration(round(lasted))}: {problem.name}"
+            yield Line(text, mark=Text("i", style="cyan"))
 
 
 _STANDING = frozenset({Danger.HELD, Danger.CONFLICT, Danger.FAILED})

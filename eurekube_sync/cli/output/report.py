@@ -215,7 +215,7 @@ def hold_data(report: PassReport) -> dict[str, Any] | None:
     held = report.held
     if held is None:
         return None
-    evidence, since = held.evidence(), held_since(report)
+    evidence, since = held.evidence(), held_since(report.all_statuses)
     pods = None
     if evidence is not None:
         pods = {state.value: number for state, number in evidence.counts.items()}
