@@ -29,7 +29,7 @@ from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.imports import ImportRef, ImportStatus
+from eurekube_sync.model.imports import ImportRef, ImportStatus, is_of_an_import
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
@@ -341,6 +341,14 @@ def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
     return sorted(syncers)
 
 
+def held_by(report: PassReport) -> int:
+    """Count the held removals: of instances, and of the endpoints of imports."""
+    number = len(report.held.removals) if report.held else 0
+    if report.imports is not None and report.imports.held is not None:
+        number += len(report.imports.held.removals)
+    return number
+
+
 def _since(report: PassReport, statuses: Mapping[K, SyncerStatus | ImportStatus]) -> str:
     """Return since when removals are held, as words; empty if only since this pass."""
     since = held_since(statuses)
@@ -459,7 +467,10 @@ def near_services(claim: NotServed, report: PassReport) -> Sequence[NearLabel]:
     listed = report.view.services.of(spec.namespace) if report.view else None
     if not isinstance(listed, Complete) or len(listed.data) > _MOST_COMPARED:
         return ()
-    services = [(service.name, service.labels) for service in listed.data]
+    services = []
+    for service in listed.data:
+        if not is_of_an_import(service):
+            services.append((service.name, service.labels))
     return near_labels(dict(spec.selector.labels), services)
 
 

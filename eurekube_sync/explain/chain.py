@@ -356,12 +356,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     condition RemovalHeld that the last pass wrote."""
     held, status = subject.report.held, subject.claim.syncer.status
     if look.narrowed or isinstance(subject.report.registry, Unknown):
-        before = status.condition("RemovalHeld") if status else None
-        if before is not None and before.status is ConditionStatus.TRUE:
-            text = f"the last pass said: {before.message}"
-            cause = "its removals are held by the brake"
-            fix = "if all held removals are right, let the operator release them"
-            yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
+        yield from _held_before(status)
         return
     if held is None:
         return
@@ -390,6 +385,16 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     fix, *otherwise = ways
     link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
     yield replace(link, otherwise="".join(otherwise), since=since)
+
+
+def _held_before(status: SyncerStatus | None) -> Iterator[Link]:
+    """Yield what the last pass wrote of held removals."""
+    before = status.condition("RemovalHeld") if status else None
+    if before is not None and before.status is ConditionStatus.TRUE:
+        text = f"the last pass said: {before.message}"
+        cause = "its removals are held by the brake"
+        fix = "if all held removals are right, let the operator release them"
+        yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
 
 
 def _held_since(status: SyncerStatus | None) -> float | None:

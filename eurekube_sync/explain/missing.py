@@ -3,7 +3,7 @@ what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from shlex import join, quote
 from typing import Any
 
@@ -40,6 +40,7 @@ from eurekube_sync.explain.what import (
     near_names,
 )
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.reasons import Reason
@@ -57,25 +58,11 @@ def explain_missing(what: What, look: Look) -> Explanation:
     """Make a chain whose first link is broken, or unknown if a list failed."""
     theirs = _held_by_eureka(what, look)
     failed = _unknown_syncers(look, what.namespace)
-    service = ""
     if failed is not None:
         of = f" of namespace {what.namespace}" if what.namespace else ""
-        first = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed)
-    elif what.kind is Kind.SYNCER:
-        names = [syncer.name for syncer in _syncers(look, what.namespace)]
-        fix = f"kubectl get esync -n {what.namespace}"
-        first = _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER)
-    elif what.kind is Kind.SERVICE:
-        service = what.name
-        first = _service(what, look)
-    elif what.kind is Kind.POD:
-        behind = _service_of(what, look)
-        first = behind if isinstance(behind, Link) else _service(behind, look)
-        service = "" if isinstance(behind, Link) else behind.name
-    elif what.kind in WORKLOADS:
-        first = _workload(what, look)
+        first, service = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed), ""
     else:
-        first = _in_eureka_alone(theirs[0], look) if theirs else _no_claim(what, look)
+        first, service = _first_link(what, theirs, look)
     links = [first]
     if failed is not None or theirs or what.kind is Kind.SYNCER:
         links += _in_eureka(theirs, look)
@@ -92,6 +79,27 @@ def explain_missing(what: What, look: Look) -> Explanation:
         fix=first.fix,
         manifest=_smallest_syncer(what.namespace, service) if first.fix is _APPLY else {},
     )
+
+
+def _first_link(what: What, theirs: Sequence[ObservedInstance], look: Look) -> tuple[Link, str]:
+    """Return why no syncer registers it, and the Service that a syncer could select; empty for
+    none. `theirs` are the instances in question that Eureka lists."""
+    if what.kind is Kind.SYNCER:
+        names = [syncer.name for syncer in _syncers(look, what.namespace)]
+        fix = f"kubectl get esync -n {what.namespace}"
+        return _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER), ""
+    if what.kind is Kind.SERVICE:
+        return _service(what, look), what.name
+    if what.kind is Kind.POD:
+        behind = _service_of(what, look)
+        if isinstance(behind, Link):
+            return behind, ""
+        return _service(behind, look), behind.name
+    if what.kind in WORKLOADS:
+        return _workload(what, look), ""
+    if theirs:
+        return _in_eureka_alone(theirs[0], look), ""
+    return _no_claim(what, look), ""
 
 
 def _held_by_eureka(what: What, look: Look) -> list[ObservedInstance]:
@@ -321,6 +329,8 @@ def unselected(look: Look, namespace: str) -> list[str]:
             selectors.append(selector)
     names = []
     for listed in read(look.selectors.get(namespace)):
+        if is_of_an_import(listed):
+            continue
         service = Service(namespace=namespace, name=listed.name, labels=listed.labels)
         if not any(selector.matches(service) for selector in selectors):
             names.append(service.name)

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.controller.diagnosis import near_services, problems_to_decide, unread_of
+from eurekube_sync.controller.diagnosis import held_by, near_services, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
-from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, NotServed, Serving
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
@@ -183,20 +182,12 @@ def overview(look: Look) -> Overview:
         renewals=_renewals(look),
         unread=unread_of(report),
         unselected=tuple(services),
-        held=_held(report),
+        held=held_by(report),
         # The brake weighs all namespaces, so a look at one of them does not judge it.
         problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
         imports=tuple(_imports(look)),
     )
-
-
-def _held(report: PassReport) -> int:
-    """Count the held removals: of instances, and of the endpoints of imports."""
-    number = len(report.held.removals) if report.held else 0
-    if report.imports is not None and report.imports.held is not None:
-        number += len(report.imports.held.removals)
-    return number
 
 
 def _imports(look: Look) -> Iterator[ImportRow]:

@@ -126,8 +126,7 @@ def _subjects(what: What, look: Look) -> tuple[Subject, ...]:
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
     """Return the part of a syncer that the question is about; None if it is not about this
     syncer."""
-    of_object = what.kind in (Kind.SERVICE, Kind.POD, *WORKLOADS)
-    if of_object and selected_namespace(claim.syncer) != what.namespace:
+    if not _may_reach(what, claim):
         return None
     services = services_of(claim, report)
     keys: frozenset[InstanceKey] | None = _named_by(what, claim, look)
@@ -137,13 +136,9 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
         case Kind.SERVICE if what.name in services:
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
-        case Kind.POD:
-            there = _sockets(slices_of(report, what.namespace, services, pod=what.name))
-            keys = frozenset(key for key in _keys_of(claim) if _is_at(key, there))
-            if not there and not _selects_pod(look, what, services):
-                return None
-        case Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
-            keys = _of_workload(what, claim, report, look, services)
+        case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
+            names = [what.name] if what.kind is Kind.POD else pods_of(what, look)
+            keys = _of_pods(names, what.namespace, claim, report, look, services)
             if keys is None:
                 return None
         case Kind.VIP if what.name in _vips_of(claim):
@@ -158,15 +153,27 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
     return _subject(what, report, claim, look, services, keys)
 
 
-def _of_workload(
-    what: What, claim: Claim, report: PassReport, look: Look, services: tuple[str, ...]
+def _may_reach(what: What, claim: Claim) -> bool:
+    """Say whether the syncer selects in the namespace of the object that is asked about."""
+    if what.kind not in (Kind.SERVICE, Kind.POD, *WORKLOADS):
+        return True
+    return selected_namespace(claim.syncer) == what.namespace
+
+
+def _of_pods(
+    names: Iterable[str],
+    namespace: str,
+    claim: Claim,
+    report: PassReport,
+    look: Look,
+    services: tuple[str, ...],
 ) -> frozenset[InstanceKey] | None:
-    """Return the instances of a workload's pods; None if these Services have none of its pods."""
+    """Return the instances of these pods; None if these Services have none of the pods."""
     there: set[tuple[str, int | None]] = set()
     selected = False
-    for name in pods_of(what, look):
-        there |= _sockets(slices_of(report, what.namespace, services, pod=name))
-        selected = selected or _selects_pod(look, What(Kind.POD, name, what.namespace), services)
+    for name in names:
+        there |= _sockets(slices_of(report, namespace, services, pod=name))
+        selected = selected or _selects_pod(look, What(Kind.POD, name, namespace), services)
     if not there and not selected:
         return None
     return frozenset(key for key in _keys_of(claim) if _is_at(key, there))
@@ -324,8 +331,12 @@ def syncers_in(report: PassReport) -> tuple[SyncerObject, ...]:
 
 
 def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
-    """Return the Services of a namespace; empty if it could not be read."""
-    return read(report.view.services.of(namespace)) if report.view else ()
+    """Return the Services of a namespace that a syncer may select; empty if it could not be
+    read."""
+    if report.view is None:
+        return ()
+    listed = read(report.view.services.of(namespace))
+    return tuple(service for service in listed if not is_of_an_import(service))
 
 
 def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
@@ -338,7 +349,7 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
         return ()
     names = []
     for service in services_in(report, selected_namespace(claim.syncer)):
-        if selector.matches(service) and not is_of_an_import(service):
+        if selector.matches(service):
             names.append(service.name)
     return tuple(names)
 

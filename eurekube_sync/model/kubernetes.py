@@ -470,3 +470,4 @@ class ServiceSelector:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     selector: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""  # the kind of its controller, such as `EurekaImport`; empty without one

@@ -190,13 +190,17 @@ class _ServiceSpec(objects.Wire):
     selector: dict[str, str] | None = None
 
 
-class _ServiceItem(objects.Item):
+class _ServiceItem(objects.OwnedItem):
     spec: _ServiceSpec = msgspec.field(default_factory=_ServiceSpec)
 
     def read(self) -> ServiceSelector:
         meta = self.metadata
-        selector = self.spec.selector or {}
-        return ServiceSelector(name=meta.name, labels=meta.labels or {}, selector=selector)
+        return ServiceSelector(
+            name=meta.name,
+            labels=meta.labels or {},
+            selector=self.spec.selector or {},
+            controller=meta.controller().kind,
+        )
 
 
 class _Version(objects.Wire):

@@ -10,6 +10,7 @@ from typing import Any
 
 from eurekube_sync.controller.diagnosis import (
     account_of,
+    held_by,
     held_since,
     not_tried,
     of_other_classes,
@@ -142,7 +143,6 @@ def _troubles(report: PassReport) -> str:
     """Return what was not done or not known, after a semicolon; empty if there is nothing."""
     outcomes = report.outcomes
     apps = len({lost.app for lost in report.lost.values()})
-    held = len(report.held.removals) if report.held else 0
     unread_again = 0
     conflicts = outcomes.count(Result.CONFLICT)
     for blocked in report.plan.blocked:
@@ -154,14 +154,12 @@ def _troubles(report: PassReport) -> str:
     if report.desired is not None:
         for claim in report.desired.claims.values():
             not_served += isinstance(claim, NotServed)
-    imports_held = report.imports.held if report.imports else None
-    held += len(imports_held.removals) if imports_held else 0
     failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
     if report.imports is not None:
         failed += len(report.imports.failures)
     counts = {
         one_or_more(apps, "app without an UP instance", "apps without an UP instance"): apps,
-        "held": held,
+        "held": held_by(report),
         "failed": failed,
         "not tried": not_tried(report),
         "not changed, because not read again": unread_again,

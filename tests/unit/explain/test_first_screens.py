@@ -341,3 +341,15 @@ def test_a_service_that_lacks_two_labels_is_no_hint() -> None:
     asked = Asked(one=syncer(selector={"matchLabels": labels}), services=[])
     asked.fake.cluster.services = [service("other", labels={"app": "carts"})]
     assert "Service other" not in text(asked.why())
+
+
+def test_a_service_of_an_import_is_no_hint() -> None:
+    """It has nearly the labels, but no syncer registers it."""
+    asked = Asked(one=syncer(selector={"app": "rating"}))
+    near = service("rating", labels={"app": "ratings"})
+    asked.fake.cluster.services = [near]
+    (detail,) = broken(asked.why()).details
+    assert detail == "Service rating has app=ratings"
+    asked.fake.cluster.services = [replace(near, controller="EurekaImport")]
+    assert broken(asked.why()).details == ()
+    assert "ratings" not in "".join(problem.text for problem in problems_of(asked.fake.run()))

@@ -170,6 +170,7 @@ def test_services_that_no_syncer_selects_are_listed() -> None:
         data=(
             ServiceSelector(name="rating", labels={"app": "rating"}),
             ServiceSelector(name="other"),
+            ServiceSelector(name="review", controller="EurekaImport"),  # no syncer registers it
         )
     )
     assert of(asked).unselected == ()
