@@ -14,7 +14,7 @@ from eurekube_sync.apply.status import events_of, worth_writing
 from eurekube_sync.desired.imports import ImportClaim, Importing, Socket, socket_of
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
-from eurekube_sync.model.errors import ClusterConflict, ClusterError, ClusterUnavailable
+from eurekube_sync.model.errors import ClusterError, ClusterExists, ClusterUnavailable
 from eurekube_sync.model.imports import (
     IMPORT,
     ImportObject,
@@ -81,8 +81,9 @@ def _write(writes: ImportWrites, deadline: Deadline, task: ImportWork) -> Import
         if CLEANUP_FINALIZER not in claim.import_.finalizers:
             writes.add_import_finalizer(claim.import_)
         if task.service is not None:
+            fits = _write_service(writes, claim, task.service)
             made = not task.service.resource_version
-            if not _write_service(writes, claim, task.service):
+            if not fits:
                 # Its address family is another one than was guessed: the next pass knows it.
                 return ImportOutcome(claim=claim, made=made)
         for verb, wanted in task.slices:
@@ -100,7 +101,7 @@ def _write(writes: ImportWrites, deadline: Deadline, task: ImportWork) -> Import
             written.append(SliceWrite(verb, wanted))
     except ClusterError as failed:
         error = failed
-        if not isinstance(failed, ClusterConflict):
+        if not isinstance(failed, ClusterExists):
             refused = None
     return ImportOutcome(
         claim=claim, written=tuple(written), made=made, error=error, refused=refused, late=late

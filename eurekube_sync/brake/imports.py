@@ -14,7 +14,7 @@ from eurekube_sync.desired.imports import Ending, Importing, sockets_of
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.text import some_of
+from eurekube_sync.model.text import one_or_more, some_of
 from eurekube_sync.plan.imports import Drop, ImportPlan, absent, keeping
 
 YOUNG = 300.0
@@ -36,6 +36,12 @@ class Doubts:
 
     age: float | None  # of the registry, in seconds; None: it gives no time of registration
     unseen: Sequence[str] = ()  # other Eureka servers that could not be listed
+    young: Sequence[str] = ()  # other Eureka servers that have just started
+
+
+def is_young(age: float | None) -> bool:
+    """Say whether a registry of this age may lack instances that live."""
+    return age is not None and age < YOUNG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,8 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     |                                                                      | older         |
     | its instance is not listed, and another Eureka server could not be   | for that      |
     | listed                                                               | server        |
+    | its instance is not listed, and another Eureka server is young       | until it is   |
+    |                                                                      | older         |
     | too much; imports emptied; too many imports deleted: see `too_much`  | for a person  |
     | the last of an import, which nobody deletes                          | for a second  |
     | its instance is not listed, and no instance has a time of            | pass          |
@@ -88,14 +96,16 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
 def _missing(drops: Collection[Drop], doubts: Doubts) -> Iterator[Hold]:
     """Hold what may only be missing in the list."""
     missing = absent(drops)
-    if doubts.age is not None and doubts.age < YOUNG:
-        why = (
-            f"Eureka lists nothing that was registered more than {YOUNG:g} s ago, as after a start"
-        )
-        yield hold_for(why, missing, Reason.REGISTRY_YOUNG)
+    nothing = f"nothing that was registered more than {YOUNG:g} s ago, as after a start"
+    if is_young(doubts.age):
+        yield hold_for(f"Eureka lists {nothing}", missing, Reason.REGISTRY_YOUNG)
     elif doubts.unseen:
         why = f"{some_of(doubts.unseen)} could not be listed, where their instances may be UP"
         yield hold_for(why, missing, Reason.SERVER_UNSEEN)
+    elif doubts.young:
+        lists = one_or_more(len(doubts.young), "lists", "list")
+        why = f"{some_of(doubts.young)} {lists} {nothing}"
+        yield hold_for(why, missing, Reason.REGISTRY_YOUNG)
 
 
 def _scales(plan: ImportPlan, brake: Brake) -> Scales:

@@ -1,5 +1,5 @@
-"""The step of a pass that makes apps of Eureka callable in the cluster. It comes after all changes in
-Eureka: leases expire, slices do not.
+"""The step of a pass that makes apps of Eureka callable in the cluster. It comes after all that
+syncers need: leases expire, slices do not.
 
     list imports, Services, slices -> claims -> plan -> list other Eureka servers -> brake
     -> finalizers, Services, slices -> statuses
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from eurekube_sync.apply.conditions import OLD_LIST
 from eurekube_sync.apply.import_status import ImportResult, import_statuses
 from eurekube_sync.apply.imports import settle_imports, settlings, write_imports
 from eurekube_sync.brake.approval import annotation_releases, refusal
 from eurekube_sync.brake.holds import Brake
-from eurekube_sync.brake.imports import YOUNG, BrakedImports, Doubts, brake_imports
-from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport
+from eurekube_sync.brake.imports import BrakedImports, Doubts, brake_imports, is_young
+from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport, Shares
 from eurekube_sync.desired.imports import (
     ByName,
     ImportView,
@@ -28,6 +29,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import ImportRef, ImportWrites
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.observe.eureka import newest_renewal
 from eurekube_sync.observe.imports import read_imports, registry_age
 from eurekube_sync.plan.imports import (
     Drop,
@@ -38,6 +40,9 @@ from eurekube_sync.plan.imports import (
     work_of,
 )
 
+_ASKED_AGAIN = 60.0
+"""Seconds after which another Eureka server that could not be listed is asked again."""
+
 
 def import_apps(
     given: Given, found: Found, listed: Source[tuple[ObservedInstance, ...]]
@@ -47,7 +52,7 @@ def import_apps(
     writes, settings = given.world.imports, given.settings
     if writes is None or not settings.import_networks:
         return None
-    given.deadline.stage_of_rest(0.5, Ends.IMPORTING)
+    given.deadline.stage_of_rest(0.5, Ends.SETTLING)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
     names = ByName(registry.data if isinstance(registry, Complete) else ())
@@ -62,7 +67,7 @@ def import_apps(
             given.world.memory.import_sightings.nothing_seen()
     else:
         report = _planned(given, found, report, registry.data)
-    given.deadline.stage(Ends.IMPORTING)
+    given.deadline.stage_for(Shares.WRITING)
     return report if settings.dry_run else _carried_out(given, writes, report)
 
 
@@ -83,11 +88,10 @@ def _planned(
     assert isinstance(found.registry, Complete)  # as the list of the same answer
     age = registry_age(instances, found.registry.data.newest)
     plan = plan_imports(report.claims, given.settings.scope.policy)
-    unseen: tuple[str, ...] = ()
-    is_young = age is not None and age < YOUNG
-    if absent(plan.drops) and not is_young:
-        plan, unseen = _beside(given, plan)
-    braked = _braked(given, plan, Doubts(age=age, unseen=unseen))
+    doubts = Doubts(age=age)
+    if absent(plan.drops) and not is_young(age):
+        plan, doubts = _beside(given, plan, doubts)
+    braked = _braked(given, plan, doubts)
     return replace(
         report,
         plan=braked.plan,
@@ -97,20 +101,29 @@ def _planned(
     )
 
 
-def _beside(given: Given, plan: ImportPlan) -> tuple[ImportPlan, tuple[str, ...]]:
+def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan, Doubts]:
     """Return the plan without the removal of what is UP on another Eureka server, and the servers
-    that could not be listed."""
+    that could not be listed, or have just started: their lists do not show what is missing."""
     servers = given.world.servers
     if len(servers) < 2:
-        return plan, ()
+        return plan, doubts
+    failed, now = given.world.memory.unlisted, given.world.clock.monotonic()
     unseen: list[str] = []
+    young: list[str] = []
     for address, server in servers.items():
+        # One that hangs would take its time from each pass.
+        if now - failed.get(address, -inf) < _ASKED_AGAIN:
+            unseen.append(address)
+            continue
         listed = server.list_instances()
         if isinstance(listed, Unknown):
+            failed[address] = now
             unseen.append(address)
-        else:
-            plan = kept_elsewhere(plan, listed.data)
-    return plan, tuple(unseen)
+            continue
+        plan = kept_elsewhere(plan, ByName(listed.data))
+        if is_young(registry_age(listed.data, newest_renewal(listed.data))):
+            young.append(address)
+    return plan, replace(doubts, unseen=tuple(unseen), young=tuple(young))
 
 
 def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
@@ -157,7 +170,8 @@ def _carried_out(given: Given, writes: ImportWrites, report: ImportReport) -> Im
     if (report.work or report.plan.endings) and not world.clock.stopping():
         doubt = given.same.doubt("no import is written")
         if doubt is not None:
-            return replace(report, doubt=doubt, work=(), plan=_without_endings(report.plan))
+            plan = replace(report.plan, endings=())
+            return replace(report, doubt=doubt, work=(), plan=plan, approved=frozenset())
     outcomes = write_imports(writes, world.workers, deadline, report.work)
     for outcome in outcomes.values():
         if outcome.refused is not None:
@@ -165,10 +179,6 @@ def _carried_out(given: Given, writes: ImportWrites, report: ImportReport) -> Im
     failed = {ref for ref, outcome in outcomes.items() if outcome.failed}
     _remember_failed(given, report, failed)
     return replace(report, outcomes=outcomes)
-
-
-def _without_endings(plan: ImportPlan) -> ImportPlan:
-    return replace(plan, endings=())
 
 
 def _remember_failed(given: Given, report: ImportReport, failed: set[ImportRef]) -> None:
@@ -184,6 +194,7 @@ def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     writes = world.imports
     assert writes is not None  # there is a report
     now = world.clock.now()
+    given.deadline.stage_for(Shares.SETTLING)
     result = ImportResult(
         claims=report.claims,
         registry=report.registry,

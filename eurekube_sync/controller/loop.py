@@ -155,6 +155,8 @@ def run_passes(
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
                 _log(outages.note(report))
+            if report.bug is not None:
+                raise report.bug
             if last:
                 return code
             del report  # frees Eureka's list, before the next pass lists it again

@@ -62,6 +62,8 @@ class Memory:
     )
     slice_names: set[tuple[str, str]] = field(default_factory=set)
     """Namespaces and names of slices that exist, and are in no list."""
+    unlisted: dict[str, float] = field(default_factory=dict)
+    """When other Eureka servers could not be listed for imports, by their addresses."""
 
     # Results of the pass before, which are reused while the objects behind them are the same. The
     # simulation compares what is reused with a full computation. By `python -m bench.stages`, with
@@ -208,6 +210,8 @@ class PassReport:
     """The apps that have no UP instance any more although endpoints of these syncers are ready."""
     basis: Basis | None = None  # None if the pass could not plan, or did not follow its plan
     imports: ImportReport | None = None  # None if imports are off, or the pass ended before
+    bug: Exception | None = None
+    """It ended the step of imports. The loop raises it, after it told what was done for syncers."""
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
@@ -278,5 +282,13 @@ class Ends:
     RENEWING = 0.7
     READING = 0.8
     APPLYING = 0.92
-    IMPORTING = 0.96
     SETTLING = 1.0
+
+
+class Shares:
+    """How long a stage of imports may take, as a share of the pass's time. It comes last, and the
+    next pass, with its renewals and new pods, waits for it: many new imports take several
+    passes."""
+
+    WRITING = 0.15
+    SETTLING = 0.2

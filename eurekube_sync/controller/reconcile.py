@@ -1,7 +1,7 @@
 """One pass, step by step.
 
     list Eureka -> renew -> list Kubernetes -> claims -> list other Eureka servers -> plan
-    -> read again what would change -> plan again -> brake -> apply -> imports -> write statuses
+    -> read again what would change -> plan again -> brake -> apply -> write statuses -> imports
 
 Eureka is listed first: if Kubernetes were first, an instance that another process registers between
 the two lists would look unwanted. Our leases are renewed next, so that a slow Kubernetes API cannot
@@ -46,6 +46,7 @@ from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Outcome, Outcomes, Renew, Result, comes_last
 from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, Ownership
@@ -109,16 +110,29 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if settings.dry_run:
         report = with_lost_apps(found, report)
         report = replace(report, all_statuses=statuses_due(given, found, report)[1])
-        return replace(report, imports=_with_statuses(given, import_apps(given, found, listed)))
+        return replace(report, imports=_imported(given, found, listed))
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
-    imports = import_apps(given, found, listed)
     report = write_to_kubernetes(given, found, report)
-    imports = _with_statuses(given, imports)
-    return replace(report, imports=imports, cut_short=deadline.cut_short)
+    return _with_imports(given, found, listed, report)
 
 
-def _with_statuses(given: Given, imports: ImportReport | None) -> ImportReport | None:
+def _with_imports(given: Given, found: Found, listed: Listing, report: PassReport) -> PassReport:
+    """Make apps of Eureka callable, after all that syncers need. A bug there must not keep the
+    leases, statuses and gates of syncers waiting, so it is raised after the report."""
+    try:
+        imports = _imported(given, found, listed)
+    except LockLost:
+        raise
+    except Exception as error:  # noqa: BLE001 - the loop raises it
+        given.world.memory.import_sightings.nothing_seen()
+        return replace(report, bug=error)
+    return replace(report, imports=imports, cut_short=given.deadline.cut_short)
+
+
+def _imported(given: Given, found: Found, listed: Listing) -> ImportReport | None:
+    """Return what is done for imports; None if they are off."""
+    imports = import_apps(given, found, listed)
     return None if imports is None else settle_apps(given, imports)
 
 

@@ -79,6 +79,10 @@ class LeftOut:
 Verdict: TypeAlias = Wanted | LeftOut
 
 
+def _names(wanted: Wanted) -> tuple[int, tuple[str, ...]]:
+    return len(wanted.ports), tuple([port.name for port in wanted.ports])
+
+
 class Refusal(NamedTuple):
     """Why nothing is added to an import, while what is gone still leaves."""
 
@@ -102,11 +106,15 @@ class Importing:
 
     @cached_property
     def wanted(self) -> Mapping[Socket, Wanted]:
-        """The wanted endpoints. Two instances at one place are one endpoint."""
+        """The wanted endpoints. Two instances at one place are one endpoint, with the ports of the
+        one that offers more: the order of Eureka's list changes with each server."""
         wanted: dict[Socket, Wanted] = {}
         for verdict in self.verdicts.values():
-            if isinstance(verdict, Wanted):
-                wanted.setdefault(verdict.socket, verdict)
+            if not isinstance(verdict, Wanted):
+                continue
+            beside = wanted.get(verdict.socket)
+            if beside is None or _names(verdict) > _names(beside):
+                wanted[verdict.socket] = verdict
         return wanted
 
     @cached_property
@@ -295,9 +303,7 @@ def _claim(
     if isinstance(grant, Unknown):
         return _unknown(import_, grant)
     place = _placed(import_, spec, lists)
-    family = spec.address_family or rules.first_family
-    if spec.address_family is None and place.service and place.service.ip_families:
-        family = place.service.ip_families[0]
+    family = _family(spec, place.service, own, rules)
     judge = _Judge(spec, place, family, lists.occupied, rules)
     verdicts = {instance.key: judge.verdict(instance) for instance in names.of(spec)}
     return Importing(
@@ -311,6 +317,35 @@ def _claim(
         verdicts=verdicts,
         refusal=grant or place.refusal,
     )
+
+
+def _family(
+    spec: Import, service: Service | None, own: Sequence[EndpointSlice], rules: Rules
+) -> str:
+    """Return the address family of the endpoints.
+
+    | the Service                     | the family is that of                                   |
+    |---------------------------------|---------------------------------------------------------|
+    | has the one in the spec         | the spec                                                |
+    | has others                      | the Service: no caller reaches endpoints of another one |
+    | does not exist, or has none yet | the spec, else of the slices, else of the networks      |
+    """
+    families = service.ip_families if service is not None else ()
+    if families:
+        return spec.address_family if spec.address_family in families else families[0]
+    before = own[0].address_type if own else rules.first_family
+    return spec.address_family or before
+
+
+def _lacking_family(spec: Import, service: Service) -> Refusal | None:
+    """Return the refusal if the Service has no addresses of the family in the spec."""
+    families = service.ip_families
+    if spec.address_family is None or not families or spec.address_family in families:
+        return None
+    message = (
+        f"Service {service.name} has no addresses of {spec.address_family}: correct addressFamily"
+    )
+    return Refusal(Reason.NO_SERVICE, message)
 
 
 def _unknown(
@@ -363,15 +398,13 @@ def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
 
 def _adopted(spec: Import, service: Service | None) -> _Place:
     """Return the Service that exists, which is never changed."""
-    name, family, refusal = spec.service.name, spec.address_family, None
+    name = spec.service.name
     port, secure = _HTTP, _secure(spec)  # of instances alone, while the Service is not known
     if service is None or service.is_external_name:
         why = "does not exist" if service is None else "is of type ExternalName"
-        refusal = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
-        return _Place(service=service, secure_port=secure, refusal=refusal)
-    if family is not None and family not in service.ip_families:
-        message = f"Service {name} has no addresses of {family}: correct addressFamily"
-        refusal = Refusal(Reason.NO_SERVICE, message)
+        missing = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
+        return _Place(service=service, secure_port=secure, refusal=missing)
+    refusal = _lacking_family(spec, service)
     try:
         port = _chosen(service, spec.service.port, "service.port").name
         if secure is not None:
@@ -422,6 +455,8 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
             "another one in service.name, delete it, or set service.adopt"
         )
         refusal = Refusal(Reason.SERVICE_EXISTS, why)
+    else:
+        refusal = _lacking_family(spec, service)
     to_make = None
     if refusal is None:
         to_make = ImportService(
@@ -539,6 +574,8 @@ def _odd(host: str, family: str) -> str:
         return f"{host or 'its address'} is no IP address in its canonical form"
     if f"IPv{address.version}" != family:
         return f"{host} is no address of {family}"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return f"{host} is an IPv4 address in the form of IPv6, which the API server refuses"
     if of_one_machine(host) or _is_reserved(address):
         return f"{host} is not one machine for all callers"
     return ""

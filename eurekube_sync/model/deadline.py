@@ -53,6 +53,12 @@ class Deadline:
         now = self._clock.monotonic()
         self._limit.end = now + part * max(0.0, self.begun + share * self._seconds - now)
 
+    def stage_for(self, part: float) -> None:
+        """Let the current stage take at most this part of the pass's time, and end with the
+        pass."""
+        longest = self._clock.monotonic() + part * self._seconds
+        self._limit.end = min(longest, self.begun + self._seconds)
+
     @property
     def passed(self) -> bool:
         """Whether the deadline has passed. It is to be asked only before something that is then

@@ -82,6 +82,10 @@ class ClusterConflict(ClusterError):
     """The object kept changing. The next pass reads it again."""
 
 
+class ClusterExists(ClusterConflict):
+    """An object of this name exists, which no list of the pass had."""
+
+
 class ClusterRejected(ClusterError):
     """Any other refusal, or an answer that cannot be understood."""
 

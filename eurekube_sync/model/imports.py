@@ -121,14 +121,15 @@ class ImportWrites(Protocol):
         """As `Cluster.crd_live`, of the CRD of the imports."""
 
     def create_service(self, service: ImportService) -> Service:
-        """POST, and return what the server made of it, with its address family. ClusterConflict if
+        """POST, and return what the server made of it, with its address family. ClusterExists if
         a Service of this name exists."""
 
     def write_service_ports(self, service: ImportService, *, resource_version: str) -> None:
         """Replace `spec.ports` of our Service of that version, by a merge patch."""
 
     def create_slice(self, owner: ImportObject, wanted: ImportSlice) -> None:
-        """POST with our labels and a controller reference without `blockOwnerDeletion`."""
+        """POST with our labels and a controller reference without `blockOwnerDeletion`.
+        ClusterExists if a slice of this name exists."""
 
     def write_slice(self, wanted: ImportSlice) -> None:
         """Replace labels, endpoints and ports of the slice of that version, by a merge patch."""

@@ -380,8 +380,10 @@ class Reason(StrEnum):
     NO_SERVICE = (
         "NoService",
         Topic.IMPORTS,
-        "With `service.adopt`, the Service has to exist, and to have addresses of its own.",
-        "Create it, or remove `service.adopt`.",
+        "With `service.adopt`, the Service has to exist, and to have addresses of its own. With "
+        "`addressFamily`, they have to be of that family.",
+        "Create it, or remove `service.adopt` or `addressFamily`. The family of a Service that an "
+        "import made changes only with a new import.",
     )
     OWN_CLUSTER = (
         "OwnCluster",
@@ -431,8 +433,8 @@ class Reason(StrEnum):
     REGISTRY_YOUNG = (
         "RegistryYoung",
         Topic.IMPORTS,
-        "Eureka lists nothing, or nothing that was registered more than 300 s ago: it has just "
-        "started, and instances may be missing that will register again. Endpoints whose "
+        "A Eureka server lists nothing, or nothing that was registered more than 300 s ago: it "
+        "has just started, and instances may be missing that will register again. Endpoints whose "
         "instances are missing stay.",
         "Wait.",
     )

@@ -227,16 +227,16 @@ def observe(
         clashes=tuple(sorted(clashes)),
         listed=same.listed if same else _counted(ours.values(), {}),
         asked=asked,
-        newest=_newest_renewal(registry.data),
+        newest=newest_renewal(registry.data),
     )
     if same:
         vars(observed)["keys_by_syncer"] = same.keys_by_syncer
     return observed
 
 
-def _newest_renewal(instances: Iterable[ObservedInstance]) -> float:
-    """Return the latest renewal. Of the instances with the same lease, `last_renewal` tells which
-    one has it."""
+def newest_renewal(instances: Iterable[ObservedInstance]) -> float:
+    """Return the latest renewal in a list, in Unix seconds. Of the instances with the same lease,
+    `last_renewal` tells which one has it."""
     latest: dict[LeaseTimes, ObservedInstance] = {}
     for instance in instances:
         lease = instance.instance.lease

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.imports import (
+    ByName,
     Ending,
     ImportClaim,
     Importing,
@@ -157,15 +158,27 @@ def absent(drops: Iterable[Drop]) -> list[Drop]:
     return missing
 
 
-def kept_elsewhere(plan: ImportPlan, elsewhere: Iterable[ObservedInstance]) -> ImportPlan:
-    """Return the plan without the removal of what is UP on another Eureka server: the servers have
-    not replicated it."""
+def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
+    """Return the plan without the removal of what is UP on another Eureka server under the same
+    name: the servers have not replicated it. Another app may have the address by now."""
+    up: dict[ImportRef, set[Socket]] = {}
+    kept: list[Drop] = []
+    for drop in absent(plan.drops):
+        if drop.import_ not in up:
+            up[drop.import_] = _up(plan.claims[drop.import_], elsewhere)
+        if drop.socket in up[drop.import_]:
+            kept.append(drop)
+    return _keeping(plan, kept, "it is UP on another Eureka server")
+
+
+def _up(claim: ImportClaim, elsewhere: ByName) -> set[Socket]:
+    """Return where the instances of an import that are UP may be endpoints."""
+    assert isinstance(claim, Importing)  # others drop nothing for absence
     up: set[Socket] = set()
-    for instance in elsewhere:
+    for instance in elsewhere.of(claim.spec):
         if instance.status is InstanceStatus.UP:
             up.update(_sockets(instance))
-    why = "it is UP on another Eureka server"
-    return _keeping(plan, [drop for drop in absent(plan.drops) if drop.socket in up], why)
+    return up
 
 
 def _sockets(observed: ObservedInstance) -> Iterator[Socket]:
@@ -238,9 +251,10 @@ def _service_write(claim: Importing) -> ServiceWrite | None:
 
 
 def _has_ports(service: Service, ports: Sequence[ImportPort]) -> bool:
-    """Say whether the ports of our Service are as we made them."""
-    there = [(port.name, port.port, port.target, port.node_port) for port in service.ports]
-    return there == [(port.name, port.port, None, None) for port in ports]
+    """Say whether the ports of our Service are as we made them. Node ports are not ours: the API
+    server gives them where a person changed the type, and gives them again after each write."""
+    there = [(port.name, port.port, port.target) for port in service.ports]
+    return there == [(port.name, port.port, None) for port in ports]
 
 
 def _slice_writes(
@@ -255,8 +269,11 @@ def _slice_writes(
     for socket, endpoint in claim.wanted.items():
         group = Group(claim.family, endpoint.ports)
         wanted.setdefault(group, []).append(socket.address)
+    renamed = {_numbers(group): group for group in wanted}  # a port may have another name by now
     for group, addresses in _as_they_are(claim.slices, kept).items():
-        wanted.setdefault(_renamed(group, wanted), []).extend(addresses)
+        if group not in wanted:
+            group = renamed.get(_numbers(group), group)
+        wanted.setdefault(group, []).extend(addresses)
     return pack(claim.import_, claim.spec.service.name, wanted, claim.slices, names)
 
 
@@ -277,12 +294,5 @@ def _as_they_are(
     return groups
 
 
-def _renamed(group: Group, wanted: Iterable[Group]) -> Group:
-    """Return the wanted group with the same numbers, because a port may have another name by now;
-    else the group itself."""
-    numbers = [port.port for port in group.ports]
-    for other in wanted:
-        alike = other.address_type == group.address_type
-        if alike and [port.port for port in other.ports] == numbers:
-            return other
-    return group
+def _numbers(group: Group) -> tuple[str, tuple[int, ...]]:
+    return group.address_type, tuple([port.port for port in group.ports])

@@ -4,7 +4,7 @@ of a slice goes to every node. Pure."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -54,8 +54,21 @@ class _Box:
         return (*self.kept, *self.added)
 
     @property
+    def service(self) -> str:
+        return self.was.service if self.was is not None else ""
+
+    @property
     def room(self) -> int:
-        return MOST_ENDPOINTS - len(self.kept) - len(self.added)
+        """How many more it may take; none where a person wrote more than we do."""
+        return max(0, MOST_ENDPOINTS - len(self.kept) - len(self.added))
+
+    def take(self, group: Group, addresses: list[str]) -> list[str]:
+        """Add the first of these addresses, as far as there is room, and return the rest."""
+        room = self.room
+        if room and addresses:
+            self.group, self.changes = group, True
+            self.added += addresses[:room]
+        return addresses[room:]
 
 
 def pack(
@@ -78,10 +91,9 @@ def pack(
 
     An empty slice is deleted, except the import's last. `slices` are the import's own, `taken` are
     the names of all slices of its namespace. `service` None: each slice stays with its Service, and
-    nothing new may be wanted."""
+    only what is in slices may be wanted."""
     boxes, missing = _kept_in(wanted, service, sorted(slices, key=lambda piece: piece.name))
-    for group in sorted(missing, key=str):
-        _place(group, missing[group], boxes)
+    _place(missing, boxes)
     return sorted(_writes(owner, service, boxes, taken), key=lambda write: write.verb)
 
 
@@ -90,9 +102,10 @@ def _kept_in(
 ) -> tuple[list[_Box], dict[Group, list[str]]]:
     """Return the slices with the endpoints that stay in them, and those that are in none."""
     missing = {group: set(addresses) for group, addresses in wanted.items()}
+    groups = _Groups(missing)
     boxes = []
     for piece in slices:
-        group = _group_of(piece, missing)
+        group = groups.of(piece)
         box = _Box(was=piece, group=group)
         there = missing[group] if group else set()
         for endpoint in piece.endpoints:
@@ -106,19 +119,25 @@ def _kept_in(
     return boxes, {group: sorted(addresses) for group, addresses in missing.items()}
 
 
-def _group_of(piece: EndpointSlice, groups: Collection[Group]) -> Group | None:
-    """Return the group of a slice. If its ports have another name by now, it is the one with the
-    same numbers."""
-    numbers = [port.port for port in piece.ports]
-    alike = None
-    for group in groups:
-        if group.address_type != piece.address_type:
-            continue
-        if _has_ports(piece, group):
-            return group
-        if [port.port for port in group.ports] == numbers:
-            alike = group
-    return alike
+class _Groups:
+    """The wanted groups by what their slices have. An app whose instances choose their ports has as
+    many groups as instances."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._exact: dict[object, Group] = {}
+        self._alike: dict[object, Group] = {}
+        for group in groups:
+            ports = [(port.name, port.port) for port in group.ports]
+            self._exact[group.address_type, tuple(ports)] = group
+            self._alike[group.address_type, tuple([number for _, number in ports])] = group
+
+    def of(self, piece: EndpointSlice) -> Group | None:
+        """Return the group of a slice. If its ports have another name by now, it is the one with
+        the same numbers."""
+        ports = [(port.name, port.port) for port in piece.ports]
+        exact = self._exact.get((piece.address_type, tuple(ports)))
+        numbers = tuple([number for _, number in ports])
+        return exact or self._alike.get((piece.address_type, numbers))
 
 
 def _has_ports(piece: EndpointSlice, group: Group) -> bool:
@@ -141,29 +160,31 @@ def bare(address: str) -> Endpoint:
     return Endpoint(address=address)
 
 
-def _place(group: Group, addresses: Sequence[str], boxes: list[_Box]) -> None:
-    """Put the addresses of a group into boxes, by the table of `pack`."""
-    left = list(addresses)
-    for box in _places(group, boxes):
-        if not left:
-            return
-        taken = left[: box.room]
-        if taken:
-            left = left[len(taken) :]
-            box.group, box.changes = group, True
-            box.added += taken
-    while left:
-        boxes.append(_Box(was=None, group=group, added=left[:MOST_ENDPOINTS], changes=True))
-        left = left[MOST_ENDPOINTS:]
+def _place(missing: Mapping[Group, list[str]], boxes: list[_Box]) -> None:
+    """Put the addresses that are in no slice into boxes, by the table of `pack`."""
+    by_group: dict[Group, list[_Box]] = {}
+    empty: dict[str, list[_Box]] = {}  # by address type, the first one last
+    for box in reversed(boxes):
+        if box.group is not None:
+            by_group.setdefault(box.group, []).insert(0, box)
+        else:
+            assert box.was is not None  # a new one has a group
+            empty.setdefault(box.was.address_type, []).append(box)
 
-
-def _places(group: Group, boxes: Sequence[_Box]) -> Iterator[_Box]:
-    own = [box for box in boxes if box.group == group]
-    yield from [box for box in own if box.changes]
-    for box in boxes:
-        if box.was is not None and box.group is None and box.was.address_type == group.address_type:
-            yield box
-    yield from [box for box in own if not box.changes]
+    for group in sorted(missing, key=str):
+        left = missing[group]
+        own = by_group.get(group, [])
+        for box in [box for box in own if box.changes]:
+            left = box.take(group, left)
+        unused = empty.get(group.address_type, [])
+        while left and unused:
+            left = unused.pop().take(group, left)
+        for box in own:
+            left = box.take(group, left)
+        while left:
+            box = _Box(was=None, group=group)
+            left = box.take(group, left)
+            boxes.append(box)
 
 
 def _writes(
@@ -174,9 +195,9 @@ def _writes(
     for number, box in enumerate(boxes):
         was = box.was
         if was is None:
-            assert box.group is not None
-            assert service is not None  # new slices are made for a group and a Service
-            yield SliceWrite(Verb.CREATE, _new(owner, service, box.group, box, next(names)))
+            assert box.group is not None  # new slices are made for a group
+            of = service or boxes[0].service  # without a Service, only what is in slices stays
+            yield SliceWrite(Verb.CREATE, _new(owner, of, box.group, box, next(names)))
             continue
         if not box.endpoints and (filled or number):  # the first one is the last that is left
             yield SliceWrite(Verb.DELETE, _as_wanted(owner, service, was, box))

@@ -15,7 +15,7 @@ from eurekube_sync.adapters.kubernetes.connection import ClientConnection, Conne
 from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 from eurekube_sync.manifests.crd import FILE_NAMES, object_schema
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterConflict
+from eurekube_sync.model.errors import ClusterConflict, ClusterExists
 from eurekube_sync.model.imports import (
     IMPORT,
     MANAGER,
@@ -175,7 +175,7 @@ class TestService:
         path = f"/api/v1/namespaces/{namespace}/services"
         subject.call("POST", path, {"metadata": {"name": "review"}, "spec": spec})
         before = service_of(cluster, namespace)
-        with pytest.raises(ClusterConflict, match=r"Service \S+/review exists already"):
+        with pytest.raises(ClusterExists, match=r"Service \S+/review exists already"):
             cluster.imports.create_service(ImportService(owner=owner, name="review", ports=(HTTP,)))
         assert service_of(cluster, namespace) == before
 
@@ -249,7 +249,7 @@ class TestSlice:
         """And makes no second one."""
         cluster.imports.create_slice(owner, wanted(owner, "192.0.2.1"))
         before = slice_of(cluster, namespace)
-        with pytest.raises(ClusterConflict, match="exists already"):
+        with pytest.raises(ClusterExists, match="exists already"):
             cluster.imports.create_slice(owner, wanted(owner))
         assert slice_of(cluster, namespace) == before
 

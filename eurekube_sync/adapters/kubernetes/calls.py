@@ -376,6 +376,11 @@ def is_terminating(answer: Answer) -> bool:
     return answer.status == 403 and b'"NamespaceTerminating"' in answer.body
 
 
+def exists(answer: Answer) -> bool:
+    """Say whether a 409 means that an object of this name exists, by the reason of its Status."""
+    return answer.status == 409 and b'"AlreadyExists"' in answer.body
+
+
 def _answered(call: Call, answer: Answer) -> str:
     if is_page(answer):
         page = "with a web page: a login or a proxy answers instead of the Kubernetes API"

@@ -22,7 +22,7 @@ from eurekube_sync.adapters.kubernetes.custom import (
 )
 from eurekube_sync.adapters.no_answer import UNREADABLE
 from eurekube_sync.model import imports as model
-from eurekube_sync.model.errors import ClusterConflict
+from eurekube_sync.model.errors import ClusterConflict, ClusterExists
 from eurekube_sync.model.kubernetes import CrdAge, Service
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Listed, Source
@@ -222,8 +222,10 @@ class Imports:
         answer = self._calls.send(call)
         if answer.status == 201:
             return answer
-        if answer.status == 409:
-            raise ClusterConflict(f"{called} exists already; the next pass handles that")
+        if answer.status == 409 and calls.exists(answer):
+            raise ClusterExists(f"{called} exists already; the next pass handles that")
+        if answer.status == 409:  # as of a quota that others use at the same time
+            raise ClusterConflict(f"{called} was not created: {calls.said(answer)}")
         if answer.status == 404 or calls.is_terminating(answer):
             raise ClusterConflict(f"{called} was not created, because its namespace is deleted")
         raise calls.refusal(call, answer)

@@ -97,6 +97,8 @@ SERVICE_EDITS: dict[str, Any] = {
         "spec": {"ports": [{"name": "http", "port": 80}, {"name": "web", "port": 81}]}
     },
     "another label": {"metadata": {"labels": {"eurekube.io/import": None}}},
+    "another type": {"spec": {"type": "NodePort"}},
+    "a selector": {"spec": {"selector": {"app": "review"}}},
     "deleted": None,
 }
 

@@ -9,7 +9,12 @@ import pytest
 
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
-from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterDenied,
+    ClusterExists,
+    ClusterUnavailable,
+)
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import (
@@ -502,7 +507,7 @@ def test_a_slice_of_another_name_is_tried_where_an_unlisted_one_has_it() -> None
     there.daemon = True
     there.lists(*OTHERS, dc(1))
     name = there.passes(dry_run=True).work[0].slices[0].slice.name
-    there.imports.refuse["create_slice"] = ClusterConflict("it exists already")
+    there.imports.refuse["create_slice"] = ClusterExists("it exists already")
     there.passes()
     assert there.condition("Synced") == "False PartlyFailed"
     del there.imports.refuse["create_slice"]
@@ -557,6 +562,49 @@ def test_slices_wait_while_the_family_of_a_new_service_is_another_one() -> None:
     assert there.condition() == "False NoUsableAddress"
 
 
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_family_that_the_service_lacks_takes_no_endpoint_away(adopt: bool) -> None:
+    """Its address is of the other family, and callers reach only endpoints of that one."""
+    there = ImportWorld(import_object(service={"adopt": adopt}))
+    if adopt:
+        there.cluster.apply(service("review", namespace=SHOP))
+    there.lists(*OTHERS, dc(1), dc(2))
+    there.passes()
+    there.imports.apply(import_object(service={"adopt": adopt}, addressFamily="IPv6"))
+    for _ in range(3):
+        there.later(30)
+        there.passes()
+        assert there.endpoints() == ["10.20.0.1:8080", "10.20.0.2:8080"]
+    assert there.condition() == "False NoService"
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_missing_service_takes_no_endpoint_away(adopt: bool) -> None:
+    """It had addresses of IPv6, and somebody makes it again."""
+    networks = ("10.20.0.0/16", "fd00::/64")
+    there = ImportWorld(import_object(service={"adopt": adopt}), networks=networks)
+    there.imports.family = "IPv6"
+    made = service("review", namespace=SHOP, ip_families=("IPv6",))
+    if adopt:
+        there.cluster.apply(made)
+    there.lists(*OTHERS, dc(1, address="fd00::1"))
+    there.passes()
+    there.passes()
+    there.cluster.services.clear()
+    there.imports.refuse["create_service"] = ClusterDenied("a quota")
+    for _ in range(3):
+        there.later(30)
+        there.passes()
+        assert there.endpoints() == ["fd00::1:8080"]
+    there.wire.calls.clear()
+    del there.imports.refuse["create_service"]
+    if adopt:
+        there.cluster.apply(made)
+    there.passes()
+    assert there.condition() == "True InSync"
+    assert not [call for call in there.wire.calls if "slice " in call]
+
+
 def test_the_name_of_the_service_may_change() -> None:
     """The slices follow, as far as the new one is ours."""
     there = world(1)
@@ -584,3 +632,31 @@ def test_what_changes_in_status_alone_is_told_once() -> None:
     there.lists(*OTHERS, dc(1), dc(2, status=InstanceStatus.STARTING))
     there.passes()
     assert there.wire.writes() == [f"write_import_status {REVIEW}"]
+
+
+def test_a_conflict_of_another_kind_makes_no_name_of_a_slice_taken() -> None:
+    """Such as of a namespace that is deleted. Else a name would be remembered in each pass."""
+    there = ImportWorld(import_object())
+    there.daemon = True
+    there.lists(*OTHERS, dc(1))
+    there.imports.refuse["create_slice"] = ClusterConflict("its namespace is deleted")
+    for _ in range(3):
+        there.passes()
+    assert there.world.memory.slice_names == set()
+    there.imports.refuse["create_slice"] = ClusterExists("it exists already")
+    there.passes()
+    assert len(there.world.memory.slice_names) == 1
+    del there.imports.refuse["create_slice"]
+    there.passes()
+    assert there.cluster.slices[0].name.endswith("-1")
+
+
+def test_a_service_that_cannot_be_made_again_is_not_told_as_made() -> None:
+    """The event would be wrong, and come with each pass."""
+    there = world(1)
+    there.cluster.services.clear()
+    there.imports.refuse["create_service"] = ClusterDenied("a quota")
+    there.passes()
+    report = there.passes()
+    assert not any(outcome.made for outcome in report.outcomes.values())
+    assert [call for call in there.wire.calls if call.startswith("record_event")] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -122,6 +123,7 @@ def test_the_reasons_come_in_this_order(mended: ObservedInstance, expected: str)
         "240.0.0.1",
         "255.255.255.255",
         "::ffff:10.20.0.1",
+        "::ffff:a14:1",
     ],
 )
 def test_an_address_that_is_no_one_machine_is_never_written(address: str) -> None:
@@ -265,3 +267,17 @@ def test_what_is_no_network_is_refused(text: str) -> None:
     """A host in a network would be a mistake."""
     with pytest.raises(ValueError, match=r"is no network: write it such as 10.20.0.0/16"):
         networks_in(text)
+
+
+def test_two_instances_at_one_place_are_one_endpoint_in_any_order() -> None:
+    """Eureka's servers list them in orders of their own, and that must write no slice."""
+    import_ = import_object(service={"securePort": 443})
+    plain = dc(1, port=8443)
+    secure = dc(2, address="10.20.0.1", port=8443, secure=8443, plain=False)
+    both = dc(3, address="10.20.0.1", port=8443, secure=8443)
+    for instances in permutations([plain, secure, both]):
+        (wanted,) = claim(*instances, of=import_).wanted.values()
+        assert [port.name for port in wanted.ports] == ["http", "https"]
+    for instances in permutations([plain, secure]):
+        (wanted,) = claim(*instances, of=import_).wanted.values()
+        assert [port.name for port in wanted.ports] == ["https"]

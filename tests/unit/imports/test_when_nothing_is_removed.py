@@ -167,19 +167,30 @@ def test_what_is_up_on_another_server_stays() -> None:
     there = apps(1, of=4)
     first, down, *_ = instances(1, of=4)
     there.servers = {
-        "a": Server(),
-        "b": Server(first, replace(down, instance=replace(down.instance, status=DOWN))),
+        "a": Server(*OTHERS),
+        "b": Server(*OTHERS, first, replace(down, instance=replace(down.instance, status=DOWN))),
     }
     there.lists(*OTHERS, *instances(1, of=4)[3:])
     there.passes()
     assert there.endpoints() == ["10.20.0.0:8080", "10.20.0.3:8080"]
 
 
+def test_another_app_at_the_address_keeps_no_endpoint() -> None:
+    """The machine serves another app by now, and its registration is not replicated yet. Callers
+    would reach that app."""
+    there = apps(1, of=4)
+    successor = dc(500, app="other", address="10.20.0.0")
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, successor)}
+    there.lists(*OTHERS, *instances(1, of=4)[1:])
+    there.passes()
+    assert "10.20.0.0:8080" not in there.endpoints()
+
+
 def test_the_other_servers_are_listed_only_before_a_removal_for_absence() -> None:
     """And not while the registry is young, when that stays anyway."""
     there = apps(1, of=3)
-    server = Server()
-    there.servers = {"a": Server(), "b": server}
+    server = Server(*OTHERS)
+    there.servers = {"a": Server(*OTHERS), "b": server}
     there.passes()
     listed = instances(1, of=3)
     there.lists(
@@ -199,7 +210,7 @@ def test_the_other_servers_are_listed_only_before_a_removal_for_absence() -> Non
 def test_what_a_server_may_have_that_could_not_be_listed_stays() -> None:
     """Without an end: the server comes back, or leaves --eureka-url. DOWN goes all the same."""
     there = apps(1, of=4)
-    there.servers = {"a": Server(), "b": Server(unknown=AWAY)}
+    there.servers = {"a": Server(*OTHERS), "b": Server(unknown=AWAY)}
     listed = instances(1, of=4)
     there.lists(
         *OTHERS, *listed[2:], replace(listed[1], instance=replace(listed[1].instance, status=DOWN))
@@ -211,6 +222,37 @@ def test_what_a_server_may_have_that_could_not_be_listed_stays() -> None:
     assert len(there.endpoints()) == 3
     assert report.held is not None
     assert report.held.reason.startswith("b could not be listed")
+
+
+def test_a_server_that_could_not_be_listed_is_not_asked_in_each_pass() -> None:
+    """It may hang, and would take its time from each pass of a daemon while its hold lasts."""
+    there = apps(1, of=4)
+    away = Server(unknown=AWAY)
+    there.servers = {"a": Server(*OTHERS), "b": away}
+    there.lists(*OTHERS, *instances(1, of=3))
+    for _ in range(7):
+        assert held(there.passes()) == ["ServerUnseen 1"]
+        there.later(10)
+    assert away.lists == 2
+
+
+@pytest.mark.parametrize("back", [0, 2])
+def test_another_server_that_has_just_started_does_not_show_what_is_missing(back: int) -> None:
+    """It lost what only it had, as a cut between the servers leaves it, and gets it back by the
+    instances' next heartbeats. When it is older, its list counts."""
+    there = apps(1, of=4)
+    young = instances(1, of=back, registered=START + 900)
+    there.servers = {"a": Server(*OTHERS), "b": Server(*young)}
+    there.lists(*OTHERS, *instances(1, of=3))
+    report = there.passes()
+    assert held(report) == ["RegistryYoung 1"]
+    assert report.held is not None
+    assert report.held.reason.startswith("b lists nothing that was registered more than 300 s ago")
+    assert len(there.endpoints()) == 4
+    old = instances(1, of=3, registered=START + 900, renewed=START + 1200)
+    there.servers = {"a": Server(*OTHERS), "b": Server(*old)}
+    assert held(there.passes()) == []
+    assert len(there.endpoints()) == 3
 
 
 # --- 4. The brake -----------------------------------------------------------------------------------
@@ -270,6 +312,29 @@ def test_what_is_held_is_released_by_its_own_plan_id_alone() -> None:
     assert done.held is None
     assert len(there.endpoints()) == 11
     assert there.run(approved=report.held.plan_id).imports is not None
+
+
+def test_an_approval_is_not_spent_by_a_pass_that_wrote_nothing() -> None:
+    """Another cluster may have answered in between, so the next pass needs the approval, too."""
+    there = apps(31)
+    there.lists(*OTHERS, *instances(31)[20:])
+    report = there.passes()
+    assert report.held is not None
+    plan_id = report.held.plan_id
+    uid = there.cluster.uid
+
+    def another() -> None:
+        there.cluster.uid = Complete(data="another") if there.wire.verbs()[1:] else uid
+
+    there.wire.then = another
+    doubtful = there.run(approved=plan_id)
+    assert doubtful.imports is not None
+    assert doubtful.imports.doubt is not None
+    assert not doubtful.approval_spent
+    there.wire.then = lambda: None
+    there.cluster.uid = uid
+    assert there.run(approved=plan_id).approval_spent
+    assert len(there.endpoints()) == 11
 
 
 def test_an_annotation_releases_the_removals_of_one_import() -> None:

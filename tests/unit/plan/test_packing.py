@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -110,6 +111,33 @@ def piece(
 
 def told(writes: Iterable[SliceWrite]) -> list[tuple[str, tuple[str, ...]]]:
     return [(verb.name, wanted.endpoints) for verb, wanted in writes]
+
+
+def test_a_slice_with_more_endpoints_than_we_write_takes_no_other() -> None:
+    """A person, or another version, wrote it. Each endpoint stays in its slice."""
+    many = [f"10.20.1.{number}" for number in range(150)]
+    new = [f"10.20.2.{number}" for number in range(60)]
+    writes = packed({HTTP: [*many, *new]}, [piece(*many)])
+    assert told(writes) == [("CREATE", tuple(sorted(new)))]
+
+
+def test_endpoints_that_only_stay_need_a_new_slice_where_a_person_wrote_too_many() -> None:
+    """Nothing is added to the import, so nobody says for which Service: it is that of its slices."""
+    many = [f"10.20.1.{number}" for number in range(150)]
+    odd = piece(*many)
+    odd = replace(odd, ports=(*odd.ports, EndpointPort(name="odd", port=None)))
+    writes = pack(OWNER, None, {HTTP: many}, [odd], {odd.name})
+    assert [wanted.service for _, wanted in writes] == ["review", "review"]
+    assert sorted(address for _, wanted in writes for address in wanted.endpoints) == sorted(many)
+
+
+def test_an_app_whose_instances_choose_their_ports_is_packed_in_time_for_a_pass() -> None:
+    """It has a group for each instance. The time must not grow with their square."""
+    wanted = {group(8000 + number): [f"10.20.0.{number % 200}"] for number in range(3000)}
+    begun = process_time()
+    slices = after([], packed(wanted))
+    assert packed(wanted, slices) == []
+    assert process_time() - begun < 2
 
 
 ADDRESSES = st.sets(st.integers(1, 9).map(lambda number: f"10.20.0.{number}"))

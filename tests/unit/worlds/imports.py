@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from eurekube_sync.controller.one_pass import ImportReport, PassSettings, World
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
-from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable
+from eurekube_sync.model.errors import ClusterConflict, ClusterExists, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.model.imports import (
     IMPORT,
@@ -160,7 +160,7 @@ class Imports:
     def _create(self, service: ImportService) -> Service:
         namespace = service.owner.namespace
         if self.service(service.name, namespace) is not None:
-            raise ClusterConflict(f"Service {service.name} exists already")
+            raise ClusterExists(f"Service {service.name} exists already")
         made = Service(
             namespace=namespace,
             name=service.name,
@@ -191,7 +191,7 @@ class Imports:
         def effect() -> None:
             for piece in self._cluster.slices:
                 if (piece.namespace, piece.name) == (wanted.namespace, wanted.name):
-                    raise ClusterConflict(f"EndpointSlice {wanted.name} exists already")
+                    raise ClusterExists(f"EndpointSlice {wanted.name} exists already")
             self._store(wanted, f"uid-of-slice-{self._next()}", owner.uid)
 
         self._send(f"create_slice {wanted.name}", effect)

@@ -11,6 +11,7 @@ from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,
     ClusterError,
+    ClusterExists,
     ClusterRejected,
     ClusterUnavailable,
 )
@@ -85,3 +86,20 @@ def test_an_answer_that_is_no_service_is_refused() -> None:
     world.fault = lambda request, number: answer(201, "<html>")
     with pytest.raises(ClusterRejected, match="is not a Service"):
         world.cluster.imports.create_service(SERVICE)
+
+
+EXISTS = {"kind": "Status", "reason": "AlreadyExists", "message": "it already exists"}
+QUOTA = {"kind": "Status", "reason": "Conflict", "message": "the quota has been modified"}
+
+
+@pytest.mark.parametrize("write", ["create Service", "create slice"])
+@pytest.mark.parametrize(("body", "error"), [(EXISTS, ClusterExists), (QUOTA, ClusterConflict)])
+def test_a_name_that_exists_is_no_other_conflict(
+    write: str, body: dict[str, str], error: type[ClusterError]
+) -> None:
+    """Only then another name is tried. A quota that others use at the same time is a 409, too."""
+    world = World()
+    world.fault = lambda request, number: answer(409, body)
+    with pytest.raises(ClusterConflict) as told:
+        WRITES[write](world.cluster.imports)
+    assert type(told.value) is error
