@@ -26,9 +26,10 @@ eurekube-sync status -n shop
 eurekube-sync explain svc/shop/orders
 ```
 
-`explain` also takes a syncer (`shop/orders`), a pod (`pod/shop/orders-a`), an app, `IP:PORT` or an instance id, and an
-import (`import/shop/review`). A `?` marks a requirement that it could not check. Give both commands the same options or
-variables as `run`.
+`explain` also takes a syncer (`shop/orders`), a pod (`pod/shop/orders-a`), a workload (`deploy/shop/orders`, or `sts`,
+`ds`), an import (`import/shop/review`), the name of an app, VIP address or pod, `IP:PORT` or an instance id. A `?`
+marks a requirement that it could not check. Give both commands the same options or variables as `run`. SINCE in
+`status` is `-` where nothing shows since when the reason holds.
 
 A developer needs the right to list `eurekasyncers`, `services`, `endpointslices` and `pods` in the namespace of `-n`.
 With `--eureka-url` the commands also read Eureka. With the right to read the [lock](running.md#the-lock) they say when

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.apply.tally import PassResult, Tally
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotation_refused
-from eurekube_sync.brake.holds import HOLD_REASONS, condition_message
+from eurekube_sync.brake.holds import HOLD_REASONS, Held, condition_message
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, NotServed, OverLimit, Serving
 from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.problems import Problem
@@ -63,7 +64,7 @@ def conditions(
     problems = [
         *_of_claim(claim, tally, result.registry, waiting),
         *_of_calls(claim, tally, result.registry),
-        *_of_holds(tally, release),
+        *_of_holds(claim, tally, result.held, release),
         *_of_others(tally),
         *_of_sources(claim),
         *_of_differences(claim, tally, result.registry),
@@ -160,9 +161,11 @@ def _of_calls(
         yield _problem(Reason.PARTLY_FAILED, _sample(tally.failures))
 
 
-def _of_holds(tally: Tally, release: str) -> Iterator[Problem]:
-    if tally.hold is not None:
-        message = condition_message(tally.hold, len(tally.held), release)
+def _of_holds(claim: Claim, tally: Tally, held: Held | None, release: str) -> Iterator[Problem]:
+    if tally.hold is not None and held is not None:
+        ref = claim.syncer.ref
+        evidence = held.evidence(ref)
+        message = condition_message(tally.hold, len(tally.held), evidence, ref, release)
         yield _problem(tally.hold.reason, message)
 
 
@@ -194,7 +197,7 @@ def _of_differences(
     if not isinstance(claim, Serving) or isinstance(registry, Unknown):
         return
     if claim.conduct.suspend:
-        text = "its instances are renewed, and not changed (docs/suspend.md has the exceptions)"
+        text = f"its instances are renewed, and not changed (exceptions: {page('suspend')})"
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:
         yield _problem(

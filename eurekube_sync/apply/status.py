@@ -67,6 +67,11 @@ _STATUSES: Mapping[bool | None, ConditionStatus] = {
 # Reasons that end by themselves.
 _PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+_OVER: Mapping[str, str] = {
+    Reason.NOTHING_HELD: "no removal is held any more",
+    Reason.NO_CONFLICT: "no other instance or syncer is in the way any more",
+}
+"""The messages of events whose conditions need none."""
 _OTHERS_WORDS = frozenset({Reason.PARTLY_FAILED, Reason.LAST_INSTANCE_LOST})
 """Reasons whose message may end in the words of a server."""
 
@@ -240,7 +245,7 @@ def _event(syncer: SyncerObject | ImportObject, condition: Condition) -> EventRe
         uid=syncer.uid,
         warning=bad and condition.reason not in _PATIENCE,
         reason=condition.reason,
-        message=condition.message,
+        message=condition.message or _OVER.get(condition.reason, ""),
         key=f"{condition.type}={what}",
         kind=IMPORT if isinstance(syncer, ImportObject) else SYNCER,
     )
@@ -365,7 +370,9 @@ def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus
     desired = 0 if isinstance(claim, Deleting) else before.desired
     ready_up = up
     if isinstance(claim, Serving):
-        meant = [*claim.wanted, *_kept(claim, tally, observed)]
+        meant = dict.fromkeys([*claim.wanted, *_kept(claim, tally, observed)])
+        # Held instances stay, so they count like wanted ones.
+        meant.update(dict.fromkeys(removal.key for removal in tally.held))
         desired = len(meant)
         ready_up = [tally.registered.get(key) for key in meant].count(InstanceStatus.UP)
     return _Counts(

@@ -251,16 +251,6 @@ def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
-def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """Return the held removals that dead pods would release. Those that await confirmation wait
-    anyway."""
-    removals: list[Removal] = []
-    for hold in held.holds if held else ():
-        if hold.reason is not Reason.AWAITING_CONFIRMATION:
-            removals += hold.removals
-    return tuple(removals)
-
-
 def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
     """Return the removals whose pod is not in a complete list, or whose address and port another
     pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from eurekube_sync.brake.approval import PlanId
+from eurekube_sync.brake.evidence import Evidence, PodState, evidence_of
 from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
@@ -60,6 +61,11 @@ HOLD_REASONS = (
 """Why removals are held: the reasons of the condition `RemovalHeld`."""
 
 
+_ENDING_BY_THEMSELVES = frozenset(
+    {Reason.AWAITING_CONFIRMATION, Reason.REGISTRY_YOUNG, Reason.SERVER_UNSEEN}
+)
+
+
 def seen_as(removal: Removal, *, dead: bool) -> str:
     """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
     that it was unready: only that lets it go among too many."""
@@ -104,6 +110,12 @@ class Hold:
                 marks.append(seen_as(removal, dead=True))
         return tuple((self.syncer, mark) for mark in marks)
 
+    @property
+    def for_a_person(self) -> bool:
+        """Whether a person may have to decide. What awaits confirmation, or what Eureka's list may
+        lack for a while, goes or stays with the next passes."""
+        return self.reason not in _ENDING_BY_THEMSELVES
+
     def without(self, keys: Collection[InstanceKey]) -> Hold:
         left = [removal for removal in self.removals if removal.key not in keys]
         return replace(self, removals=tuple(left))
@@ -117,6 +129,26 @@ class Held:
     holds: tuple[Hold, ...]
     awaited: tuple[Hold, ...] = ()
     """What a second pass can confirm, although another hold may have it in this pass."""
+    pods: Mapping[InstanceKey, PodState] = field(default_factory=dict)
+    """The pods behind the removals, as far as they were read."""
+
+    @property
+    def for_a_person(self) -> tuple[Removal, ...]:
+        """The removals that a person may have to decide about."""
+        removals: list[Removal] = []
+        for hold in self.holds:
+            if hold.for_a_person:
+                removals += hold.removals
+        return tuple(removals)
+
+    def evidence(self, syncer: SyncerRef | None = None) -> Evidence | None:
+        """Return what the pods say of all removals that wait for a person, or of one syncer's; None
+        if there are none."""
+        removals = []
+        for removal in self.for_a_person:
+            if syncer is None or removal.syncer == syncer:
+                removals.append(removal)
+        return evidence_of(removals, self.pods) if removals else None
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -169,11 +201,14 @@ def held_together(*parts: Held | None) -> Held | None:
     """Combine what a pass held at different times; None if it held nothing."""
     holds: list[Hold] = []
     awaited: list[Hold] = []
+    pods: dict[InstanceKey, PodState] = {}
     for part in parts:
         if part is not None:
             holds += part.holds
             awaited += part.awaited
-    return held_of(holds, awaited)
+            pods |= part.pods
+    held = held_of(holds, awaited)
+    return None if held is None else replace(held, pods=pods)
 
 
 _UNEXPLAINED = (Grounds.ABSENCE, Grounds.POD_GONE, Grounds.ORPHANED, Grounds.SWEPT)
@@ -196,7 +231,9 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     return renewed_instead(plan, reasons)
 
 
-def condition_message(hold: Hold, count: int, command: str) -> str:
+def condition_message(
+    hold: Hold, count: int, evidence: Evidence | None, syncer: SyncerRef, command: str
+) -> str:
     """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command`
     releases them."""
     removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
@@ -205,5 +242,16 @@ def condition_message(hold: Hold, count: int, command: str) -> str:
         "The instance keeps its status and is",
         "The instances keep their status and are",
     )
-    release = f"To release the held removals of all syncers now: {command}"
-    return f"{removals} of this syncer {held}: {hold.text}. {keeps} renewed. {release}"
+    parts = [f"{removals} of this syncer {held}: {hold.text}."]
+    if evidence is not None:
+        parts.append(f"{evidence.sentence}.")
+    parts.append(f"{keeps} renewed.")
+    if evidence is not None:
+        parts.append(to_keep(syncer))
+    parts.append(f"To release the held removals of all syncers now: {command}")
+    return " ".join(parts)
+
+
+def to_keep(syncer: SyncerRef) -> str:
+    """Return the way out of a hold that keeps the instances, as a sentence with a command."""
+    return f"To see what to correct: eurekube-sync explain {syncer}."

@@ -68,6 +68,24 @@ def ended_by_signals(
             signal.signal(number, earlier)
 
 
+def asked_by_signal() -> Callable[[], bool]:
+    """Take SIGUSR1 from now on, and return whether one came since the last call. Its default would
+    end the process."""
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+
+    def asked() -> bool:
+        nonlocal came
+        before, came = came, False
+        return before
+
+    signal.signal(signal.SIGUSR1, note)
+    return asked
+
+
 def avoid_garbage_collection() -> None:
     """Keep the garbage collector from running during a pass. To be called once, after all imports.
 

@@ -18,6 +18,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.desired.imports import networks_in
 from eurekube_sync.desired.scope import ANY
 from eurekube_sync.desired.selector import parse_selector
+from eurekube_sync.explain.overview import parse_condition
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -178,6 +179,7 @@ SYNCER_CLASS = Value("class", _matching(_NAMESPACE, f"a class: 1 to 63 {_OF_LETT
 NETWORKS = Value("network[,...]", networks_in)
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)  # `*` on either side is any namespace
 LISTEN = Value("[host]:port", _listen)  # an empty host is every address of the machine
+CONDITION = Value("condition", parse_condition)
 WHAT = Value("what", parse_what)  # the argument of `explain`
 
 

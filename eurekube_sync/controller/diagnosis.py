@@ -3,13 +3,14 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from shlex import quote
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.conditions import OLD_LIST, nothing_wanted
 from eurekube_sync.apply.import_status import without_endpoints
 from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.brake.holds import Held, to_keep
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import (
     Claim,
@@ -22,16 +23,18 @@ from eurekube_sync.desired.claims import (
     every,
 )
 from eurekube_sync.desired.imports import Ending, Importing, NotImported
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
+from eurekube_sync.desired.similar import NearLabel, near_labels
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value, parse
 from eurekube_sync.model.actions import Outcome, Result
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.imports import ImportRef
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.imports import ImportRef, ImportStatus, is_of_an_import
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.model.text import and_more, counted, duration, one_or_more, some_of
+from eurekube_sync.model.sources import Cause, Complete, Server, Unknown
+from eurekube_sync.model.text import and_more, counted, duration, one_or_more, rfc_3339, some_of
 from eurekube_sync.observe.former import FormerRenewed, FormerUnread
 from eurekube_sync.observe.kubernetes import SourceKind, Unread, unread
 from eurekube_sync.plan.value import Blocked, Obstacle
@@ -39,6 +42,7 @@ from eurekube_sync.plan.value import Blocked, Obstacle
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
+_MOST_COMPARED = 200  # Services of a namespace whose labels are compared for a hint
 WRITES_TO_EUREKA = "writes to Eureka"
 WRITES_TO_KUBERNETES = "writes to Kubernetes"
 OWNER_NAME = "owner name"
@@ -52,6 +56,16 @@ def problems_of(report: PassReport) -> Iterator[Problem]:
     yield from _of_imports(report)
     yield from _of_conflicts(report)
     yield from _of_put_out(report)
+
+
+def problems_to_decide(report: PassReport) -> Iterator[Problem]:
+    """Yield the problems of the whole installation that wait for a person: owners, and what is
+    held."""
+    yield from _of_owners(report)
+    yield from _of_holds(report)
+    for problem in _of_held_endpoints(report):
+        if problem.reason is Reason.REMOVAL_HELD:
+            yield problem
 
 
 def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
@@ -75,13 +89,17 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_owners(report: PassReport) -> Iterator[Problem]:
-    for cluster in report.clashes:
+    clashes = report.clashes
+    if report.settings.looks and isinstance(report.registry, Complete):
+        clashes = report.registry.data.clashes  # such a pass goes on
+    for cluster in clashes:
         text = (
             f"owner clash: the cluster with UID {cluster} uses the same --owner; give each "
-            "cluster its own. If this "
-            f"cluster replaces that one: eurekube-sync run --former-cluster {quote(cluster)}. "
-            "Our instances were renewed, and nothing else was done."
+            "cluster its own. If this cluster replaces that one: eurekube-sync run "
+            f"--former-cluster {quote(cluster)}"
         )
+        if not report.settings.dry_run:
+            text = f"{text}. Our instances were renewed, and nothing else was done"
         yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
     for other in report.other_owners:
         reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
@@ -270,32 +288,84 @@ def _releases(report: PassReport) -> bool:
 def _of_held_endpoints(report: PassReport) -> Iterator[Problem]:
     """Report the endpoints of imports that stay for now. What only waits for a young registry ends
     by itself, and is no failure."""
-    held = report.imports.held if report.imports else None
-    if held is None:
+    if report.imports is None or report.imports.held is None:
         return
+    held = report.imports.held
     count = len(held.removals)
     stay = one_or_more(count, "1 endpoint stays", f"{count} endpoints stay")
-    text = f"{stay}, because {held.reason}"
+    text = f"{stay}{_since(report, report.imports.all_statuses)}, because {held.reason}"
     if all(hold.reason is Reason.REGISTRY_YOUNG for hold in held.holds):
         yield Problem(reason=Reason.REGISTRY_YOUNG, subject="imports", text=text)
         return
     command = approve_command(held.plan_id, report.settings.options)
     text = f"{text}. To release the held removals of all imports: {command}"
-    yield Problem(reason=Reason.REMOVAL_HELD, subject="imports", text=text)
+    yield Problem(reason=Reason.REMOVAL_HELD, subject="imports", text=text, edition=held.plan_id)
 
 
 def _of_holds(report: PassReport) -> Iterator[Problem]:
-    if report.held is None:
-        return
-    count = len(report.held.removals)
+    problem = hold_of(report)
+    if problem is not None:
+        yield problem
+
+
+def hold_of(report: PassReport) -> Problem | None:
+    """Return what is held, with the evidence of the pods and both ways out; None for nothing."""
+    held = report.held
+    if held is None:
+        return None
+    count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    command = approve_command(report.held.plan_id, report.settings.options)
-    text = (
-        f"{waits}, because {report.held.reason}. Held instances keep their status and are "
-        "renewed. To "
-        f"release the held removals of all syncers, even while a daemon runs: {command}"
+    parts = [f"{waits}{_since(report, report.all_statuses)}, because {held.reason}."]
+    evidence = held.evidence()
+    if evidence is not None:
+        parts.append(f"{evidence.sentence}.")
+    parts.append(f"Held instances keep their status and are renewed ({page('brake')}).")
+    syncers = _holding(report, held)
+    if syncers:
+        parts.append(to_keep(syncers[0]))
+    command = approve_command(held.plan_id, report.settings.options)
+    parts.append(
+        f"To release the held removals of all syncers, even while a daemon runs: {command}"
     )
-    yield Problem(reason=Reason.REMOVAL_HELD, subject="held", text=text)
+    return Problem(
+        reason=Reason.REMOVAL_HELD, subject="held", text=" ".join(parts), edition=held.plan_id
+    )
+
+
+def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
+    """Return the syncers that exist and have removals which wait for a person."""
+    syncers: set[SyncerRef] = set()
+    for removal in held.for_a_person:
+        if report.desired is not None and removal.syncer in report.desired.claims:
+            syncers.add(removal.syncer)
+    return sorted(syncers)
+
+
+def held_by(report: PassReport) -> int:
+    """Count the held removals: of instances, and of the endpoints of imports."""
+    number = len(report.held.removals) if report.held else 0
+    if report.imports is not None and report.imports.held is not None:
+        number += len(report.imports.held.removals)
+    return number
+
+
+def _since(report: PassReport, statuses: Mapping[K, SyncerStatus | ImportStatus]) -> str:
+    """Return since when removals are held, as words; empty if only since this pass."""
+    since = held_since(statuses)
+    if since is None or since >= int(report.at):
+        return ""
+    return f" since {rfc_3339(since)}"
+
+
+def held_since(statuses: Mapping[K, SyncerStatus | ImportStatus]) -> float | None:
+    """Return since when removals are held without a break, in Unix seconds; None if no status
+    shows it."""
+    times = []
+    for status in statuses.values():
+        held = status.condition("RemovalHeld")
+        if held is not None and held.status is ConditionStatus.TRUE:
+            times.append(held.last_transition)
+    return min(times, default=None)
 
 
 # --- Syncers --------------------------------------------------------------------------------------
@@ -366,7 +436,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             case NotServed():
                 # A list that failed is reported once, and not for each syncer.
                 if claim.source not in reported:
-                    yield _of_syncer(ref, claim.reason, claim.message)
+                    yield _of_syncer(ref, claim.reason, _with_hint(claim, report))
             case Serving():
                 yield from _of_serving(ref, claim, report, in_rows)
             case Deleting():
@@ -376,6 +446,32 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     if report.settings.dry_run:
         for ref, message in of_other_classes(report):
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
+
+
+def _with_hint(claim: NotServed, report: PassReport) -> str:
+    """Return the message of a syncer that is not served, with a label that a Service has in place
+    of the one that is selected."""
+    if claim.reason is not Reason.NO_MATCHING_SERVICE:
+        return claim.message
+    near = near_services(claim, report)
+    if not near:
+        return claim.message
+    has = one_or_more(len(near[0].names), "Service {} has", "Services {} have")
+    return f"{claim.message}; {has.format(some_of(near[0].names))} {near[0].label}"
+
+
+def near_services(claim: NotServed, report: PassReport) -> Sequence[NearLabel]:
+    """Return the labels of Services that a syncer nearly selects. Not of a namespace with many
+    Services, because the comparison takes time in every pass."""
+    spec = parse(claim.syncer)
+    listed = report.view.services.of(spec.namespace) if report.view else None
+    if not isinstance(listed, Complete) or len(listed.data) > _MOST_COMPARED:
+        return ()
+    services = []
+    for service in listed.data:
+        if not is_of_an_import(service):
+            services.append((service.name, service.labels))
+    return near_labels(dict(spec.selector.labels), services)
 
 
 def _of_serving(

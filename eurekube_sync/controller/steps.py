@@ -12,7 +12,8 @@ from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, uns
 from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
-from eurekube_sync.brake.braking import Braked, apply_brake, to_look_up
+from eurekube_sync.brake.braking import Braked, apply_brake
+from eurekube_sync.brake.evidence import pod_states
 from eurekube_sync.brake.holds import Brake, held_together
 from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
 from eurekube_sync.controller.one_pass import (
@@ -51,7 +52,7 @@ from eurekube_sync.observe.former import (
     waiting_to_move,
 )
 from eurekube_sync.observe.installations import served_by_others
-from eurekube_sync.observe.kubernetes import pods_behind
+from eurekube_sync.observe.kubernetes import pods_behind, readiness_behind
 from eurekube_sync.plan.former import under_either_id
 from eurekube_sync.plan.make import apply_rules, lost, make_plan, plan_blind, plan_renewals
 from eurekube_sync.plan.value import Plan, sorted_plan
@@ -78,11 +79,12 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         found = replace(found, desired=desired, registry=Complete(data=observed))
         plan = without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, brake)
-        unlisted = to_look_up(braked.held)
+        unlisted = braked.held.for_a_person if braked.held else ()
         if unlisted:
             pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
             brake = replace(brake, pods=pods)
             braked = apply_brake(plan, observed, brake)
+            braked = _with_evidence(given, braked, observed)
 
     report = PassReport(
         settings=settings,
@@ -131,6 +133,17 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
         seen=sightings.before(statuses, begun=begun, now=now - took, within=within),
         confirm_within=within,
     )
+
+
+def _with_evidence(given: Given, braked: Braked, observed: Observed) -> Braked:
+    """Add what the pods of the held removals do now, for the person who decides. What awaits
+    confirmation waits for nobody."""
+    waiting = braked.held.for_a_person if braked.held else ()
+    if braked.held is None or not waiting:
+        return braked
+    pods = readiness_behind(given.world.cluster, waiting, observed, given.settings.scope)
+    states = pod_states(waiting, observed.ours, pods)
+    return replace(braked, held=replace(braked.held, pods=states))
 
 
 def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.brake.evidence import evidence_of
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import OverLimit, Serving, Wanted
+from eurekube_sync.desired.claims import Claim, Leaving, OverLimit, Serving, Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.explain.cluster import pod_links, syncer_links
+from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
     Explanation,
     Link,
@@ -33,7 +36,7 @@ from eurekube_sync.explain.registry import (
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
@@ -69,6 +72,7 @@ def explain(subject: Subject, look: Look) -> Explanation:
         outcome=outcome,
         sentence=sentence,
         fix=first.fix if first else "",
+        otherwise=first.otherwise if first else "",
         up=up_in(held) if known else None,
         of=meant,
         apps=apps_of(subject.claim),
@@ -77,9 +81,30 @@ def explain(subject: Subject, look: Look) -> Explanation:
 
 def _meant(subject: Subject) -> int:
     """Count what should be registered: no terminating endpoints, and none over the limit, unless
-    all are over the limit."""
-    there = len(subject.verdicts) - subject.terminating
-    return there - len(subject.of(OverLimit)) or there
+    all are over the limit. What is held stays, so it counts as well, as in the syncer's status."""
+    there = set()
+    for key, verdict in subject.verdicts.items():
+        if not (isinstance(verdict, Leaving) and verdict.terminating):
+            there.add(key)
+    meant = there - subject.of(OverLimit).keys() or there
+    if isinstance(subject.claim, Serving):
+        removals, _ = _held_removals(subject)
+        meant.update(removal.key for removal in removals)
+    return len(meant)
+
+
+def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
+    """Return the held removals of the syncer, as far as the question is about them, and the first
+    hold that has some of them. That gives the reason; the removals of all count."""
+    removals: list[Removal] = []
+    first = None
+    held = subject.report.held
+    for hold in held.holds if held else ():
+        for removal in hold.removals:
+            if subject.has(removal.syncer, removal.key):
+                removals.append(removal)
+                first = first or hold
+    return sorted(removals, key=lambda removal: removal.key), first
 
 
 def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iterator[Link]:
@@ -148,7 +173,8 @@ def _outcome(
         if unknown:
             return Outcome.UNKNOWN, unknown
         if up >= max(meant, 1):
-            return Outcome.REGISTERED, f"Registered: {counts}"
+            limited = limit_text(subject.claim, up) if subject.of(OverLimit) else ""
+            return Outcome.REGISTERED, f"Registered: {limited or counts}"
     cause = f"; {broken.cause}" if broken else ""
     if up:
         return Outcome.PARTLY, f"{_although_up(broken)}: {counts}{cause}"
@@ -210,10 +236,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
         if claim.conduct.suspend:
-            text = (
-                "the syncer is suspended: its instances are renewed, and not changed "
-                "(docs/suspend.md)"
-            )
+            text = "the syncer is suspended: its instances are renewed, and not changed"
             yield breaks(
                 Part.SUSPEND,
                 Reason.SUSPENDED,
@@ -225,6 +248,17 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)
+
+
+def limit_text(claim: Claim, up: int) -> str:
+    """Return how many of the ready pods are UP under a limit that leaves some out, such as `2 of 4
+    ready pods (limit 50%)`; empty if none is left out."""
+    if not isinstance(claim, Serving) or not claim.of(OverLimit):
+        return ""
+    ready = len(claim.of(OverLimit))
+    for wanted in claim.wanted.values():
+        ready += wanted.instance.status is InstanceStatus.UP
+    return f"{up} of {counted(ready, 'ready pod')} (limit {claim.conduct.limit})"
 
 
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -322,33 +356,54 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     condition RemovalHeld that the last pass wrote."""
     held, status = subject.report.held, subject.claim.syncer.status
     if look.narrowed or isinstance(subject.report.registry, Unknown):
-        before = status.condition("RemovalHeld") if status else None
-        if before is not None and before.status is ConditionStatus.TRUE:
-            text = f"the last pass said: {before.message}"
-            cause = "its removals are held by the brake"
-            fix = "if all held removals are right, let the operator release them"
-            yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
+        yield from _held_before(status)
         return
     if held is None:
         return
-    mine: list[Removal] = []
-    holds = []
-    for hold in held.holds:
-        own = [removal for removal in hold.removals if subject.has(removal.syncer, removal.key)]
-        if own:
-            mine += own
-            holds.append(hold)
-    if not mine:
+    mine, first = _held_removals(subject)
+    if first is None:
         return
-    # The first hold gives the reason; the removals of all count.
-    mine.sort(key=lambda removal: removal.key)
     are = one_or_more(len(mine), "is", "are")
-    text = f"{len(mine)} of its removals {are} held: {holds[0].text}"
+    since = _held_since(status)
+    lasted = f" for {span(look.at - since)}" if since is not None else ""
+    text = f"{len(mine)} of its removals {are} held{lasted}: {first.text}"
     cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
-    details = [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
+    evidence = evidence_of(mine, held.pods) if first.for_a_person else None
+    hints = list(selecting_nothing(subject, look))
+    details = [evidence.sentence] if evidence else []
+    details += [hint for hint, _ in hints]
+    details += [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
     approve = approve_command(held.plan_id, subject.report.settings.options)
-    fix = f"if all held removals are right, {approve}"
-    yield breaks(Part.BRAKE, holds[0].reason, text, *details, cause=cause, fix=fix)
+    ways = [f"if all held removals are right, {approve}"]
+    if hints:
+        ways.append(hints[0][1])
+    elif evidence:
+        ways.append(f"kubectl get pods -n {subject.namespace}")
+    if evidence and evidence.advice.warns:
+        ways.reverse()
+        cause = f"{cause}; {evidence.advice.text}"
+    fix, *otherwise = ways
+    link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
+    yield replace(link, otherwise="".join(otherwise), since=since)
+
+
+def _held_before(status: SyncerStatus | None) -> Iterator[Link]:
+    """Yield what the last pass wrote of held removals."""
+    before = status.condition("RemovalHeld") if status else None
+    if before is not None and before.status is ConditionStatus.TRUE:
+        text = f"the last pass said: {before.message}"
+        cause = "its removals are held by the brake"
+        fix = "if all held removals are right, let the operator release them"
+        yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
+
+
+def _held_since(status: SyncerStatus | None) -> float | None:
+    """Return since when removals of the syncer are held, in Unix seconds; None if no pass wrote
+    it."""
+    held = status.condition("RemovalHeld") if status else None
+    if held is None or held.status is not ConditionStatus.TRUE:
+        return None
+    return held.last_transition
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:

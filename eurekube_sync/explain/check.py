@@ -14,16 +14,17 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
-from eurekube_sync.explain.links import Check, Finding, Grade, Mark
-from eurekube_sync.explain.registry import CALLERS_SECONDS, RUNS, last_pass_link, lease_end
-from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in
+from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
+from eurekube_sync.explain.registry import last_pass_link, lease_end
+from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.text import counted
+from eurekube_sync.model.text import and_more, counted
 
 SYNCER = "EurekaSyncer"  # the kind
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
@@ -130,7 +131,7 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
             "it is unknown which cluster this is (the UID of the namespace kube-system): "
             f"{identity.message}"
         )
-        fix = "grant get on the namespace kube-system, as docs/install.md does"
+        fix = f"grant get on the namespace kube-system, as the installation does: {page('install')}"
         return Finding(Check.KUBERNETES, Grade.FAILED, text, fix)
     text = f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
     return Finding(Check.KUBERNETES, Grade.OK, text)
@@ -151,7 +152,10 @@ def definition(
     if isinstance(schema, Unknown):
         if schema.cause is Cause.CRD_MISSING and before:
             return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
-        return Finding(Check.CRD, Grade.FAILED, schema.message, f"install it: {_INSTALL}")
+        # The message of a missing CRD has the command, too.
+        missing = schema.cause is Cause.CRD_MISSING
+        text = f"{crd} is not installed" if missing else schema.message
+        return Finding(Check.CRD, Grade.FAILED, text, f"install it: {_INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
         fix = f"look at the deletion before anything else: kubectl get crd {name} -o json"
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
@@ -302,24 +306,23 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
 def _by_workload(
     claim: Serving, look: Look, pods: Sequence[PodDetail]
 ) -> Mapping[str, list[PodDetail]]:
-    """Return the pods in the slices of the syncer's Services, without those that terminate."""
+    """Return the pods in the slices of the syncer's Services, without those that terminate, by
+    their workload. Bare pods that end alike are one."""
     names: set[str] = set()
     for piece in slices_of(look.report, selected_namespace(claim.syncer), claim.services):
         names.update(endpoint.pod.name for endpoint in piece.endpoints if endpoint.pod)
     alike: dict[str, list[PodDetail]] = {}
+    ends_alike: dict[tuple[object, ...], list[PodDetail]] = {}
     for pod in pods:
-        if pod.name in names and not pod.terminating:
+        if pod.name not in names or pod.terminating:
+            continue
+        if pod.controller:
             alike.setdefault(workload(pod), []).append(pod)
+        else:
+            ends_alike.setdefault((pod.pre_stops, pod.grace), []).append(pod)
+    for bare in ends_alike.values():
+        alike[min(workload(pod) for pod in bare)] = bare
     return alike
-
-
-def workload(pod: PodDetail) -> str:
-    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the
-    bare pod."""
-    kind, _, name = pod.controller.partition(" ")
-    if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
-        return f"Deployment {name.rpartition('-')[0] or name}"
-    return pod.controller or f"pod {pod.name}"
 
 
 def of_workload(
@@ -329,9 +332,9 @@ def of_workload(
     terminate."""
     worst = min(pods, key=_sleeps)
     sleeps, grace = _sleeps(worst), worst.grace
-    about = f"{ref}: {name}"
+    about = f"{ref}: {name}{and_more(len(pods))}"
     if worst.controller:
-        about = f"{about} ({counted(len(pods), 'pod')})"
+        about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
     unreadable = None in worst.pre_stops and not sleeps
     serves = f"{about} has no preStop"
     if unreadable:

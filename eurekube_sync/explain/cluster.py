@@ -4,6 +4,7 @@ pods."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import (
@@ -16,13 +17,27 @@ from eurekube_sync.desired.claims import (
     Wanted,
 )
 from eurekube_sync.desired.endpoints import label_of, place_of
+from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import Link, Mark, Part, breaks, not_read
-from eurekube_sync.explain.subject import Subject, address_of, read, services_in, slices_of
-from eurekube_sync.explain.what import Labels, matches, near_labels, written
-from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, PodDetail, SyncerObject
+from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.subject import (
+    Subject,
+    address_of,
+    named_app,
+    read,
+    services_in,
+    slices_of,
+)
+from eurekube_sync.explain.what import Kind
+from eurekube_sync.model.kubernetes import (
+    EndpointPort,
+    EndpointSlice,
+    PodDetail,
+    ServiceSelector,
+    SyncerObject,
+)
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 # Seconds within which a pass should see a new syncer; a CronJob runs a pass each minute
@@ -60,9 +75,20 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
         kind = one_or_more(len(claim.services), "Service", "Services")
         yield Link(Part.SERVICES, Mark.OK, f"it selects {kind} {some_of(claim.services)}")
         yield Link(Part.PORT, Mark.OK, _registers(claim))
+        yield from _under_another_name(subject, claim)
         for warning in claim.port_warnings:
             yield Link(Part.PORT, Mark.NOTE, warning)
         yield from _endpoints(subject, claim)
+
+
+def _under_another_name(subject: Subject, claim: Serving) -> Iterator[Link]:
+    """Note that callers do not find an app by its name, which is what the question has."""
+    name, vip = subject.what.name, claim.vip_address
+    if subject.what.kind is not Kind.APP or not vip or name not in claim.apps:
+        return
+    if name not in [address.strip().upper() for address in vip.split(",")]:
+        text = f"callers find app {name} under the VIP address {vip}, and not under {name.lower()}"
+        yield Link(Part.PORT, Mark.NOTE, text)
 
 
 def _asked_port(claim: Serving) -> object:
@@ -130,11 +156,7 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     """Make the link of a syncer that is being deleted or not served; None for any other."""
     claim = subject.claim
     if isinstance(claim, Deleting):
-        text = "the syncer is being deleted, so its instances are removed"
-        cause = "its syncer is being deleted"
-        return breaks(
-            Part.SPEC, Reason.DELETING, text, cause=cause, fix=subject.kubectl("describe")
-        )
+        return _deleting(subject, look)
     if isinstance(claim, NotServed):
         if claim.source is not None:
             what = "its Services, slices or pods"
@@ -155,6 +177,19 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     text = f"its condition Ready says: {message}"
     fix = f"kubectl describe namespace {subject.ref.namespace}"
     return breaks(part, Reason.NOT_GRANTED, text, cause=cause, fix=fix)
+
+
+def _deleting(subject: Subject, look: Look) -> Link:
+    """Say since when the syncer waits for its instances to be removed, and for what."""
+    deleted = subject.claim.syncer.deleted or look.at
+    text = (
+        f"the syncer was deleted {span(look.at - deleted)} ago, and stays until its instances are "
+        "gone: the next pass removes its instances"
+    )
+    cause = "its syncer is being deleted"
+    fix = f"wait for the next pass; if it stays, {subject.kubectl('describe')} says why, or {RUNS}"
+    link = breaks(Part.SPEC, Reason.DELETING, text, cause=cause, fix=fix)
+    return replace(link, since=deleted)
 
 
 def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
@@ -186,14 +221,27 @@ def _no_service(subject: Subject, look: Look) -> Link:
         has = one_or_more(len(names), "Service {} has", "Services {} have")
         details.append(f"{has.format(', '.join(names[:3]))} {label}")
     if near and (near[0].other_key or not fix):
-        key, _, value = near[0].label.partition("=")
-        spec = f"{{matchLabels: {{{key}: {value}}}}}"
-        fix = f"write selector: {spec} in its spec: {subject.kubectl('edit')}"
+        fix = f"{_with_label(near[0], subject.claim.syncer)}: {subject.kubectl('edit')}"
     reason = Reason.NO_MATCHING_SERVICE
     part, cause = _REFUSED[reason]
     text = f"no Service in namespace {namespace} matches {selector}"
     fix = fix or subject.kubectl("edit")
     return breaks(part, reason, text, *details, cause=cause, fix=fix)
+
+
+def _with_label(near: NearLabel, syncer: SyncerObject) -> str:
+    """Return what to write so that the syncer selects this label. The shorthand `app` also names
+    the app; without it the Service does."""
+    key, _, value = near.label.partition("=")
+    selector, app = f"{{matchLabels: {{{key}: {value}}}}}", near.names[0]
+    if key == "app":
+        selector, app = f"{{app: {value}}}", value
+    text = f"write selector: {selector} in its spec"
+    named = named_app(syncer)
+    if syncer.spec.get("appName") or named in ("", app.upper()):
+        return text
+    stays = f"if the app should stay {named} and not become {app.upper()}"
+    return f"{text}, and appName: {named.lower()} {stays}"
 
 
 def _services_of_pods(pods: Sequence[Labels], look: Look, namespace: str) -> list[str]:
@@ -261,12 +309,9 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         ready = sum(len(verdicts) for verdicts in known) or left
         text = f"{counted(ready, 'pod')} {one_or_more(ready, 'is', 'are')} ready"
         yield Link(Part.PODS, Mark.OK, text)
+        yield from _undeclared(subject, look)
     elif terminating:
-        end = one_or_more(terminating, "terminates", "terminate")
-        text = f"{counted(terminating, 'endpoint')} {end}, and there is no other"
-        cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
-        fix = f"kubectl get pods -n {subject.namespace}"
-        yield breaks(Part.PODS, Reason.TERMINATING, text, cause=cause, fix=fix)
+        yield _terminating(subject, claim, terminating)
     elif subject.keys and (removals := subject.removals):
         key, why = next(iter(removals.items()))
         text = f"a pass removes {address_of(key)}{and_more(len(removals))}: {why}"
@@ -280,6 +325,7 @@ def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], 
     pods = look.pods.get(subject.namespace)
     there = {pod.name: pod for pod in read(pods)}
     number, fix = len(unready), ""
+    since: list[float] = []
     details = []
     for verdict in unready:
         text = verdict.why
@@ -291,6 +337,9 @@ def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], 
                 reason = f"the reason could not be read: {pods.message}"
             elif name in there:
                 reason = _why_not_ready(there[name], look.at)
+                ready = there[name].condition("Ready")
+                if ready is not None and ready.since is not None:
+                    since.append(ready.since)
             text = f"{text}: {reason}" if reason else text
         details.append(text)
     cause = f"{number} of its {left} pods {one_or_more(number, 'is', 'are')} not ready"
@@ -306,7 +355,48 @@ def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], 
             "a pod is registered only after it was ready once; if it stops being ready, "
             "spec.notReady says what happens"
         )
-    return breaks(Part.PODS, Reason.NOT_READY, text, *details, cause=cause, fix=fix)
+    link = breaks(Part.PODS, Reason.NOT_READY, text, *details, cause=cause, fix=fix)
+    return replace(link, since=min(since, default=None))
+
+
+def _terminating(subject: Subject, claim: Serving, terminating: int) -> Link:
+    """Say what happens next to pods that terminate. The question may be about one of several."""
+    end = one_or_more(terminating, "terminates", "terminate")
+    its = one_or_more(terminating, "its instance", "their instances")
+    text = (
+        f"{counted(terminating, 'endpoint')} {end}: the next pass cancels {its}, and callers "
+        f"follow within {CALLERS_SECONDS} s"
+    )
+    cause = one_or_more(terminating, "its pod terminates", "its pods terminate")
+    others = len(claim.verdicts) - len(claim.of(Leaving))
+    if others:
+        stay = one_or_more(others, "other endpoint stays", "other endpoints stay")
+        text = f"{text}; {others} {stay}"
+        fix = f"wait for the next pass; if nothing changes, {RUNS}"
+    else:
+        text = f"{text}; there is no other"
+        fix = f"kubectl get pods -n {subject.namespace}"
+    return breaks(Part.PODS, Reason.TERMINATING, text, cause=cause, fix=fix)
+
+
+def _undeclared(subject: Subject, look: Look) -> Iterator[Link]:
+    """Note a registered port that no container of a pod declares. A declaration is optional, so a
+    pod that declares no port is as good as any."""
+    pods = {pod.uid: pod for pod in read(look.pods.get(subject.namespace))}
+    lacking: dict[int, list[PodDetail]] = {}
+    for wanted in subject.of(Wanted).values():
+        pod = pods.get(wanted.pod.uid) if wanted.pod else None
+        port = wanted.instance.main_port
+        if pod is not None and pod.ports and port not in pod.ports:
+            lacking.setdefault(port, []).append(pod)
+    for port, undeclared in sorted(lacking.items()):
+        first = min(undeclared, key=lambda pod: pod.name)
+        declared = ", ".join(str(number) for number in first.ports)
+        text = (
+            f"no container of pod {first.name}{and_more(len(undeclared))} declares port {port}; "
+            f"declared: {declared}"
+        )
+        yield Link(Part.PORT, Mark.NOTE, text)
 
 
 def _describe(pod: str, namespace: str) -> str:
@@ -424,9 +514,29 @@ def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]
             waits = _why_not_ready(pod, look.at) or "no EndpointSlice lists it"
             yield f"pod {pod.name}: {waits}", _describe(pod.name, namespace)
         if not selected:
-            text = f"Service {service.name} selects {written(service.selector)}: no pod has it"
-            near = near_labels(service.selector, [(pod.name, pod.labels) for pod in read(pods)])
-            if near:
-                labels = [f"{label} ({counted(len(names), 'pod')})" for label, names, _ in near]
-                text = f"{text}; similar: {', '.join(labels)}"
-            yield text, f"kubectl edit service {service.name} -n {namespace}"
+            yield _without_pods(service, read(pods), namespace)
+
+
+def selecting_nothing(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:
+    """Yield the Services in question that select no pod, with the most similar labels and a fix.
+    None if the pods were not read."""
+    pods = look.pods.get(subject.namespace)
+    if not isinstance(pods, Complete):
+        return
+    for service in read(look.selectors.get(subject.namespace)):
+        if service.name not in subject.services or not service.selector:
+            continue
+        if not any(matches(service.selector, pod.labels) for pod in pods.data):
+            yield _without_pods(service, pods.data, subject.namespace)
+
+
+def _without_pods(
+    service: ServiceSelector, pods: Sequence[PodDetail], namespace: str
+) -> tuple[str, str]:
+    """Return what a Service selects that no pod has, with the most similar labels, and a fix."""
+    text = f"Service {service.name} selects {written(service.selector)}: no pod has it"
+    near = near_labels(service.selector, [(pod.name, pod.labels) for pod in pods])
+    if near:
+        labels = [f"{label} ({counted(len(names), 'pod')})" for label, names, _ in near]
+        text = f"{text}; similar: {', '.join(labels)}"
+    return text, f"kubectl edit service {service.name} -n {namespace}"

@@ -4,9 +4,11 @@ reach, up to the first broken link."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from eurekube_sync.apply.import_status import holds_by_import
+from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import ImportReport
@@ -48,16 +50,16 @@ _PARTS = {
 """The link that a refusal breaks; any other one breaks that of the Service."""
 
 
-def explained_imports(look: Look) -> tuple[Explanation, ...]:
+def explained_imports(look: Look) -> Sequence[tuple[ImportRef, Explanation]]:
     """Make the chains of all imports in scope, the worst first."""
     report = look.report.imports
-    explained = []
+    explained: list[tuple[ImportRef, Explanation]] = []
     holds = holds_by_import(report.held if report else None)
     for ref in sorted(report.claims) if report else ():
         what = What(Kind.IMPORT, ref.name, ref.namespace)
-        explained.append(_explained(what, look, holds.get(SyncerRef(*ref), ())))
+        explained.append((ref, _explained(what, look, holds.get(SyncerRef(*ref), ()))))
     order = list(Outcome)
-    return tuple(sorted(explained, key=lambda found: order.index(found.outcome)))
+    return sorted(explained, key=lambda pair: order.index(pair[1].outcome))
 
 
 def explain_import(what: What, look: Look) -> Explanation:
@@ -72,7 +74,7 @@ def _explained(what: What, look: Look, held: Sequence[Hold]) -> Explanation:
     ref = ImportRef(what.namespace, what.name)
     report = look.report.imports
     links: list[Link] = []
-    for link in _links(ref, report, held):
+    for link in _links(ref, report, list(_of_brake(held, look))):
         links.append(link)
         if link.broken:
             break
@@ -109,7 +111,7 @@ def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
     return len(there & claim.wanted.keys()), len(claim.wanted)
 
 
-def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Hold]) -> Iterator[Link]:
+def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Link]) -> Iterator[Link]:
     if report is None:
         text = "imports are off: no networks were given"
         fix = "give --import-networks as the installation does"
@@ -129,11 +131,13 @@ def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Hold]) ->
         case Ending():
             text = "the import is being deleted, and its Service and slices with it"
             fix = f"kubectl describe eimp {ref.name} -n {ref.namespace}"
-            yield breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
+            link = breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
+            yield replace(link, since=found.deleted)
         case Importing():
             yield from _of_spec(ref, claim)
+            yield from held  # also where Eureka lists nothing, because that may be why
             yield from _of_eureka(claim, report)
-            yield from _of_slices(ref, claim, report, held)
+            yield from _of_slices(ref, claim, report)
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -216,17 +220,11 @@ def _left_out(claim: Importing) -> Iterator[Link]:
         yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
 
 
-def _of_slices(
-    ref: ImportRef, claim: Importing, report: ImportReport, held: Sequence[Hold]
-) -> Iterator[Link]:
+def _of_slices(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
     """Yield the links about what is written, and what is not."""
     if claim.spec.suspend:
         text = "it is suspended: its Service and slices are not written"
         yield Link(Part.SUSPEND, Mark.NOTE, text)
-    for hold in held:
-        count = len(hold.removals)
-        stay = one_or_more(count, "endpoint stays", "endpoints stay")
-        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}")
     if report.registry is not None:
         return
     written, wanted = _numbers(claim)
@@ -237,6 +235,21 @@ def _of_slices(
     reason = Reason.SUSPENDED if claim.spec.suspend else Reason.DIFFERS
     fix = _edit(ref) if claim.spec.suspend else "wait for the next pass"
     yield breaks(Part.SLICES, reason, text, fix=fix)
+
+
+def _of_brake(held: Sequence[Hold], look: Look) -> Iterator[Link]:
+    """Yield what is held, with the command for a person who has to decide. Callers lose nothing by
+    it."""
+    report = look.report
+    for hold in held:
+        count = len(hold.removals)
+        stay = one_or_more(count, "endpoint stays", "endpoints stay")
+        details = []
+        if hold.for_a_person and report.imports is not None and report.imports.held is not None:
+            plan_id = report.imports.held.plan_id
+            approve = approve_command(plan_id, report.settings.options)
+            details.append(f"if all held removals are right, {approve}")
+        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}", details=tuple(details))
 
 
 def _edit(ref: ImportRef) -> str:

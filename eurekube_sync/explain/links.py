@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
+
+CALLERS_SECONDS = 95
+"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the
+load balancer's (docs/eureka.md)."""
+RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 
 
 class Mark(StrEnum):
@@ -58,6 +64,8 @@ class Link:
     # Of a broken link, in few words for the last line, such as `its pod is not ready`
     cause: str = ""
     fix: str = ""  # what to do, preferably a command
+    otherwise: str = ""  # the other way out, where a person has to choose
+    since: float | None = None  # since when it is broken, in Unix seconds; None if unknown
 
     @property
     def broken(self) -> bool:
@@ -119,6 +127,7 @@ class Explanation:
     syncer: str = ""  # its `namespace/name`; empty if there is none
     sentence: str = ""  # the last line
     fix: str = ""  # what to do; empty for nothing
+    otherwise: str = ""  # the other way out, where a person has to choose
     up: int | None = None  # instances UP now; None if unknown
     of: int = 0  # endpoints that could be registered
     apps: tuple[str, ...] = ()
@@ -133,6 +142,11 @@ class Explanation:
     def reason(self) -> str:
         """The reason of its first broken link; empty if there is none."""
         return self.broken.reason if self.broken else ""
+
+    @property
+    def docs(self) -> str:
+        """The address of the help for the reason; empty for none, or for one of another version."""
+        return help_on(self.reason) if self.reason in list(Reason) else ""
 
 
 class Grade(StrEnum):
@@ -245,4 +259,4 @@ class Finding:
     def docs(self) -> str:
         if self.grade is Grade.OK:
             return ""
-        return f"docs/troubleshooting.md#{self.check.value.lower()}"
+        return help_on(self.check.value)

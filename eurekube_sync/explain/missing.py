@@ -3,11 +3,12 @@ what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from shlex import join, quote
 from typing import Any
 
 from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.similar import matches, near_labels, written
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.links import (
     Explanation,
@@ -20,16 +21,26 @@ from eurekube_sync.explain.links import (
     unseen,
 )
 from eurekube_sync.explain.subject import (
+    address_of,
     apps_of,
     claims_in,
     is_meant,
     observed_at,
+    pods_of,
     read,
     selector_of,
+    subjects,
     syncers_in,
+    workload,
 )
-from eurekube_sync.explain.what import Kind, What, matches, near_labels, near_names, written
+from eurekube_sync.explain.what import (
+    WORKLOADS,
+    Kind,
+    What,
+    near_names,
+)
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.reasons import Reason
@@ -47,23 +58,11 @@ def explain_missing(what: What, look: Look) -> Explanation:
     """Make a chain whose first link is broken, or unknown if a list failed."""
     theirs = _held_by_eureka(what, look)
     failed = _unknown_syncers(look, what.namespace)
-    service = ""
     if failed is not None:
         of = f" of namespace {what.namespace}" if what.namespace else ""
-        first = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed)
-    elif what.kind is Kind.SYNCER:
-        names = [syncer.name for syncer in _syncers(look, what.namespace)]
-        fix = f"kubectl get esync -n {what.namespace}"
-        first = _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER)
-    elif what.kind is Kind.SERVICE:
-        service = what.name
-        first = _service(what, look)
-    elif what.kind is Kind.POD:
-        behind = _service_of(what, look)
-        first = behind if isinstance(behind, Link) else _service(behind, look)
-        service = "" if isinstance(behind, Link) else behind.name
+        first, service = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed), ""
     else:
-        first = _in_eureka_alone(theirs[0], look) if theirs else _no_claim(what, look)
+        first, service = _first_link(what, theirs, look)
     links = [first]
     if failed is not None or theirs or what.kind is Kind.SYNCER:
         links += _in_eureka(theirs, look)
@@ -80,6 +79,27 @@ def explain_missing(what: What, look: Look) -> Explanation:
         fix=first.fix,
         manifest=_smallest_syncer(what.namespace, service) if first.fix is _APPLY else {},
     )
+
+
+def _first_link(what: What, theirs: Sequence[ObservedInstance], look: Look) -> tuple[Link, str]:
+    """Return why no syncer registers it, and the Service that a syncer could select; empty for
+    none. `theirs` are the instances in question that Eureka lists."""
+    if what.kind is Kind.SYNCER:
+        names = [syncer.name for syncer in _syncers(look, what.namespace)]
+        fix = f"kubectl get esync -n {what.namespace}"
+        return _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER), ""
+    if what.kind is Kind.SERVICE:
+        return _service(what, look), what.name
+    if what.kind is Kind.POD:
+        behind = _service_of(what, look)
+        if isinstance(behind, Link):
+            return behind, ""
+        return _service(behind, look), behind.name
+    if what.kind in WORKLOADS:
+        return _workload(what, look), ""
+    if theirs:
+        return _in_eureka_alone(theirs[0], look), ""
+    return _no_claim(what, look), ""
 
 
 def _held_by_eureka(what: What, look: Look) -> list[ObservedInstance]:
@@ -130,6 +150,28 @@ def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
         whose = f"syncer {syncer}" if syncer else "no mark of ours"
         held = f"{instance.key} at {observed_at(instance)}, {instance.status}"
         yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {held}, {whose}")
+
+
+def _workload(what: What, look: Look) -> Link:
+    """Explain a workload whose pods no syncer selects, by its first pod; or that has no pod."""
+    listed = look.pods.get(what.namespace)
+    if isinstance(listed, Unknown):
+        return _not_read(Part.PODS, f"Pods of namespace {what.namespace}", listed)
+    pods = pods_of(what, look)
+    if not pods:
+        kind = WORKLOADS[what.kind]
+        names = []
+        for pod in read(listed):
+            of_kind, _, name = workload(pod).partition(" ")
+            if of_kind == kind:
+                names.append(name)
+        fix = f"kubectl get {what.kind} -n {what.namespace}"
+        near = near_names(what.name, names) or sorted(set(names))[:3]
+        details = [f"similar: {', '.join(near)}"] if near else []
+        text = f"no pod is of {kind} {what.namespace}/{what.name}"
+        return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *details, fix=fix)
+    behind = _service_of(What(Kind.POD, pods[0], what.namespace), look)
+    return behind if isinstance(behind, Link) else _service(behind, look)
 
 
 def _service(what: What, look: Look) -> Link:
@@ -207,13 +249,27 @@ def _no_claim(what: What, look: Look) -> Link:
     for app in near:
         if app in wanted:
             details.append(f"EurekaSyncer {wanted[app]} registers as {app}")
+    beside = list(_other_ports(what, look))
+    details += beside
     text = f"no syncer wants {what}"
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
+    if beside:
+        fix = join(("eurekube-sync", "explain", what.name, *look.asked.options))
     if isinstance(look.listed, Unknown):
         text = f"{text}; what Eureka holds could not be looked at: {look.listed.message}"
         return unseen(Part.SYNCER, text, *details, fix=fix)
     text = f"{text}, and Eureka does not list it"
     return breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, *details, fix=fix)
+
+
+def _other_ports(what: What, look: Look) -> Iterator[str]:
+    """Yield what syncers register at the address in question at other ports."""
+    if what.kind is not Kind.ADDRESS or what.port is None:
+        return
+    for subject in subjects(What(Kind.ADDRESS, what.name), look):
+        for key in sorted(subject.keys or ()):
+            syncer = f"EurekaSyncer {subject.ref}"
+            yield f"{syncer} registers {address_of(key)} as {key.app}, and not port {what.port}"
 
 
 def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
@@ -273,6 +329,8 @@ def unselected(look: Look, namespace: str) -> list[str]:
             selectors.append(selector)
     names = []
     for listed in read(look.selectors.get(namespace)):
+        if is_of_an_import(listed):
+            continue
         service = Service(namespace=namespace, name=listed.name, labels=listed.labels)
         if not any(selector.matches(service) for selector in selectors):
             names.append(service.name)

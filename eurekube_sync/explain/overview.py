@@ -6,20 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.controller.diagnosis import unread_of
+from eurekube_sync.controller.diagnosis import held_by, near_services, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import Claim, Serving
-from eurekube_sync.desired.spec import class_of
-from eurekube_sync.explain.chain import explain
+from eurekube_sync.desired.claims import Claim, NotServed, Serving
+from eurekube_sync.desired.spec import class_of, selected_namespace
+from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.imports import explained_imports
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.faults import did_you_mean
+from eurekube_sync.model.imports import ImportObject, ImportStatus
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -27,11 +29,13 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.observe.kubernetes import SourceKind, Unread
 
 _ORDER = list(Outcome)
+CONDITIONS = ("Ready", "Synced", "Conflict", "RemovalHeld")  # as `apply/conditions` has them
 _MOST_READ = 30  # instances that are read uncached; more would be a load for Eureka
 _WHOLE = frozenset(
     {Reason.NOT_READY, Reason.DUPLICATE_REGISTRATION, Reason.OUT_OF_SERVICE, Reason.EXPIRED}
@@ -75,12 +79,46 @@ class Row:
 
     @property
     def since(self) -> float | None:
-        """Unix seconds of the last change of the condition Ready, or of the creation. None if the
-        condition is True but the syncer is no longer registered: then the time is unknown."""
-        ready = _ready(self.syncer.status)
-        if self.found.outcome is Outcome.NOT_REGISTERED and _is_true(ready):
-            return None
-        return ready.last_transition if ready else self.syncer.created
+        """Since when the row's reason holds, in Unix seconds: as the broken link says, as the
+        latest condition with this reason, or since the creation, if no pass wrote a status. None if
+        it is unknown."""
+        return _since(self.syncer, self.found, self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRow:
+    import_: ImportObject
+    status: ImportStatus  # as computed by this look
+    found: Explanation
+
+    @property
+    def reason(self) -> str:
+        """A word as in conditions; `InSync` if nothing is wrong."""
+        if self.found.outcome is Outcome.UNKNOWN and not self.found.broken:
+            return Reason.NOT_LOOKED_AT
+        return self.found.reason or Reason.IN_SYNC
+
+    @property
+    def since(self) -> float | None:
+        """As `Row.since`."""
+        return _since(self.import_, self.found, self.reason)
+
+
+def _since(row_of: SyncerObject | ImportObject, found: Explanation, reason: str) -> float | None:
+    broken = found.broken
+    if broken is not None and broken.since is not None:
+        return broken.since
+    status = row_of.status
+    if status is None or not status.conditions:
+        return row_of.created
+    reasons = {reason}
+    if found.outcome is Outcome.NOT_REGISTERED:
+        reasons.add(Reason.NONE_UP)  # its cause is what the row names
+    times = []
+    for condition in status.conditions:
+        if condition.reason in reasons:
+            times.append(condition.last_transition)
+    return max(times, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +143,9 @@ class Overview:
     # Services of the named namespaces that no syncer selects, as `namespace/name`
     unselected: tuple[str, ...]
     held: int
+    problems: tuple[Problem, ...] = ()  # those of the whole installation that wait for a person
     conflicts: int
-    imports: tuple[Explanation, ...] = ()  # the worst first
+    imports: tuple[ImportRow, ...] = ()  # the worst first
     left_out: int = 0  # rows that the filters left out
 
     @property
@@ -121,7 +160,7 @@ class Overview:
         return len([row for row in self.rows if row.found.outcome in outcomes])
 
     def count_imports(self, *outcomes: Outcome) -> int:
-        return len([found for found in self.imports if found.outcome in outcomes])
+        return len([row for row in self.imports if row.found.outcome in outcomes])
 
 
 def overview(look: Look) -> Overview:
@@ -129,9 +168,12 @@ def overview(look: Look) -> Overview:
     report = look.report
     rows = [*_served(look), *_others(look)]
     rows.sort(key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))
+    hinted = _hinted(look)
     services = []
     for namespace in sorted(look.asked.namespaces or ()):
-        services += [f"{namespace}/{name}" for name in unselected(look, namespace)]
+        for name in unselected(look, namespace):
+            if (namespace, name) not in hinted:
+                services.append(f"{namespace}/{name}")
     return Overview(
         rows=tuple(rows),
         look=look,
@@ -140,10 +182,33 @@ def overview(look: Look) -> Overview:
         renewals=_renewals(look),
         unread=unread_of(report),
         unselected=tuple(services),
-        held=len(report.held.removals) if report.held else 0,
+        held=held_by(report),
+        # The brake weighs all namespaces, so a look at one of them does not judge it.
+        problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
-        imports=explained_imports(look),
+        imports=tuple(_imports(look)),
     )
+
+
+def _imports(look: Look) -> Iterator[ImportRow]:
+    report = look.report.imports
+    if report is None:
+        return
+    for ref, found in explained_imports(look):
+        import_ = report.claims[ref].import_
+        yield ImportRow(import_=import_, status=report.all_statuses[ref], found=found)
+
+
+def _hinted(look: Look) -> set[tuple[str, str]]:
+    """Return the Services, by namespace and name, that a row names because its syncer nearly
+    selects them."""
+    hinted: set[tuple[str, str]] = set()
+    for claim in claims_in(look.report).values():
+        if isinstance(claim, NotServed) and claim.reason is Reason.NO_MATCHING_SERVICE:
+            namespace = selected_namespace(claim.syncer)
+            for near in near_services(claim, look.report):
+                hinted.update((namespace, name) for name in near.names)
+    return hinted
 
 
 def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
@@ -200,7 +265,7 @@ def _served(look: Look) -> Iterator[Row]:
     for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
         if status is not None and _in_order(claim, look) and _is_renewed(ref, look):
-            yield _by_its_status(claim.syncer, status)
+            yield _by_its_status(claim.syncer, status, limit_text(claim, status.up))
             continue
         subject = subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look)
         if subject is not None:
@@ -239,17 +304,20 @@ def _is_true(condition: Condition | None) -> bool:
     return condition is not None and condition.status is ConditionStatus.TRUE
 
 
-def _by_its_status(syncer: SyncerObject, status: SyncerStatus) -> Row:
-    """Make a row without an explanation. A Ready that is not True is its one link."""
+def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = "") -> Row:
+    """Make a row without an explanation. A Ready that is not True is its one link, or else what a
+    limit leaves out."""
     ready = _ready(status)
     links: list[Link] = []
+    if limited:
+        links.append(Link(Part.LIMIT, Mark.NOTE, limited))
     if not _is_true(ready):
         reason, text = (ready.reason, ready.message) if ready else (Reason.IN_SYNC, "")
         links.append(Link(Part.STATUS, Mark.BROKEN, text, reason))
     found = Explanation(
         about=str(syncer.ref),
         links=tuple(links),
-        outcome=Outcome.NOT_REGISTERED if links else Outcome.REGISTERED,
+        outcome=Outcome.REGISTERED if first_broken(links) is None else Outcome.NOT_REGISTERED,
         up=status.up,
         of=status.desired,
         apps=status.apps,
@@ -284,15 +352,27 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
         if of_app and (condition is None or _has(row, condition)):
             rows.append(row)
     imports = []
-    for import_ in found.imports:
-        of_app = app is None or app.upper() in import_.apps
-        if of_app and condition in (None, import_.reason):
-            imports.append(import_)
+    for import_row in found.imports:
+        of_app = app is None or app.upper() in import_row.found.apps
+        if of_app and (condition is None or _has(import_row, condition)):
+            imports.append(import_row)
     left_out = len(found.rows) - len(rows)
     return replace(found, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
 
 
-def _has(row: Row, condition: str) -> bool:
+def parse_condition(given: str) -> str:
+    """Read a condition or reason, as `chosen` takes it. Raises ValueError with a message for the
+    user: a typo would choose nothing, and look like a cluster in order."""
+    name, equals, status = given.strip().partition("=")
+    if equals and status not in list(ConditionStatus):
+        raise ValueError(f"{given!r}: write {name}=True, {name}=False or {name}=Unknown")
+    known = [*CONDITIONS, *([] if equals else Reason)]
+    if name not in known:
+        raise ValueError(f"there is no condition or reason {name!r}{did_you_mean(name, known)}")
+    return given.strip()
+
+
+def _has(row: Row | ImportRow, condition: str) -> bool:
     """Whether the row has this reason, or a condition of this type and status, True by default."""
     if row.reason == condition:
         return True

@@ -4,6 +4,7 @@ renews."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from shlex import quote
 from urllib.parse import quote as in_url
 
@@ -11,7 +12,16 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.catalog import drained_kinds
 from eurekube_sync.desired.claims import Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.explain.links import Link, Mark, Part, breaks, not_read, unseen
+from eurekube_sync.explain.links import (
+    CALLERS_SECONDS,
+    RUNS,
+    Link,
+    Mark,
+    Part,
+    breaks,
+    not_read,
+    unseen,
+)
 from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord
@@ -19,14 +29,10 @@ from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
-CALLERS_SECONDS = 95
-"""How long callers may use old lists: 30 s of the server's cache, 30 s of the client's, 35 s of the
-load balancer's (docs/eureka.md)."""
 _MOST = 6  # instances with a line each
 _SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
 # How long an instance lives after its last renewal, with the default lease of `run`
 _LEASE_SECONDS = 600.0
-RUNS = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
 Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
 
 
@@ -177,7 +183,8 @@ def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
         ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
         text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
         cause = "no pass renews it any more"
-        return breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=RUNS)
+        link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=RUNS)
+        return replace(link, since=first.renewed - look.eureka_ahead)
     for instance in old:
         for answer in look.uncached(instance.key):
             if isinstance(answer, Unknown):

@@ -10,13 +10,20 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, Serving, Verdict, every
 from eurekube_sync.desired.selector import Selector
+from eurekube_sync.desired.similar import matches
 from eurekube_sync.desired.spec import parse, selected_namespace
-from eurekube_sync.explain.what import Kind, What, matches
+from eurekube_sync.explain.what import WORKLOADS, Kind, What
 from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import is_of_an_import
-from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import (
+    EndpointSlice,
+    PodDetail,
+    Service,
+    SyncerObject,
+    SyncerRef,
+)
 from eurekube_sync.model.ownership import as_in_id
 from eurekube_sync.model.sources import Complete, Source
 
@@ -82,7 +89,31 @@ class Subject:
 
 def subjects(what: What, look: Look) -> tuple[Subject, ...]:
     """Return each syncer that the question is about; empty if there is none, or if that is
-    unknown."""
+    unknown. A name that is no app may be that of a VIP address or of a pod."""
+    subjects = _subjects(what, look)
+    if subjects or what.kind is not Kind.APP:
+        return subjects
+    subjects = _subjects(What(Kind.VIP, what.name), look)
+    if subjects:
+        return subjects
+    for namespace in _namespaces_with_pod(what.name.lower(), look):
+        subjects += _subjects(What(Kind.POD, what.name.lower(), namespace), look)
+    return subjects
+
+
+def _namespaces_with_pod(name: str, look: Look) -> list[str]:
+    """Return the namespaces whose slices have a pod of this name."""
+    namespaces = set()
+    for report in look.reports:
+        for source in report.view.slices.by_namespace.values() if report.view else ():
+            for piece in read(source):
+                for endpoint in piece.endpoints:
+                    if endpoint.pod is not None and endpoint.pod.name == name:
+                        namespaces.add(piece.namespace)
+    return sorted(namespaces)
+
+
+def _subjects(what: What, look: Look) -> tuple[Subject, ...]:
     subjects = []
     for report in look.reports:
         for _, claim in sorted(claims_in(report).items()):
@@ -95,7 +126,7 @@ def subjects(what: What, look: Look) -> tuple[Subject, ...]:
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
     """Return the part of a syncer that the question is about; None if it is not about this
     syncer."""
-    if what.kind in (Kind.SERVICE, Kind.POD) and selected_namespace(claim.syncer) != what.namespace:
+    if not _may_reach(what, claim):
         return None
     services = services_of(claim, report)
     keys: frozenset[InstanceKey] | None = _named_by(what, claim, look)
@@ -105,11 +136,13 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
         case Kind.SERVICE if what.name in services:
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
-        case Kind.POD:
-            there = _sockets(slices_of(report, what.namespace, services, pod=what.name))
-            keys = frozenset(key for key in _keys_of(claim) if _is_at(key, there))
-            if not there and not _selects_pod(look, what, services):
+        case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
+            names = [what.name] if what.kind is Kind.POD else pods_of(what, look)
+            keys = _of_pods(names, what.namespace, claim, report, look, services)
+            if keys is None:
                 return None
+        case Kind.VIP if what.name in _vips_of(claim):
+            keys = None
         case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
             services = _services_of_app(what.name, services, claim)
             keys = _given_by(services, claim, report, look)
@@ -118,6 +151,55 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
         case _:
             return None
     return _subject(what, report, claim, look, services, keys)
+
+
+def _may_reach(what: What, claim: Claim) -> bool:
+    """Say whether the syncer selects in the namespace of the object that is asked about."""
+    if what.kind not in (Kind.SERVICE, Kind.POD, *WORKLOADS):
+        return True
+    return selected_namespace(claim.syncer) == what.namespace
+
+
+def _of_pods(
+    names: Iterable[str],
+    namespace: str,
+    claim: Claim,
+    report: PassReport,
+    look: Look,
+    services: tuple[str, ...],
+) -> frozenset[InstanceKey] | None:
+    """Return the instances of these pods; None if these Services have none of the pods."""
+    there: set[tuple[str, int | None]] = set()
+    selected = False
+    for name in names:
+        there |= _sockets(slices_of(report, namespace, services, pod=name))
+        selected = selected or _selects_pod(look, What(Kind.POD, name, namespace), services)
+    if not there and not selected:
+        return None
+    return frozenset(key for key in _keys_of(claim) if _is_at(key, there))
+
+
+def pods_of(what: What, look: Look) -> list[str]:
+    """Return the names of a workload's pods; empty if they were not read."""
+    named = f"{WORKLOADS[what.kind]} {what.name}"
+    pods = read(look.pods.get(what.namespace))
+    return sorted(pod.name for pod in pods if workload(pod) == named)
+
+
+def workload(pod: PodDetail) -> str:
+    """Return the object that a person would edit: `Deployment rating`, `StatefulSet db`, or the
+    bare pod."""
+    kind, _, name = pod.controller.partition(" ")
+    if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
+        return f"Deployment {name.rpartition('-')[0] or name}"
+    return pod.controller or f"pod {pod.name}"
+
+
+def _vips_of(claim: Claim) -> list[str]:
+    """Return the VIP addresses of a syncer in upper case; empty if they are unknown."""
+    if not isinstance(claim, Serving):
+        return []
+    return [vip.strip().upper() for vip in claim.vip_address.split(",")]
 
 
 def _subject(
@@ -249,8 +331,12 @@ def syncers_in(report: PassReport) -> tuple[SyncerObject, ...]:
 
 
 def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
-    """Return the Services of a namespace; empty if it could not be read."""
-    return read(report.view.services.of(namespace)) if report.view else ()
+    """Return the Services of a namespace that a syncer may select; empty if it could not be
+    read."""
+    if report.view is None:
+        return ()
+    listed = read(report.view.services.of(namespace))
+    return tuple(service for service in listed if not is_of_an_import(service))
 
 
 def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
@@ -263,7 +349,7 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
         return ()
     names = []
     for service in services_in(report, selected_namespace(claim.syncer)):
-        if selector.matches(service) and not is_of_an_import(service):
+        if selector.matches(service):
             names.append(service.name)
     return tuple(names)
 

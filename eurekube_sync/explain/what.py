@@ -6,24 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
-from typing import NamedTuple
+
+from eurekube_sync.desired.similar import ALIKE
 
 _ID = re.compile(r"[a-z0-9-]+:(?P<namespace>[a-z0-9-]+):[^:]+:[^:]+:[0-9]{1,5}")
 """An id of our instances."""
-_ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
-
-Labels = Mapping[str, str]
-
-
-class NearLabel(NamedTuple):
-    """A label that objects have instead of the wanted one."""
-
-    label: str  # as `key=value`
-    names: tuple[str, ...]  # of the objects
-    other_key: bool  # whether only the key differs
 
 
 class Kind(StrEnum):
@@ -33,22 +23,34 @@ class Kind(StrEnum):
     IMPORT = "eimp"
     SERVICE = "svc"
     POD = "pod"
+    DEPLOYMENT = "deploy"
+    STATEFUL_SET = "sts"
+    DAEMON_SET = "ds"
     APP = "app"
+    VIP = "vip"
     ADDRESS = "address"
     INSTANCE = "instance"
+
+
+WORKLOADS: Mapping[Kind, str] = {
+    Kind.DEPLOYMENT: "Deployment",
+    Kind.STATEFUL_SET: "StatefulSet",
+    Kind.DAEMON_SET: "DaemonSet",
+}
+"""The kinds of object that stand for their pods, as Kubernetes names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class What:
     kind: Kind
-    name: str  # of an object; an app in upper case; an address without its port; an instance id
+    name: str  # of an object; an app or VIP in upper case; an address without its port; an instance id
     namespace: str = ""  # empty if unknown
     port: int | None = None  # of an address with a port
 
     def __str__(self) -> str:
         if self.kind is Kind.SYNCER:
             return f"{self.namespace}/{self.name}"
-        if self.kind in (Kind.IMPORT, Kind.SERVICE, Kind.POD):
+        if self.kind in (Kind.IMPORT, Kind.SERVICE, Kind.POD, *WORKLOADS):
             return f"{self.kind}/{self.namespace}/{self.name}"
         if self.port is None:
             return self.name
@@ -69,6 +71,15 @@ _KINDS = {
     "po": Kind.POD,
     "pod": Kind.POD,
     "pods": Kind.POD,
+    "deploy": Kind.DEPLOYMENT,
+    "deployment": Kind.DEPLOYMENT,
+    "deployments": Kind.DEPLOYMENT,
+    "sts": Kind.STATEFUL_SET,
+    "statefulset": Kind.STATEFUL_SET,
+    "statefulsets": Kind.STATEFUL_SET,
+    "ds": Kind.DAEMON_SET,
+    "daemonset": Kind.DAEMON_SET,
+    "daemonsets": Kind.DAEMON_SET,
 }
 
 
@@ -90,7 +101,8 @@ def parse_what(text: str) -> What:
     raise ValueError(
         f"{text!r} names nothing that can be explained; write NAMESPACE/NAME of a syncer, "
         "svc/NAMESPACE/NAME, "
-        "pod/NAMESPACE/NAME, import/NAMESPACE/NAME, an app, IP:PORT or an instance id"
+        "pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME, import/NAMESPACE/NAME, the name of an app, VIP "
+        "address or pod, IP:PORT or an instance id"
     )
 
 
@@ -119,38 +131,4 @@ def _is_ip(text: str) -> bool:
 
 def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
     """Return at most three similar names, the most similar first."""
-    return get_close_matches(name, sorted(set(names)), n=3, cutoff=_ALIKE)
-
-
-def near_labels(wanted: Labels, objects: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
-    """Return at most two labels of objects that match except for one label of `wanted`, the most
-    similar first."""
-    names: dict[tuple[float, str], list[str]] = {}
-    for name, labels in objects:
-        lacking = [key for key, value in wanted.items() if labels.get(key) != value]
-        if len(lacking) != 1:
-            continue
-        key_wanted, value_wanted = lacking[0], wanted[lacking[0]]
-        for key, value in labels.items():
-            likeness = float(value == value_wanted)  # 1.0: the same value under another key
-            # SequenceMatcher on all values takes seconds for thousands of pods.
-            if key == key_wanted:
-                likeness = SequenceMatcher(None, value_wanted, value).ratio()
-            if likeness >= _ALIKE:
-                names.setdefault((-likeness, f"{key}={value}"), []).append(name)
-    near = []
-    for less, label in sorted(names)[:2]:
-        having = tuple(sorted(names[less, label]))
-        near.append(NearLabel(label, having, other_key=less == -1.0))
-    return near
-
-
-def matches(wanted: Labels, labels: Labels) -> bool:
-    """Whether these labels include all that are wanted. An empty selector matches nothing."""
-    return bool(wanted) and wanted.items() <= labels.items()
-
-
-def written(labels: Labels, between: str = ",") -> str:
-    """Write labels as the argument of `kubectl get --selector`, or with a space between them as
-    those of `kubectl label`."""
-    return between.join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return get_close_matches(name, sorted(set(names)), n=3, cutoff=ALIKE)

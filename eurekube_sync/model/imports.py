@@ -13,6 +13,7 @@ from eurekube_sync.model.kubernetes import (
     CrdAge,
     EndpointSlice,
     Service,
+    ServiceSelector,
 )
 from eurekube_sync.model.sources import Listed, Source
 
@@ -141,9 +142,9 @@ class ImportWrites(Protocol):
     def write_import_status(self, import_: ImportObject, status: ImportStatus) -> None: ...
 
 
-def is_of_an_import(thing: Service | EndpointSlice) -> bool:
+def is_of_an_import(thing: Service | ServiceSelector | EndpointSlice) -> bool:
     """Say whether a Service or slice leads to apps of Eureka, by any installation. No syncer
     registers it: its instances would be registered back in Eureka."""
-    if isinstance(thing, Service):
+    if isinstance(thing, Service | ServiceSelector):
         return thing.controller == IMPORT
     return thing.managed_by == MANAGER

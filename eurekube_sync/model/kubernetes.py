@@ -179,6 +179,8 @@ class PodReadiness:
     # Its containers are ready, its other gates are open, and it stayed Ready since our gate opened
     ready: bool
     registered: bool  # the condition `eurekube.io/registered` is True; it never changes back
+    running: bool = False  # its condition Ready is True, and it does not terminate
+    addresses: tuple[str, ...] = ()
 
 
 class IngressPath(NamedTuple):
@@ -432,6 +434,7 @@ class PodDetail:
     waiting: tuple[str, ...] = ()  # why containers do not run, such as `app: CrashLoopBackOff`
     controller: str = ""  # its owner, such as `ReplicaSet rating-6c9f`; empty for a bare pod
     containers: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()  # TCP ports that its containers declare
     grace: float = 30.0  # `terminationGracePeriodSeconds`
     pre_stops: tuple[
         float | None, ...
@@ -467,3 +470,4 @@ class ServiceSelector:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     selector: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""  # the kind of its controller, such as `EurekaImport`; empty without one

@@ -23,6 +23,15 @@ class Problem:
     unknown: bool = False  # whether too little could be read to say yes or no
     note: bool = False  # nothing is wrong, but somebody may wonder
     in_rows: bool = False  # whether a table of instances says the same
+    # With another one, such as another plan id, the problem is worth telling again
+    edition: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is about, and the reason, without its words of now."""
+        if self.syncer:
+            return f"syncer {self.subject}: {self.reason}"
+        return f"{self.subject}: {self.reason}" if self.subject else str(self.reason)
 
     @property
     def sentence(self) -> str:

@@ -3,6 +3,7 @@ read only where a syncer needs them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,6 +26,7 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     HttpRoute,
     Pod,
+    PodReadiness,
     Pods,
     SyncerObject,
     SyncerRef,
@@ -438,11 +440,7 @@ def pods_behind(
 ) -> Pods:
     """Return the pod UIDs of each namespace that may have the pods of these removals, as far as
     their syncers may select there. Namespaces that were read before are not read again."""
-    namespaces: set[str] = set()
-    for removal in removals:
-        namespace = pod_namespace_of(observed.ours[removal.key])
-        if namespace and scope.may_reach(removal.syncer.namespace, namespace):
-            namespaces.add(namespace)
+    namespaces = _with_removed_pods(removals, observed, scope)
     read = view.pods or _NOTHING
     rest = {namespace for namespace in namespaces if _is_unread(read.of(namespace))}
     more = cluster.list_pods(_one_by_one(rest, scope)) if rest else _NOTHING
@@ -451,6 +449,33 @@ def pods_behind(
         listed = more if namespace in rest else read
         pods[namespace] = _made_of(listed.of(namespace), _uids)
     return pods
+
+
+def _with_removed_pods(
+    removals: Iterable[Removal], observed: Observed, scope: Scope
+) -> Counter[str]:
+    """Return the namespaces that may have the pods of these removals, with the number of the
+    removals in each."""
+    namespaces: Counter[str] = Counter()
+    for removal in removals:
+        namespace = pod_namespace_of(observed.ours[removal.key])
+        if namespace and scope.may_reach(removal.syncer.namespace, namespace):
+            namespaces[namespace] += 1
+    return namespaces
+
+
+def readiness_behind(
+    cluster: Cluster, removals: Iterable[Removal], observed: Observed, scope: Scope
+) -> Mapping[str, Source[tuple[PodReadiness, ...]]]:
+    """Return the whole pods of the namespaces with the most of these removals. Whole pods are
+    large, so of a fault of the whole cluster some namespaces have to do."""
+    counts = _with_removed_pods(removals, observed, scope)
+    # Equal numbers by name, so that each pass of a hold reads the same namespaces.
+    most = sorted(counts, key=lambda namespace: (-counts[namespace], namespace))[:_FEW_NAMESPACES]
+    if not most:
+        return {}
+    listed = cluster.list_readiness(sorted(most))
+    return {namespace: listed.of(namespace) for namespace in most}
 
 
 def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str]]]:

@@ -16,6 +16,7 @@ import pytest
 
 from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.docs import SITE
 from tests.command.program import Ended, Program, empty
 from tests.command.terminal import ESCAPE, at_terminal
 from tests.embedded.access import Denial
@@ -170,7 +171,8 @@ def _still(text: str, *, seconds: bool = True) -> str:
         text = re.sub(r"\b\d+ (s|min)( {2,})", lambda found: "N s".ljust(len(found[0])), text)
         text = re.sub(r"\b\d+ (s|min)\b", "N s", text)
     text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
-    text = re.sub(r"up, \d+ ms", "up, N ms", text)
+    text = re.sub(r"up, \d+ ms", "up, N ms", text).replace(SITE, "https://docs")
+    text = re.sub(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T12:00:00Z", text)
     return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from eurekube_sync.cli.commands.demo import SYNCER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
 from tests.command.program import IDS, LONG_SECONDS, SYNCERS, Program, rating
@@ -315,6 +316,43 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert program.end(process).code == ExitCode.OK
         assert program.conditions("rating")["RemovalHeld"] == ("False", "NothingHeld")
+
+
+def passes_of(program: Program) -> int:
+    """How many passes began since the process was started: each lists the syncers once."""
+    calls = list(program.playground.calls)
+    return sum(call.path.endswith("/eurekasyncers") for call in calls)
+
+
+def test_a_daemon_prints_changes_and_its_whole_state_on_sigusr1(settled: Program) -> None:
+    """A syncer that is not served is told by the first pass, and by that after the signal. The
+    passes between say nothing."""
+    cart = {**SYNCER, "metadata": {"name": "cart", "namespace": "rating"}}
+    cart["spec"] = {"selector": {"app": "cart"}}
+    settled.playground.kubernetes.call("POST", SYNCERS, cart)
+    process = settled.start("run", "--daemon", "--interval", "1s", "-n", "rating")
+    assert process.stdout is not None
+    told = "syncer rating/cart: NoMatchingService"
+    assert told in process.stdout.readline()
+    assert "1 syncer not served" in process.stdout.readline()
+    wait_until(lambda: passes_of(settled) >= 4, "no more passes were made")
+    process.send_signal(signal.SIGUSR1)
+    assert told in process.stdout.readline()
+    assert "1 syncer not served" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    ended = settled.end(process)
+    settled.playground.kubernetes.call("DELETE", f"{SYNCERS}/cart")
+    assert (ended.code, ended.out) == (ExitCode.OK, "")
+
+
+def test_a_verbose_daemon_prints_each_pass(settled: Program) -> None:
+    """As a person wants it who looks for something."""
+    process = settled.start("run", "--daemon", "--interval", "1s", "-n", "rating", "-v")
+    assert process.stdout is not None
+    for _ in range(3):
+        assert process.stdout.readline().startswith("in sync, ")
+    process.send_signal(signal.SIGTERM)
+    assert settled.end(process).code == ExitCode.OK
 
 
 def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:

@@ -5,9 +5,11 @@ removed."""
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 import requests
@@ -208,3 +210,61 @@ def test_sixty_unready_pods_are_held_while_dead_pods_are_removed(
         assert done.returncode == 31, done.stdout + done.stderr
         assert "UP instances, more than 30 %" in done.stdout
         assert (shop.up("removals-e", "big"), shop.up("removals-e", "other")) == (59, 2)
+
+
+def test_a_hold_shows_on_every_screen_that_the_pods_still_run(program: Program, shop: Shop) -> None:
+    """All Services got a wrong selector, and every pod is Ready. The condition, `status` and
+    `explain` say so. What kubectl shows as READY is what Eureka holds. One app's pods then end, and
+    the numbers follow."""
+    apps = [f"app-{number}" for number in range(4)]
+    for app in apps:
+        shop.deploy("removals-f", app, 2)
+    shop.registered(program)
+    for app in apps:
+        path = f"/api/v1/namespaces/removals-f/services/{app}"
+        shop.world.request("PATCH", path, {"spec": {"selector": {"app": f"{app}s"}}})
+    for app in apps:
+        shop.world.wait_for_slices("removals-f", app, {})
+    done = program.run("-o", "json")
+    assert done.returncode == 31, done.stdout + done.stderr
+    hold = json.loads(done.stdout)["hold"]
+    assert hold["pods"] == {"ready": 8, "notReady": 0, "gone": 0, "unknown": 0}
+    two = "2 of 2 pods still run and are Ready: this looks like a wrong selector; do not approve"
+    approve = f"--approve {hold['planId']}"
+    for app in apps:
+        status = shop.world.request("GET", syncers("removals-f", app))["status"]
+        assert (status["ready"], shop.up("removals-f", app)) == ("2/2", 2)
+        (held,) = [one for one in status["conditions"] if one["type"] == "RemovalHeld"]
+        assert two in held["message"]
+        assert approve in held["message"]
+
+    shown = answer_of(program, "status", "-o", "json")
+    assert shown["hold"] == hold
+    assert [(row["up"], row["desired"]) for row in shown["syncers"]] == [(2, 2)] * 4
+    (explained,) = answer_of(program, "explain", "removals-f/app-1", "-o", "json")["explanations"]
+    (brake,) = [link for link in explained["links"] if link["part"] == "brake"]
+    assert brake["details"][:2] == [
+        two,
+        "Service app-1 selects app=app-1s: no pod has it; similar: app=app-1 (2 pods), app=app-0 "
+        "(2 pods)",
+    ]
+    assert explained["fix"] == "kubectl edit service app-1 -n removals-f"
+    assert approve in explained["otherwise"]
+
+    for number in range(2):
+        shop.world.delete_pod("removals-f", f"app-0-{number}")
+    shop.world.set_ready("removals-f", "app-1-0", False)
+    hold = json.loads(program.run("-o", "json").stdout)["hold"]
+    assert hold["pods"]["ready"] == 5
+    assert hold["pods"]["notReady"] == 1
+    assert hold["advice"] == "SomeRun"
+
+
+def answer_of(program: Program, command: str, *arguments: str) -> dict[str, Any]:
+    """What a command that only looks prints as JSON."""
+    looking = replace(program, options=())
+    process = looking.start(*arguments, command=command)
+    out, err = process.communicate(timeout=TWO_MINUTES)
+    assert process.returncode == 6, out + err
+    answer: dict[str, Any] = json.loads(out)
+    return answer

@@ -217,7 +217,8 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     for _ in range(COUNT):
         deployment.create()
     deployment.kubelet()
-    daemon = program.start("--daemon", f"--interval={INTERVAL:g}s")
+    # With JSON each pass is told, also one that changes nothing.
+    daemon = program.start("--daemon", f"--interval={INTERVAL:g}s", "-o", "json")
     watch = Watch(registry=registry, deployment=deployment, owner=program.owner)
     watchers = [threading.Thread(target=watch.watch), threading.Thread(target=watch.watch_slices)]
     try:

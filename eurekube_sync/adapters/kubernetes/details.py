@@ -73,8 +73,14 @@ class _Lifecycle(objects.Wire):
     pre_stop: _Hook | None = None
 
 
+class _Port(objects.Wire):
+    container_port: int
+    protocol: str | None = None
+
+
 class _Container(objects.Wire):
     name: str
+    ports: list[_Port] | None = None
     lifecycle: _Lifecycle | None = None
 
 
@@ -87,6 +93,15 @@ class _Spec(objects.Wire):
         lifecycles = [container.lifecycle for container in self.containers or ()]
         hooks = [lifecycle.pre_stop for lifecycle in lifecycles if lifecycle]
         return tuple([hook.seconds() for hook in hooks if hook])
+
+    def tcp_ports(self) -> tuple[int, ...]:
+        """Return the TCP ports that the containers declare, each once."""
+        numbers: list[int] = []
+        for container in self.containers or ():
+            for port in container.ports or ():
+                if port.protocol in (None, "TCP") and port.container_port not in numbers:
+                    numbers.append(port.container_port)
+        return tuple(numbers)
 
     def grace(self) -> float:
         """Return the seconds that the pod has to end. 30 is the API's default; 0 is legal."""
@@ -165,6 +180,7 @@ class PodItem(objects.Wire):
             waiting=status.waiting(),
             controller=meta.controller(),
             containers=tuple([container.name for container in spec.containers or ()]),
+            ports=spec.tcp_ports(),
             grace=spec.grace(),
             pre_stops=spec.pre_stops(),
         )
@@ -174,13 +190,17 @@ class _ServiceSpec(objects.Wire):
     selector: dict[str, str] | None = None
 
 
-class _ServiceItem(objects.Item):
+class _ServiceItem(objects.OwnedItem):
     spec: _ServiceSpec = msgspec.field(default_factory=_ServiceSpec)
 
     def read(self) -> ServiceSelector:
         meta = self.metadata
-        selector = self.spec.selector or {}
-        return ServiceSelector(name=meta.name, labels=meta.labels or {}, selector=selector)
+        return ServiceSelector(
+            name=meta.name,
+            labels=meta.labels or {},
+            selector=self.spec.selector or {},
+            controller=meta.controller().kind,
+        )
 
 
 class _Version(objects.Wire):

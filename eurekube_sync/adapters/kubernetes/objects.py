@@ -414,14 +414,22 @@ class _PodSpec(Wire):
     readiness_gates: list[_Gate] | None = None
 
 
+class _PodIP(Wire):
+    ip: str = ""
+
+
+class _PodStatus(Conditions):
+    pod_ips: list[_PodIP] | None = msgspec.field(name="podIPs", default=None)
+
+
 class ReadinessItem(Item):
     spec: _PodSpec | None = None
-    status: Conditions | None = None
+    status: _PodStatus | None = None
 
     def read(self) -> model.PodReadiness:
         """Compute Ready as the kubelet does, from the containers and all gates, but without our
         gate."""
-        status = self.status or Conditions()
+        status = self.status or _PodStatus()
         spec = self.spec or _PodSpec()
         by_type = {condition.type: condition for condition in status.conditions or ()}
         gates = {gate.condition_type for gate in spec.readiness_gates or ()}
@@ -433,6 +441,8 @@ class ReadinessItem(Item):
             uid=_uid(self.metadata),
             ready=needed <= true and not _taken_back(by_type),
             registered=REGISTERED in true,
+            running="Ready" in true and self.metadata.deletion_timestamp is None,
+            addresses=tuple([address.ip for address in status.pod_ips or () if address.ip]),
         )
 
 

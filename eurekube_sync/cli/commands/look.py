@@ -26,7 +26,7 @@ from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
 from eurekube_sync.cli.process import stopped_by_signals
-from eurekube_sync.cli.values import NAME, WHAT, Duration, complete_syncers
+from eurekube_sync.cli.values import CONDITION, NAME, WHAT, Duration, complete_syncers
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
@@ -77,7 +77,7 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
 
 @click.command(cls=Command, short_help="Show the syncers that are not in sync, and why.")
 @option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
-@option("--condition", type=NAME, variable=False)
+@option("--condition", type=CONDITION, variable=False)
 @option(
     "--all",
     "-a",
@@ -153,8 +153,9 @@ def explain_command(
     """Explain why something is or is not registered in Eureka. It checks the requirements in order:
     the first that fails is the answer.
 
-    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, an
-    instance id, or import/NAMESPACE/NAME.
+    WHAT is NAMESPACE/NAME of a syncer, import/NAMESPACE/NAME, svc/NAMESPACE/NAME,
+    pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME (or sts, ds), the name of an app, VIP address or pod,
+    IP:PORT, or an instance id.
 
     Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
     be checked, and continues. Use the same options or variables as for run.

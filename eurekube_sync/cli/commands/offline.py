@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import asdict
 
@@ -20,13 +21,19 @@ from eurekube_sync.cli.options.declare import (
 )
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.links import Check
 from eurekube_sync.manifests.crd import crd_texts
 from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
+from eurekube_sync.model.docs import help_on, page
+from eurekube_sync.model.reasons import Reason, Topic
 from eurekube_sync.model.sanitize import json_printable, printable
 from eurekube_sync.model.text import counted
 
-_TOPICS = ("exit-codes", "environment", "options")
+_TOPICS = ("exit-codes", "environment", "options", "reasons")
+_WORDS = {word.value.lower(): word for word in (*Reason, *Check)}
+"""The reasons and checks, by their names in lower case."""
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 _OTHER_VARIABLES = (
     (f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD", "The password for Eureka. There is no option for it."),
     (f"{ENVIRONMENT_PREFIX}DEBUG", "With 1, an internal error shows its traceback."),
@@ -141,7 +148,8 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     """Show help for a command or a topic.
 
     The topic exit-codes lists what each exit code means. The topic environment lists the variables.
-    The topic options lists the options of login, TLS and calls, which most commands have.
+    The topic options lists the options of login, TLS and calls, which most commands have. The topic
+    reasons lists the reasons of conditions and events; each of them is a topic, too.
     """
     formatter = context.make_formatter()
     match topic:
@@ -161,11 +169,47 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
             options = options_of(context.find_root().command, context)
             common = {option.name: option for option in options if option.section in COMMON}
             write_options(common.values(), context, formatter)
-        case (name, *_) if name in _TOPICS:
+        case ("reasons",):
+            _write_reasons(formatter)
+        case (name,) if name.lower() in _WORDS:
+            _write_word(formatter, _WORDS[name.lower()])
+        case (name, *_) if name in _TOPICS or name.lower() in _WORDS:
             raise click.UsageError(f"{name!r} is a topic, and takes no other word")
         case _:
             formatter.write(_of_command(context.find_root(), topic))
     click.echo(formatter.getvalue(), nl=False)
+
+
+def _write_reasons(formatter: click.HelpFormatter) -> None:
+    """Write each reason with its meaning, under its group."""
+    for topic in Topic:
+        with formatter.section(topic.value):
+            rows = []
+            for reason in Reason:
+                if reason.topic is topic:
+                    rows.append((reason.value, _plain(reason.meaning)))
+            formatter.write_dl(rows)
+
+
+def _write_word(formatter: click.HelpFormatter, word: Reason | Check) -> None:
+    """Write what a reason or check means, what to do, and where it is in the docs."""
+    formatter.write_text(f"{word.value}: {_plain(word.meaning)}")
+    formatter.write_paragraph()
+    formatter.write_text(f"Do: {_plain(word.cure)}" if word.cure else "Nothing is to be done.")
+    formatter.write_paragraph()
+    formatter.write(f"See {help_on(word.value)}\n")
+
+
+def _plain(markdown: str) -> str:
+    """Return a text of the docs without its markup, and with the addresses of its links."""
+    return _LINK.sub(_with_address, markdown).replace("`", "")
+
+
+def _with_address(link: re.Match[str]) -> str:
+    name, _, anchor = link[2].partition("#")
+    if not name:  # another reason, which has its own help
+        return link[1]
+    return f"{link[1]} ({page(name.removesuffix('.md'), anchor)})"
 
 
 def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
@@ -174,6 +218,7 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
         command = None
         if isinstance(context.command, click.Group):
             known = [*context.command.list_commands(context), *_TOPICS]
+            known += [word.value for word in _WORDS.values()]
             command = context.command.get_command(context, name)
         if command is None:
             raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, known)}")

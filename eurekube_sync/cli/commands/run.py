@@ -111,7 +111,7 @@ def run_command(
         deadline=passes.pass_timeout,
         registry_cache=installation.registry_cache,
     )
-    reporters = [reporter(form, passes)]
+    reporters = [reporter(form, passes, process.asked_by_signal())]
     if monitoring.record is not None and installation.recorded is None:
         from eurekube_sync.cli.records import Recorder, Recording
 
@@ -259,7 +259,7 @@ def keepalive_command(
         dry_run=passes.dry_run,
         deadline=passes.pass_timeout,
     )
-    report_pass = reporter(form, passes)
+    report_pass = reporter(form, passes, process.asked_by_signal())
     process.avoid_garbage_collection()
     clock = SystemClock()
     with (

@@ -257,6 +257,8 @@ def html_of(monitor: Monitor) -> Iterator[str]:
         yield f"<p{mark}>The last pass {how}: {_escaped(last.summary)}</p>"
     else:
         yield "<p>No pass has ended yet in this process.</p>"
+    if monitor.hold is not None:
+        yield f"<p{_BAD}>{_escaped(monitor.hold.sentence)}</p>"
     yield from _counts(monitor)
     yield "<h2>Syncers</h2>"
     if monitor.syncers:

@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
 from eurekube_sync.apply.imports import served
+from eurekube_sync.brake.evidence import PodState
 from eurekube_sync.brake.holds import HOLD_REASONS, Held
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
-from eurekube_sync.controller.diagnosis import unread_of
+from eurekube_sync.controller.diagnosis import hold_of, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import ImportReport, PassReport
 from eurekube_sync.desired.imports import Importing
@@ -26,6 +27,7 @@ from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.imports import ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.eureka import Observed
@@ -58,6 +60,12 @@ SYNCERS = _metric(
     "syncers", "Syncers in the scope, by the status of each condition.", "condition", "status"
 )
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
+HELD_PODS = _metric(
+    "held_removals_by_pod",
+    "Held removals that wait for a person, by the pod of the instance: ready means that it still "
+    "runs and is Ready.",
+    "pod",
+)
 LOST = _metric(
     "lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready."
 )
@@ -88,7 +96,7 @@ LAST_GOOD = _metric(
     "scope",
 )
 EXIT_CODE = _metric(
-    "last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings."
+    "last_pass_exit_code", "The exit code of the last pass; eurekube-sync help exit-codes has them."
 )
 LOCK = _metric(
     "lock_held",
@@ -120,6 +128,7 @@ METRICS = (
     INSTANCES,
     SYNCERS,
     HELD,
+    HELD_PODS,
     LOST,
     IMPORTS,
     ENDPOINTS,
@@ -172,6 +181,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[INSTANCES] = _instances(report, report.registry.data)
         gauges[SYNCERS] = _conditions(report.all_statuses.values())
         gauges[HELD] = _held(report.held, HOLD_REASONS)
+        gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
     if report.imports is not None and report.imports.registry is None:
         statuses = report.imports.all_statuses.values()
@@ -225,6 +235,14 @@ def _held(held: Held | None, reasons: Iterable[Reason]) -> _Counts:
     return counts
 
 
+def _held_pods(report: PassReport) -> _Counts:
+    counts = _Counts({(state.value,): 0 for state in PodState})
+    evidence = report.held.evidence() if report.held else None
+    for state, number in evidence.counts.items() if evidence else ():
+        counts[state.value,] += number
+    return counts
+
+
 KEPT_PASSES = 20
 
 
@@ -246,6 +264,7 @@ class Monitor:
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
+        self.hold: Problem | None = None  # what is held, of the last pass that knew it
         self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
@@ -275,6 +294,7 @@ class Monitor:
                 kept[LAST_GOOD] = self._gauges[LAST_GOOD]
             self._gauges = kept
             self.syncers = ()
+            self.hold = None
         self.turned()
 
     def was_good(self, at: float) -> None:
@@ -292,6 +312,8 @@ class Monitor:
             self._add({**added, DURATION: _took(seconds)})
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
+            if HELD in gauges:
+                self.hold = hold_of(report)
             if report.all_statuses or code in GOOD:
                 statuses = report.all_statuses
                 order = sorted(statuses, key=lambda ref: (is_ready(statuses[ref]), ref))

@@ -253,8 +253,8 @@ eurekube-sync version -o json
 eurekube-sync help run
 # What an exit code means:
 eurekube-sync help exit-codes
-# The options of login, TLS and calls:
-eurekube-sync help options
+# What a reason means, and what to do:
+eurekube-sync help NotRenewed
 """,
     "completion": """
 # In bash, for this shell; in ~/.bashrc for every shell:

@@ -12,14 +12,23 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.table import Cell, Columns, Line, Next, row_of, rows_table, sign_of
+from eurekube_sync.cli.output.report import hold_data
+from eurekube_sync.cli.output.table import (
+    Cell,
+    Columns,
+    Line,
+    Next,
+    marked,
+    row_of,
+    rows_table,
+    sign_of,
+)
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import Explanation, Finding, Grade, Mark, Outcome
-from eurekube_sync.explain.overview import Overview, Renewals, Row
+from eurekube_sync.explain.overview import ImportRow, Overview, Renewals, Row
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.eureka import LIST_LAG, ObservedInstance
 from eurekube_sync.model.ownership import syncer_of
-from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.text import (
     counted,
@@ -52,7 +61,7 @@ _STATES = {
 }
 """The sign, the state in JSON, and the state in words."""
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
-_IMPORT_HEADINGS = ("", "IMPORT", "APP", "READY", "STATE", "WHY")
+_IMPORT_HEADINGS = ("", "IMPORT", "APP", "READY", "STATE", "SINCE", "WHY")
 
 
 def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
@@ -75,6 +84,10 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
     yield Line(f"{explanation.sentence}.", style=_STYLES[explanation.outcome])
     if explanation.fix:
         yield Next(explanation.fix)
+    if explanation.otherwise:
+        yield Next(explanation.otherwise, word="Or")
+    if explanation.docs:
+        yield Line(f"See {explanation.docs}", style="dim")
     if explanation.manifest:
         manifest = yaml.safe_dump(explanation.manifest, sort_keys=False)
         for line in manifest.splitlines():
@@ -84,7 +97,13 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
 def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
     explanations = []
     for explanation in explained:
-        explanations.append({**msgspec.to_builtins(explanation), "reason": explanation.reason})
+        explanations.append(
+            {
+                **msgspec.to_builtins(explanation),
+                "reason": explanation.reason,
+                "docs": explanation.docs,
+            }
+        )
     return {**_installation_data(look), "explanations": explanations}
 
 
@@ -135,32 +154,13 @@ def _how_many(counts: Mapping[Grade, int]) -> str:
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
-    look = found.look
+    """Return what the look found: the installation, a table each of syncers and imports, and the
+    counts."""
     parts: list[RenderableType] = [Line(_head(found, servers)), Line(found.last_pass.text)]
     parts += [Line(text) for text in _renewals(found.renewals)]
-    unread = [(failed.name, failed.source) for failed in found.unread]
-    if found.eureka is not None:
-        unread.insert(0, ("Eureka", found.eureka))
-    for name, source in unread:
-        text = f"{name} could not be looked at: {source.message}"
-        parts.append(Line(text, mark=sign_of(Mark.UNKNOWN)))
-    for name in look.report.absent:
-        parts.append(Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)))
-    rows = []
-    for row in found.rows:
-        if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
-            rows.append(_cells(row, look.at))
-    if rows:
-        parts.append(Columns(rows, _HEADINGS))
-    imports = []
-    for import_ in found.imports:
-        if everything or import_.outcome is not Outcome.REGISTERED:
-            imports.append(_import_cells(import_))
-    if imports:
-        parts.append(Columns(imports, _IMPORT_HEADINGS))
-    hidden = len(found.rows) + len(found.imports) - len(rows) - len(imports)
-    if hidden:
-        parts.append(Text(f"+ {hidden} in sync (-a shows them)", style="dim"))
+    parts += _not_seen(found)
+    parts += [marked(problem.sentence) for problem in found.problems]
+    parts += _tables(found, everything=everything)
     names = found.unselected
     if names:
         number = len(names)
@@ -168,6 +168,44 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
         text = f"{services} {one_or_more(number, 'is', 'are')} selected by no EurekaSyncer"
         parts.append(Line(text, mark=sign_of(Mark.NOTE)))
     return Group(*parts, Text(summary(found), style="bold"))
+
+
+def _not_seen(found: Overview) -> Iterator[Line]:
+    """Yield what could not be read, and the namespaces that do not exist."""
+    unread = [(failed.name, failed.source) for failed in found.unread]
+    if found.eureka is not None:
+        unread.insert(0, ("Eureka", found.eureka))
+    for name, source in unread:
+        text = f"{name} could not be looked at: {source.message}"
+        yield Line(text, mark=sign_of(Mark.UNKNOWN))
+    for name in found.look.report.absent:
+        yield Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN))
+
+
+def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
+    """Yield the rows of syncers and of imports, the worst first, and the help for the first. Rows
+    in order are counted, unless `everything`."""
+    now = found.look.at
+    syncers = []
+    for row in found.rows:
+        if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
+            syncers.append(_cells(row, now))
+    imports = []
+    for import_row in found.imports:
+        if everything or import_row.found.outcome is not Outcome.REGISTERED:
+            imports.append(_import_cells(import_row, now))
+    if syncers:
+        yield Columns(syncers, _HEADINGS)
+    if imports:
+        yield Columns(imports, _IMPORT_HEADINGS)
+    all_rows: list[Row | ImportRow] = [*found.rows, *found.imports]
+    for shown in all_rows:
+        if shown.found.broken is not None:
+            yield Text(f"eurekube-sync help {shown.reason} says what to do", style="dim")
+            break
+    hidden = len(all_rows) - len(syncers) - len(imports)
+    if hidden:
+        yield Text(f"+ {hidden} in sync (-a shows them)", style="dim")
 
 
 def _head(found: Overview, servers: Sequence[str]) -> str:
@@ -199,7 +237,6 @@ def _renewals(found: Renewals) -> Iterator[str]:
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     sign = _STATES[row.found.outcome][0]
-    since = span(now - row.since) if row.since is not None else "-"
     up, of = row.found.up, row.found.of
     ready = f"{up}/{of}"
     if up is None:
@@ -210,12 +247,18 @@ def _cells(row: Row, now: float) -> tuple[Cell, ...]:
         (", ".join(row.found.apps[:2]) or "-", ""),
         (ready, ""),
         (row.reason, str(sign.style)),
-        (f"{since:6}", ""),  # padded, so that the columns do not move with --watch
+        (_age(row.since, now), ""),
         (row.why, ""),
     )
 
 
-def _import_cells(found: Explanation) -> tuple[Cell, ...]:
+def _age(since: float | None, now: float) -> str:
+    age = span(now - since) if since is not None else "-"
+    return f"{age:6}"  # padded, so that the columns do not move with --watch
+
+
+def _import_cells(row: ImportRow, now: float) -> tuple[Cell, ...]:
+    found = row.found
     sign = _STATES[found.outcome][0]
     ready = "-" if found.up is None else f"{found.up}/{found.of}"
     return (
@@ -223,7 +266,8 @@ def _import_cells(found: Explanation) -> tuple[Cell, ...]:
         (found.about, ""),
         (", ".join(found.apps) or "-", ""),
         (ready, ""),
-        (found.reason or Reason.IN_SYNC, str(sign.style)),
+        (row.reason, str(sign.style)),
+        (_age(row.since, now), ""),
         (found.sentence, ""),
     )
 
@@ -283,10 +327,11 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         },
         "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
-        "imports": [_import_data(import_) for import_ in found.imports],
+        "imports": [_import_data(row) for row in found.imports],
         "absentNamespaces": list(found.look.report.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
+        "hold": None if found.look.narrowed else hold_data(found.look.report),
         "conflicts": found.conflicts,
         "unknown": unknown,
     }
@@ -306,16 +351,18 @@ def _row_data(row: Row) -> dict[str, Any]:
     }
 
 
-def _import_data(found: Explanation) -> dict[str, Any]:
+def _import_data(row: ImportRow) -> dict[str, Any]:
+    found = row.found
     _, state, _ = _STATES[found.outcome]
     return {
         "import": found.about,
         "state": state,
-        "reason": found.reason or Reason.IN_SYNC.value,
+        "reason": row.reason,
         "why": found.sentence,
         "apps": list(found.apps),
         "written": found.up,
         "wanted": found.of,
+        "since": rfc_3339(row.since) if row.since is not None else None,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.report import (
     gathered,
+    hold_data,
     imports_data,
     problems,
     renewed,
@@ -33,14 +34,17 @@ from eurekube_sync.cli.output.table import (
     rows_of,
     signs_in,
 )
+from eurekube_sync.controller.changes import Ended, Standing
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.text import rfc_3339
+from eurekube_sync.model.text import duration, rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.plan.value import Blocked, removal_id
 
@@ -57,8 +61,14 @@ _LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 """The places where a zero-width space prevents a mention or a link."""
 
 
-def reporter(form: ReportForm, passes: Passes) -> Reporter:
-    """Return the function that reports a pass.
+_SUMMARY_SECONDS = 3600.0  # from one summary of a daemon to the next, if nothing changes
+
+
+def reporter(
+    form: ReportForm, passes: Passes, wants_all: Callable[[], bool] = lambda: False
+) -> Reporter:
+    """Return the function that reports a pass. In the table of a daemon each change is told once;
+    it shows all again if `wants_all` says so.
 
     After the first pass that could read Eureka, it also warns if renewals are too rare for Eureka's
     self-preservation.
@@ -68,6 +78,9 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
     if passes.many and not (passes.daemon and passes.interval > RENEWAL_INTERVAL):
         renewed_every = interval_of(passes.interval, slack=passes.renewal_slack)
     warned = False
+    changes = None
+    if passes.daemon and form.output == "table" and not form.verbose:
+        changes = ChangesOnly(wants_all)
 
     def report_pass(report: PassReport, code: ExitCode) -> None:
         nonlocal warned
@@ -77,14 +90,77 @@ def reporter(form: ReportForm, passes: Passes) -> Reporter:
             if room.blocks_eviction and not warned:
                 warned = True
                 log.warning("%s", room.warning)
+        table: RenderableType | None = None
+        if changes is not None:
+            table = changes.table(report, at_terminal=form.at_terminal)
+            if table is None:
+                return
         form.write(
-            lambda: pass_table(report, at_terminal=form.at_terminal),
+            lambda: table or pass_table(report, at_terminal=form.at_terminal),
             lambda: as_data(report, code, room, with_renewals=form.verbose),
             lambda: pass_markdown(report),
             one_of_many=passes.many,
         )
 
     return report_pass
+
+
+class ChangesOnly:
+    """What a daemon prints: all of its first pass, and then only what changes. A problem is told
+    when it begins and when it is over. Outages of whole servers are in the log already."""
+
+    def __init__(self, wants_all: Callable[[], bool]) -> None:
+        self._standing = Standing()
+        self._wants_all = wants_all
+        self._summed = -inf  # when the last summary was printed, in Unix seconds
+
+    def table(self, report: PassReport, *, at_terminal: bool) -> RenderableType | None:
+        """Return what to print of this pass; None for nothing."""
+        standing = problems(report, with_rows=False)
+        news = self._standing.note(report, standing)
+        if self._summed == -inf or self._wants_all():
+            self._summed = report.at
+            return pass_table(report, at_terminal=at_terminal)
+        began = [problem for problem in news.began if not problem.source]
+        rows = _changed_rows(report, began)
+        lines = _lines(gathered(began) if at_terminal else began)
+        lines += _over(news.ended)
+        if not rows and not lines and 0 <= report.at - self._summed < _SUMMARY_SECONDS:
+            return None
+        self._summed = report.at
+        diff: list[RenderableType] = [Diff(rows)] if rows else []
+        return Group(*diff, *lines, Text(summary(report), style="bold"))
+
+
+def _changed_rows(report: PassReport, began: Iterable[Problem]) -> list[Row]:
+    """Return the rows of what was done, and those of a hold that began."""
+    rows = rows_of(report)
+    changed = [row for row in rows if row.danger not in _STANDING and row.sign != "!"]
+    if any(problem.reason is Reason.REMOVAL_HELD for problem in began):
+        changed += folded(row for row in rows if row.danger is Danger.HELD)
+    return changed
+
+
+def _over(ended: Iterable[Ended]) -> Iterator[Line]:
+    for problem, lasted in ended:
+        if not problem.source:
+            text = f"over after {duration(round(lasted))}: {problem.name}"
+            yield Line(text, mark=Text("i", style="cyan"))
+
+
+_STANDING = frozenset({Danger.HELD, Danger.CONFLICT, Danger.FAILED})
+"""Rows that come again in each pass, and whose problems are told."""
+
+
+def _lines(shown: Iterable[Problem]) -> list[RenderableType]:
+    """Return a line for each problem."""
+    lines: list[RenderableType] = []
+    for problem in shown:
+        if problem.note:
+            lines.append(Line(problem.sentence, mark=Text("i", style="cyan")))
+        else:
+            lines.append(marked(problem.sentence))
+    return lines
 
 
 def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableType:
@@ -109,11 +185,7 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
     if rows and at_terminal:
         signs = [f"{sign} {meaning}" for sign, meaning in signs_in(rows)]
         parts.append(Text("   ".join(signs), style="dim"))
-    for problem in shown:
-        if problem.note:
-            parts.append(Line(problem.sentence, mark=Text("i", style="cyan")))
-        else:
-            parts.append(marked(problem.sentence))
+    parts += _lines(shown)
     return Group(*parts, Text(summary(report), style="bold"))
 
 
@@ -204,6 +276,7 @@ def as_data(
         "renewals": {"planned": len(plan.renewals), "done": renewed(report)},
         "blocked": [_blocked(blocked) for blocked in plan.blocked],
         "holds": holds,
+        "hold": hold_data(report),
         "held": held,
         "syncers": list(syncers_data(report)),
         "imports": imports_of(report),

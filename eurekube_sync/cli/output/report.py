@@ -10,6 +10,8 @@ from typing import Any
 
 from eurekube_sync.controller.diagnosis import (
     account_of,
+    held_by,
+    held_since,
     not_tried,
     of_other_classes,
     problems_of,
@@ -24,7 +26,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerSta
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.text import counted, one_or_more
+from eurekube_sync.model.text import counted, one_or_more, rfc_3339
 from eurekube_sync.plan.value import Obstacle
 
 _GATHERED = 3  # the most sentences with the same reason that are shown one by one at a terminal
@@ -141,7 +143,6 @@ def _troubles(report: PassReport) -> str:
     """Return what was not done or not known, after a semicolon; empty if there is nothing."""
     outcomes = report.outcomes
     apps = len({lost.app for lost in report.lost.values()})
-    held = len(report.held.removals) if report.held else 0
     unread_again = 0
     conflicts = outcomes.count(Result.CONFLICT)
     for blocked in report.plan.blocked:
@@ -153,14 +154,12 @@ def _troubles(report: PassReport) -> str:
     if report.desired is not None:
         for claim in report.desired.claims.values():
             not_served += isinstance(claim, NotServed)
-    imports_held = report.imports.held if report.imports else None
-    held += len(imports_held.removals) if imports_held else 0
     failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
     if report.imports is not None:
         failed += len(report.imports.failures)
     counts = {
         one_or_more(apps, "app without an UP instance", "apps without an UP instance"): apps,
-        "held": held,
+        "held": held_by(report),
         "failed": failed,
         "not tried": not_tried(report),
         "not changed, because not read again": unread_again,
@@ -206,6 +205,25 @@ def gathered(problems: Sequence[Problem]) -> Iterator[Problem]:
                 f"each); the first: {problem.text}"
             )
             yield replace(problem, syncer=False, subject=problem.reason.value, text=text)
+
+
+def hold_data(report: PassReport) -> dict[str, Any] | None:
+    """Return what is held, with the evidence of the pods; None for nothing. What awaits
+    confirmation has no evidence."""
+    held = report.held
+    if held is None:
+        return None
+    evidence, since = held.evidence(), held_since(report.all_statuses)
+    pods = None
+    if evidence is not None:
+        pods = {state.value: number for state, number in evidence.counts.items()}
+    return {
+        "planId": held.plan_id,
+        "removals": len(held.removals),
+        "since": rfc_3339(since) if since is not None else None,
+        "pods": pods,
+        "advice": evidence.advice.value if evidence else None,
+    }
 
 
 def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:

@@ -116,12 +116,13 @@ class Next:
     """The next step for the user. A long command has its own line, which is not wrapped, so that it
     can be copied."""
 
-    def __init__(self, text: str, *, indent: int = 0) -> None:
+    def __init__(self, text: str, *, indent: int = 0, word: str = "Next") -> None:
         self._text = printable(text)
         self._indent = indent
+        self._word = word
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        mark = Text("Next:", style="bold")
+        mark = Text(f"{self._word}:", style="bold")
         match = _COMMAND.fullmatch(self._text)
         if match is None or self._indent + mark.cell_len + 1 + len(self._text) <= options.max_width:
             yield Line(self._text, mark=mark, indent=self._indent)

@@ -511,6 +511,20 @@ def test_one_trouble_is_one_event() -> None:
     ]
 
 
+def test_the_end_of_a_trouble_is_an_event_with_words() -> None:
+    """Its condition needs none, but an event without a message says nothing in a list of events."""
+    good = status(claims(), *BOTH)
+    gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    twin = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.DUPLICATE)
+    both = status(
+        claims(), *BOTH, stored(instance(3)), held=held_removals(gone), plan=Plan(blocked=(twin,))
+    )
+    (told,) = claims(status=both).claims.values()
+    messages = {event.reason: event.message for event in flips(told.syncer, good)}
+    assert messages["NothingHeld"] == "no removal is held any more"
+    assert messages["NoConflict"] == "no other instance or syncer is in the way any more"
+
+
 def test_not_knowing_is_a_warning() -> None:
     """Ready changes from True to Unknown."""
     good, unknown = status(claims(), *BOTH), status(claims(), registry=DENIED)

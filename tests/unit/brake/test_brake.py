@@ -587,7 +587,7 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
     syncers."""
     hold = Hold(reason=Reason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
-    assert condition_message(hold, count, command) == (
+    assert condition_message(hold, count, None, REF, command) == (
         f"{count} {removals} of this syncer {held}: 3 of 9 would go. {keeps} To release the held "
         "removals of all "
         "syncers now: "

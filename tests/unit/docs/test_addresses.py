@@ -14,6 +14,12 @@ from tests.unit.docs.test_documentation import ROOT
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
 REPOSITORY: str = URLS["Repository"]
 DOCUMENTATION: str = URLS["Documentation"]
+RUNBOOKS = {
+    address.partition("#")[0]
+    for address in re.findall(
+        r"runbook_url: (\S+)", (ROOT / "cronjob" / "monitoring" / "rules.yml").read_text()
+    )
+}
 REPEATED = {
     "README.md": {f"{REPOSITORY}.git"},
     "cronjob/chart/Chart.yaml": {DOCUMENTATION, f"{DOCUMENTATION}/icon.svg", REPOSITORY},
@@ -21,6 +27,11 @@ REPEATED = {
         f"{DOCUMENTATION}/troubleshooting/",
         f"{REPOSITORY}/security/advisories/new",
     },
+    "eurekube_sync/model/docs.py": {DOCUMENTATION},  # the image has no pyproject.toml
+    "cronjob/monitoring/rules.yml": RUNBOOKS,
+    "cronjob/chart/files/rules.yml": RUNBOOKS,
+    "tests/cases/alerts.yml": RUNBOOKS,
+    "docs/terminal.svg": {f"{DOCUMENTATION}/brake/"},
 }
 """Files that cannot read pyproject.toml, and the addresses in each."""
 

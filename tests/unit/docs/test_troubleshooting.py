@@ -12,6 +12,7 @@ from types import ModuleType
 import eurekube_sync
 from eurekube_sync.controller.exit_codes import CODES
 from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason, Topic
 from eurekube_sync.model.sources import Server
 
@@ -57,7 +58,7 @@ def test_the_code_gives_every_reason() -> None:
 def test_a_finding_names_its_heading() -> None:
     """Its anchor is on the page."""
     finding = Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text="")
-    assert finding.docs == "docs/troubleshooting.md#eurekawrite"
+    assert finding.docs == help_on("EurekaWrite")
     assert "\n#### EurekaWrite\n" in TEXT
 
 

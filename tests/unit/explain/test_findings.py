@@ -21,9 +21,9 @@ from eurekube_sync.explain.check import (
     reachable,
     rights,
     servers,
-    workload,
 )
 from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.explain.subject import workload
 from eurekube_sync.model.errors import (
     RegistryDenied,
     RegistryError,
@@ -359,6 +359,34 @@ def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
     ]
     assert workload(_pod(controller="StatefulSet db")) == "StatefulSet db"
     assert workload(_pod(controller="")) == "pod orders-a"
+
+
+def test_bare_pods_of_a_syncer_are_one_finding() -> None:
+    """Each would have the same lines to add. One that ends otherwise is another."""
+    asked = Asked(*(endpoint(number) for number in range(1, 5)))
+    pods = []
+    for number, controller in ((1, ""), (2, ""), (3, "StatefulSet db"), (4, "")):
+        name = f"rating-{number}"
+        pod = _pod(125.0, grace=155, controller="") if number == 4 else _pod(controller=controller)
+        pods.append(replace(pod, name=name, uid=f"uid-of-{name}"))
+    asked.details.pods = Complete(data=tuple(pods))
+    texts = [found.text for found in pod_ends(asked.look(f"{NS}/rating"), 30.0)]
+    assert [text.partition(" has no")[0] for text in texts] == [
+        f"{NS}/rating: StatefulSet db (1 pod)",
+        f"{NS}/rating: pod rating-1 (and 1 more)",
+        f"{NS}/rating: pod rating-4 has a preStop of 125 s",
+    ]
+
+
+def test_the_cure_of_a_missing_crd_is_shown_once() -> None:
+    """The message of a pass has the command, and so has the fix."""
+    message = "the CRD is not installed: eurekube-sync crd | kubectl apply --server-side -f -"
+    missing = Unknown(cause=Cause.CRD_MISSING, message=message)
+    cluster = Cluster()
+    cluster.crd = missing
+    found = definition(cluster, missing, {}, before=False)
+    assert "kubectl apply" not in found.text
+    assert "kubectl apply" in found.fix
 
 
 def test_pods_that_were_left_out_are_no_missing_right() -> None:

@@ -10,7 +10,13 @@ import pytest
 from eurekube_sync.cli.output.answers import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Outcome
-from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, in_need
+from eurekube_sync.explain.overview import (
+    Overview,
+    chosen,
+    code_of_overview,
+    in_need,
+    parse_condition,
+)
 from eurekube_sync.model.kubernetes import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.worlds.asked import Asked
@@ -164,6 +170,7 @@ def test_services_that_no_syncer_selects_are_listed() -> None:
         data=(
             ServiceSelector(name="rating", labels={"app": "rating"}),
             ServiceSelector(name="other"),
+            ServiceSelector(name="review", controller="EurekaImport"),  # no syncer registers it
         )
     )
     assert of(asked).unselected == ()
@@ -177,3 +184,27 @@ def test_an_owner_of_nobody_shows_no_heartbeat() -> None:
     asked.owner = ""
     assert FakeWorld().owner not in of(asked).last_pass.text
     assert "give --owner" in of(asked).last_pass.text
+
+
+@pytest.mark.parametrize("text", ["RemovalHeld", "Ready=False", "Synced=Unknown", "NotReady"])
+def test_a_condition_or_reason_is_read(text: str) -> None:
+    """Each form of the help."""
+    assert parse_condition(f" {text} ") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "RemovalHolds",
+            "there is no condition or reason 'RemovalHolds'; did you mean \"RemovalHeld\"",
+        ),
+        ("Held", "there is no condition or reason 'Held'"),
+        ("Ready=no", "write Ready=True, Ready=False or Ready=Unknown"),
+        ("NotReady=True", "there is no condition or reason 'NotReady'"),
+    ],
+)
+def test_an_unknown_condition_is_refused(text: str, message: str) -> None:
+    """A script with a typo would otherwise stay green."""
+    with pytest.raises(ValueError, match=message):
+        parse_condition(text)

@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from eurekube_sync.explain.what import Kind, What, near_labels, parse_what
+from eurekube_sync.desired.similar import near_labels
+from eurekube_sync.explain.what import Kind, What, parse_what
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_value_is_compared_letter_by_letter_only_with_that_of_its_own_label(
             compared.append(b)
             super().__init__(isjunk, a, b)
 
-    monkeypatch.setattr("eurekube_sync.explain.what.SequenceMatcher", Counting)
+    monkeypatch.setattr("eurekube_sync.desired.similar.SequenceMatcher", Counting)
     labels = {
         "app": "orderss",
         "name": "orders",

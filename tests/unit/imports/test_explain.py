@@ -113,8 +113,27 @@ def test_a_held_endpoint_is_a_note(world: ImportWorld) -> None:
     assert found.outcome is Outcome.REGISTERED
     (note,) = [link for link in found.links if link.part == "brake"]
     assert note.text.startswith("1 endpoint stays: Eureka lists nothing that was registered more")
+    assert note.details == ()  # it ends by itself
     calm = why(world, parse_what("import/shop/calm"))
     assert "brake note" not in marks(calm)
+
+
+def test_a_held_endpoint_that_waits_for_a_person_has_the_command(world: ImportWorld) -> None:
+    """Three imports of four would lose their last endpoint."""
+    names = ("b", "c", "d")
+    world.imports.apply(*(import_object(name) for name in names))
+    apps = [dc(number, app=name) for number, name in enumerate(names, 10)]
+    world.lists(*OTHERS, dc(1), *apps)
+    world.passes()
+    world.lists(*OTHERS)
+    found = why(world)
+    held = looked(world).report.imports
+    assert held is not None
+    assert held.held is not None
+    (note,) = [link for link in found.links if link.part == "brake"]
+    (detail,) = note.details
+    assert detail.startswith("if all held removals are right, eurekube-sync run --approve ")
+    assert held.held.plan_id in detail
 
 
 @pytest.mark.parametrize(

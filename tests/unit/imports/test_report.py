@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
 
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
-from eurekube_sync.cli.output.passes import as_data, pass_table
+from eurekube_sync.cli.output.passes import ChangesOnly, as_data, pass_table
 from eurekube_sync.cli.output.report import sentences, summary
-from eurekube_sync.cli.output.table import rows_of
+from eurekube_sync.cli.output.table import console_for, rows_of
+from eurekube_sync.controller.changes import Ended, Standing
 from eurekube_sync.controller.diagnosis import problems_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import decisions
 from eurekube_sync.model.errors import ClusterDenied
+from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.text import rfc_3339
 from tests.report_schema import SCHEMA, faults
 from tests.unit.worlds.build import DENIED, DOWN, service
 from tests.unit.worlds.imports import REVIEW, SHOP, START, ImportWorld, dc, import_object
@@ -104,6 +108,71 @@ def test_a_held_endpoint_is_told_with_the_command_that_releases_it(world: Import
     assert code(report, fail_on_held=False) is ExitCode.OK
     assert summary(report) == "nothing changed, 0 renewed; 3 held"
     assert data(report)["imports"]["planId"] == plan_id
+
+
+def test_since_when_endpoints_are_held_is_told_from_the_second_pass_on() -> None:
+    there = ImportWorld(import_object(), import_object("cart"))
+    there.lists(*OTHERS, dc(1), dc(2, app="cart"))
+    there.passes()
+    there.lists(*OTHERS)
+    began = there.clock.now()
+    for since in (",", f" since {rfc_3339(began)}, "):
+        (told,) = [text for text in sentences(there.run()) if "stay" in text]
+        assert told.startswith(f"imports: 2 endpoints stay{since}")
+        there.later(60)
+
+
+def test_a_daemon_prints_what_changes_of_imports() -> None:
+    """Endpoints that come or go, a problem when it begins and when it is over, and a hold once."""
+    there = ImportWorld(import_object(), import_object("cart"))
+    there.daemon = True
+    cart = dc(9, app="cart")
+    there.lists(*OTHERS, cart, dc(1), dc(2))
+    changes = ChangesOnly(lambda: False)
+
+    def told() -> str:
+        there.later(30)
+        shown = changes.table(there.run(), at_terminal=False)
+        if shown is None:
+            return ""
+        stream = io.StringIO()
+        console_for(stream).print(shown)
+        return stream.getvalue()
+
+    told()
+    assert told() == ""
+    there.lists(*OTHERS, cart, dc(1), dc(2), dc(3))
+    assert "10.20.0.3:8080" in told()
+    assert told() == ""
+    there.imports.apply(import_object("none"))
+    assert "! import shop/none: NoInstances: Eureka lists no instance of NONE" in told()
+    assert told() == ""
+    there.imports.delete(ImportRef(SHOP, "none"), there.clock.now())
+    assert "over after 1m: import shop/none: NoInstances" in told() + told() + told() + told()
+    there.lists(*OTHERS)
+    held = told()
+    assert "! imports: 4 endpoints stay, because " in held
+    assert "= " in held
+    assert told() == ""
+
+
+def test_what_was_not_read_for_imports_is_not_over() -> None:
+    there = ImportWorld(import_object(), import_object("none"))
+    there.lists(*OTHERS, dc(1))
+    standing = Standing()
+    report = there.run()
+    assert len(standing.note(report, problems_of(report)).began) == 1
+    there.imports.delete(ImportRef(SHOP, "none"), there.clock.now())
+    there.imports.unknown = DENIED
+    for _ in range(5):
+        report = there.run()
+        assert standing.note(report, problems_of(report)).ended == ()
+    there.imports.unknown = None
+    ended: list[Ended] = []
+    for _ in range(5):
+        report = there.run()
+        ended += standing.note(report, problems_of(report)).ended
+    assert "import shop/none: NoInstances" in {end.problem.name for end in ended}
 
 
 def test_a_young_registry_alone_is_no_failure() -> None:

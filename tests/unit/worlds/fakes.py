@@ -545,11 +545,7 @@ class Cluster:
             return Listed(
                 by_namespace={
                     namespace: self.unknown.get(("readiness", namespace))
-                    or Complete(
-                        data=tuple(
-                            pod for pod in self.readiness.values() if pod.namespace == namespace
-                        )
-                    )
+                    or Complete(data=self._whole(namespace))
                     for namespace in namespaces
                 },
                 elsewhere=_NOT_READ,
@@ -689,6 +685,34 @@ class Cluster:
             ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs if ref.uid not in self.ended
         } | known
         return tuple(found[uid] for uid in sorted(found))
+
+    def _whole(self, namespace: str) -> tuple[PodReadiness, ...]:
+        """The pods whose readiness a test gave, and the others, which run as their endpoints
+        say."""
+        whole = [pod for pod in self.readiness.values() if pod.namespace == namespace]
+        for pod in self._living(namespace):
+            if pod.uid in self.readiness:
+                continue
+            ready = pod.uid in self._ready_in_slices(namespace)
+            whole.append(
+                PodReadiness(
+                    namespace=namespace,
+                    name=pod.name,
+                    uid=pod.uid,
+                    ready=ready,
+                    registered=False,
+                    running=ready,
+                )
+            )
+        return tuple(whole)
+
+    def _ready_in_slices(self, namespace: str) -> set[str]:
+        ready = set()
+        for piece in self.slices:
+            for endpoint in piece.endpoints:
+                if piece.namespace == namespace and endpoint.pod and endpoint.ready:
+                    ready.add(endpoint.pod.uid)
+        return ready
 
     def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:
         pieces = [piece for piece in self.slices if piece.namespace == namespace]

@@ -34,6 +34,18 @@ def services_of(service: Any) -> Any:
     return details_of(listed).list_service_selectors("shop")
 
 
+def test_a_service_names_the_kind_of_its_controller() -> None:
+    """That of an import is nothing to select."""
+    meta = {"name": "review", "namespace": "shop"}
+    owners = [
+        {"kind": "Other", "name": "a", "uid": "1"},
+        {"kind": "EurekaImport", "name": "b", "uid": "2", "controller": True},
+    ]
+    (made,) = services_of({"metadata": {**meta, "ownerReferences": owners}}).data
+    (plain,) = services_of({"metadata": meta}).data
+    assert (made.controller, plain.controller) == ("EurekaImport", "")
+
+
 def test_the_schema_is_that_of_the_stored_version() -> None:
     """Other versions are only served."""
     (stored,) = DEFINITION["spec"]["versions"]

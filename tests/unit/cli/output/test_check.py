@@ -8,6 +8,7 @@ from rich.console import Console
 
 from eurekube_sync.cli.output.answers import findings_table
 from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.model.docs import help_on
 
 LINES = "spec:\n  terminationGracePeriodSeconds: 155"
 
@@ -28,11 +29,11 @@ def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
         "  Next: add these lines",
         "    spec:",
         "      terminationGracePeriodSeconds: 155",
-        "  See docs/troubleshooting.md#podend",
+        f"  See {help_on('PodEnd')}",
         "√ fine",
         "! two",
         "  Next: add these lines",
         "    the same lines as above",
-        "  See docs/troubleshooting.md#podend",
+        f"  See {help_on('PodEnd')}",
         "2 warnings, 1 check ok",
     ]

@@ -1,0 +1,52 @@
+"""Labels that match, and labels that nearly do: for messages about selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
+Labels = Mapping[str, str]
+
+
+class NearLabel(NamedTuple):
+    """A label that objects have instead of the wanted one."""
+
+    label: str  # as `key=value`
+    names: tuple[str, ...]  # of the objects
+    other_key: bool  # whether only the key differs
+
+
+def near_labels(wanted: Labels, objects: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
+    """Return at most two labels of objects that match except for one label of `wanted`, the most
+    similar first."""
+    names: dict[tuple[float, str], list[str]] = {}
+    for name, labels in objects:
+        lacking = [key for key, value in wanted.items() if labels.get(key) != value]
+        if len(lacking) != 1:
+            continue
+        key_wanted, value_wanted = lacking[0], wanted[lacking[0]]
+        for key, value in labels.items():
+            likeness = float(value == value_wanted)  # 1.0: the same value under another key
+            # SequenceMatcher on all values takes seconds for thousands of pods.
+            if key == key_wanted:
+                likeness = SequenceMatcher(None, value_wanted, value).ratio()
+            if likeness >= ALIKE:
+                names.setdefault((-likeness, f"{key}={value}"), []).append(name)
+    near = []
+    for less, label in sorted(names)[:2]:
+        having = tuple(sorted(names[less, label]))
+        near.append(NearLabel(label, having, other_key=less == -1.0))
+    return near
+
+
+def matches(wanted: Labels, labels: Labels) -> bool:
+    """Whether these labels include all that are wanted. An empty selector matches nothing."""
+    return bool(wanted) and wanted.items() <= labels.items()
+
+
+def written(labels: Labels, between: str = ",") -> str:
+    """Write labels as the argument of `kubectl get --selector`, or with a space between them as
+    those of `kubectl label`."""
+    return between.join(f"{key}={value}" for key, value in sorted(labels.items()))
