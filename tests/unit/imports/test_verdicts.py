@@ -143,6 +143,7 @@ def test_an_address_that_is_no_one_machine_is_never_written(address: str) -> Non
         "fd00:0::1",
         "FD00::1",
         "::ffff:10.20.0.1",
+        "::ffff:a14:1",
         "64:ff9b::7f00:1",
         "fd00:ec2::254",
         "2002:7f00:1::",
