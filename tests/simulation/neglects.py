@@ -20,14 +20,9 @@ from .defect import Defect
 
 
 def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(claim: Any, type_: str, aspect: Any, before: Any, now: int) -> Any:
-        return condition(
-            claim,
-            type_,
-            aspect._replace(message=f"{aspect.message} ({now // 60} min)"),
-            before,
-            now,
-        )
+    def wrong(type_: str, aspect: Any, old: Any, generation: int, now: int) -> Any:
+        told = aspect._replace(message=f"{aspect.message} ({now // 60} min)")
+        return condition(type_, told, old, generation, now)
 
     return wrong
 
@@ -73,7 +68,7 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a status changes each minute",
             about="an expiry",
-            patches=((status, "_condition", _with_the_minute(vars(status)["_condition"])),),
+            patches=((status, "as_condition", _with_the_minute(vars(status)["as_condition"])),),
         ),
         Defect(
             name="a percentage is of the ready pods",
