@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eurekube_sync.apply.lost import Lost
@@ -22,7 +22,7 @@ from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.kubernetes import ConditionStatus, CustomStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
@@ -69,21 +69,23 @@ def conditions(
         *_of_sources(claim),
         *_of_differences(claim, tally, result.registry),
     ]
-    synced = _first(problems) or Aspect(True, Reason.IN_SYNC, "Eureka holds what the cluster says")
+    synced = first_of(problems) or Aspect(
+        True, Reason.IN_SYNC, "Eureka holds what the cluster says"
+    )
     ready = synced
     if isinstance(claim, Serving):
         ready = _summary(problems) or _counted(claim, tally, synced, desired=desired, up=up)
     if lost := result.lost.get(claim.syncer.ref):
         ready = _last_instance_lost(lost, ready)
-    conflict = _first([problem for problem in problems if problem.reason in _CONFLICTS])
+    conflict = first_of([problem for problem in problems if problem.reason in _CONFLICTS])
     conflict = (
         Aspect(False, Reason.NO_CONFLICT, "") if conflict is None else conflict._replace(value=True)
     )
     held = _removal_held(claim, problems, result.now)
     if isinstance(result.registry, Unknown):  # what was known before is the best that is known
         conflict, held = (
-            _as_before(claim, "Conflict", conflict),
-            _as_before(claim, "RemovalHeld", held),
+            as_before(claim.syncer.status, "Conflict", conflict),
+            as_before(claim.syncer.status, "RemovalHeld", held),
         )
     if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
         synced = synced._replace(message=f"{synced.message}; {ignored}")
@@ -91,7 +93,8 @@ def conditions(
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
-def _first(problems: Sequence[Problem]) -> Aspect | None:
+def first_of(problems: Sequence[Problem]) -> Aspect | None:
+    """Return a condition that shows the first of some problems."""
     if not problems:
         return None
     first = problems[0]
@@ -102,11 +105,17 @@ def _summary(problems: Sequence[Problem]) -> Aspect | None:
     """Return Ready of a syncer that is served. What waits for a person comes before what may end by
     itself."""
     against = [problem for problem in problems if problem.reason not in _BESIDE_READY]
-    for reasons in (_CONFLICTS, HOLD_REASONS):
-        waiting = _first([problem for problem in against if problem.reason in reasons])
+    return most_urgent(against, _CONFLICTS, HOLD_REASONS)
+
+
+def most_urgent(problems: Sequence[Problem], *urgent: Collection[str]) -> Aspect | None:
+    """Return a condition that shows the first problem with one of the `urgent` reasons, in their
+    order, else the first of all."""
+    for reasons in urgent:
+        waiting = first_of([problem for problem in problems if problem.reason in reasons])
         if waiting is not None:
             return waiting
-    return _first(against)
+    return first_of(problems)
 
 
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
@@ -116,7 +125,7 @@ def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
 
 
 def _removal_held(claim: Claim, problems: Sequence[Problem], now: float) -> Aspect:
-    held = _first([problem for problem in problems if problem.reason in HOLD_REASONS])
+    held = first_of([problem for problem in problems if problem.reason in HOLD_REASONS])
     held = Aspect(False, Reason.NOTHING_HELD, "") if held is None else held._replace(value=True)
     why = annotation_refused(claim.syncer, now)
     if not why:
@@ -125,9 +134,8 @@ def _removal_held(claim: Claim, problems: Sequence[Problem], now: float) -> Aspe
     return held._replace(message=f"{refused}. {held.message}" if held.message else refused)
 
 
-def _as_before(claim: Claim, type_: str, now: Aspect) -> Aspect:
-    """Return the condition that the syncer has; without one, what this pass found."""
-    status = claim.syncer.status
+def as_before(status: CustomStatus | None, type_: str, now: Aspect) -> Aspect:
+    """Return the condition that the status has; without one, what this pass found."""
     before = status.condition(type_) if status else None
     if before is None or now.value:
         return now

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.apply.conditions import Aspect
+from eurekube_sync.apply.conditions import Aspect, as_before, first_of, most_urgent
 from eurekube_sync.apply.imports import ImportOutcome, Outcomes, served
 from eurekube_sync.apply.status import as_condition, short
 from eurekube_sync.brake.approval import (
@@ -29,7 +29,7 @@ from eurekube_sync.desired.import_spec import service_name
 from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, LeftOut, NotImported
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.imports import ImportRef, ImportStatus
-from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
@@ -146,14 +146,14 @@ def _conditions(
 ) -> Mapping[str, Aspect]:
     problems = list(problems_of_import(claim, result, outcome, holds))
     in_sync = Aspect(True, Reason.IN_SYNC, "its slices hold what Eureka lists")
-    synced = _first(problems) or in_sync
+    synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Importing):
         ready = _summary(problems) or _counted(claim, outcome, synced)
     conflict = _with(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
     held = _with(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
     if result.registry is not None:  # what was known before is the best that is known
-        held = _as_before(claim, "RemovalHeld", held)
+        held = as_before(claim.import_.status, "RemovalHeld", held)
     why = annotation_refused(claim.import_, result.now)
     if why:
         refused = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}"
@@ -165,34 +165,15 @@ def _conditions(
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
-def _first(problems: Sequence[Problem]) -> Aspect | None:
-    if not problems:
-        return None
-    first = problems[0]
-    return Aspect(None if first.unknown else False, first.reason, first.text)
-
-
 def _summary(problems: Sequence[Problem]) -> Aspect | None:
     """Return Ready of an import with problems. What waits for a person comes first."""
     against = [problem for problem in problems if problem.reason is not Reason.SUSPENDED]
-    for reasons in ((Reason.SERVICE_EXISTS,), IMPORT_HOLD_REASONS):
-        waiting = _first([problem for problem in against if problem.reason in reasons])
-        if waiting is not None:
-            return waiting
-    return _first(against)
+    return most_urgent(against, (Reason.SERVICE_EXISTS,), IMPORT_HOLD_REASONS)
 
 
 def _with(problems: Sequence[Problem], reasons: Sequence[Reason], without: Reason) -> Aspect:
-    first = _first([problem for problem in problems if problem.reason in reasons])
+    first = first_of([problem for problem in problems if problem.reason in reasons])
     return Aspect(False, without, "") if first is None else first._replace(value=True)
-
-
-def _as_before(claim: ImportClaim, type_: str, now: Aspect) -> Aspect:
-    status = claim.import_.status
-    before = status.condition(type_) if status else None
-    if before is None or now.value:
-        return now
-    return Aspect(before.status is ConditionStatus.TRUE, before.reason, before.message)
 
 
 def problems_of_import(

@@ -217,21 +217,26 @@ def _last_pass(seen: LookWorld, owner: str, scope: Scope) -> LastPass | None:
 
 
 def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]) -> list[Scope]:
-    """Makes a scope for each class that the syncers out of our scope in these namespaces have."""
+    """Return a scope for each class that the syncers out of our scope in these namespaces have."""
     listed = every(report.view.syncers) if report.view else ()
-    left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
-    namespaces = frozenset(one.namespace for one in left)
-    whole = replace(scope, namespaces=namespaces, selector=(), elsewhere=frozenset())
-    return [
-        replace(whole, syncer_class=name) for name in dict.fromkeys(class_of(one) for one in left)
-    ]
+    beside: set[str] = set()
+    classes: dict[str | None, None] = {}  # in the order of the syncers
+    for syncer in listed:
+        if syncer.namespace in namespaces and not scope.takes(syncer):
+            beside.add(syncer.namespace)
+            classes[class_of(syncer)] = None
+    whole = replace(scope, namespaces=frozenset(beside), selector=(), elsewhere=frozenset())
+    return [replace(whole, syncer_class=name) for name in classes]
 
 
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
-    """Gives the only owner that Eureka shows, of this cluster if that is known; empty for none, or
+    """Return the only owner that Eureka shows, of this cluster if that is known; empty for none, or
     several."""
     cluster = identity.data if isinstance(identity, Complete) else None
-    ours = (one for one in (listed.data if isinstance(listed, Complete) else ()) if syncer_of(one))
-    marks = (one.metadata for one in ours if cluster in (None, one.metadata.get(CLUSTER)))
-    found = {marked[OWNER] for marked in marks if OWNER in marked}
-    return found.pop() if len(found) == 1 else ""
+    owners: set[str] = set()
+    for instance in listed.data if isinstance(listed, Complete) else ():
+        marks = instance.metadata
+        is_ours = syncer_of(instance) is not None and OWNER in marks
+        if is_ours and cluster in (None, marks.get(CLUSTER)):
+            owners.add(marks[OWNER])
+    return owners.pop() if len(owners) == 1 else ""

@@ -6,7 +6,7 @@ same."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
@@ -60,37 +60,38 @@ class Hiding:
     ) -> None:
         """`objects` are Kubernetes' by the path of their list. `instances` are Eureka's, of any
         owner."""
-        self._objects = [
-            (path, item)
-            for path, items in objects.items()
-            for item in items
-            if isinstance(item, dict)
-        ]
+        self._objects: list[tuple[str, Object]] = []
+        for path, items in objects.items():
+            self._objects += [(path, item) for item in items if isinstance(item, dict)]
         self._instances = list(instances)
         self._owners = frozenset(owners)
         self._selected = {key for key in self._selected_keys() if not sounds_secret(key)}
-        sources = list(self._sources())
-        self._used = {str(name) for source in sources for name in source.values()}
-        secret_sources = {
-            str(name)
-            for source in sources
-            if sounds_secret(str(source.get("key")))
-            for name in source.values()
-        }
-        shown = {
-            str(label)
-            for _, item in self._objects
-            for label in _part(item, "metadata", "labels").values()
-        }
+        self._used: set[str] = set()
+        secret_sources: set[str] = set()
+        for source in self._sources():
+            names = {str(name) for name in source.values()}
+            self._used |= names
+            if sounds_secret(str(source.get("key"))):
+                secret_sources |= names
+        secrets = sorted(self._secrets(secret_sources) - self._labels())
+        self._names = {value: f"hidden-{number}" for number, value in enumerate(secrets)}
+
+    def _secrets(self, secret_sources: Collection[str]) -> set[str]:
+        """Return each value of a key that sounds secret, or that metadata takes from such a key."""
         secrets: set[str] = set()
         for texts in self._texts():
             for key, value in texts.items():
                 is_secret = key in secret_sources or sounds_secret(key)
                 if is_secret and isinstance(value, str) and value and not key.startswith(_OURS):
                     secrets.add(value)
-        self._names = {
-            value: f"hidden-{number}" for number, value in enumerate(sorted(secrets - shown))
-        }
+        return secrets
+
+    def _labels(self) -> set[str]:
+        """Return the values of all labels, which are shown: selectors need them."""
+        labels: set[str] = set()
+        for _, item in self._objects:
+            labels.update(str(label) for label in _part(item, "metadata", "labels").values())
+        return labels
 
     def read(self) -> None:
         """Take them out of the objects and the instances."""
@@ -124,13 +125,14 @@ class Hiding:
 
     def report(self, told: Any) -> None:
         """Take them out of the changes of metadata that a report lists."""
-        if isinstance(told, dict) and str(told.get("field", "")).startswith("metadata."):
-            self._hide(told)
-        children = (
-            told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
-        )
-        for child in children:
-            self.report(child)
+        if isinstance(told, dict):
+            if str(told.get("field", "")).startswith("metadata."):
+                self._hide(told)
+            for child in told.values():
+                self.report(child)
+        elif isinstance(told, list):
+            for child in told:
+                self.report(child)
 
     def _hide(self, texts: Object) -> None:
         for key, value in texts.items():

@@ -79,36 +79,39 @@ def _items(document: Any) -> Iterator[Dumped]:
     """Yield the items of a list, or the single object."""
     document = document if isinstance(document, dict) else {}
     kind, items, metadata = (document.get(name) for name in ("kind", "items", "metadata"))
-    if not isinstance(
-        kind, str
-    ):  # a truncated list in YAML has no kind either: its items come first
+    if not isinstance(kind, str):
+        # A truncated list in YAML has no kind either: its items come first.
         raise ConfigurationError(
             " is not the whole output of kubectl get -o json or -o yaml: it has no kind"
         )
     if not kind.endswith("List"):
         yield _object(document)
         return
-    # The objects of the other pages would look deleted.
-    if isinstance(metadata, dict) and (
-        metadata.get("continue") or metadata.get("remainingItemCount")
-    ):
+    if _is_page(metadata):
+        # The objects of the other pages would look deleted.
         raise ConfigurationError(" is only a part of a list: kubectl get -o json writes all of it")
     if not isinstance(items, list):
         raise ConfigurationError(" is a list without items: it is cut")
-    of_kind = (
-        {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-        if kind != "List"
-        else {}
-    )
-    yield from (_object({**of_kind, **one} if isinstance(one, dict) else {}) for one in items)
+    of_kind: dict[str, Any] = {}
+    if kind != "List":
+        of_kind = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for item in items:
+        yield _object({**of_kind, **item} if isinstance(item, dict) else {})
 
 
-def _object(one: dict[str, Any]) -> Dumped:
-    metadata = one.get("metadata")
+def _is_page(metadata: Any) -> bool:
+    """Say whether the metadata of a list tells of more pages."""
+    if not isinstance(metadata, dict):
+        return False
+    return bool(metadata.get("continue") or metadata.get("remainingItemCount"))
+
+
+def _object(item: dict[str, Any]) -> Dumped:
+    metadata = item.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    if not all(isinstance(text, str) for text in (one.get("apiVersion"), one.get("kind"), name)):
+    if not all(isinstance(text, str) for text in (item.get("apiVersion"), item.get("kind"), name)):
         raise ConfigurationError(
             " has an item without apiVersion, kind or metadata.name: write it with kubectl get -o "
             "json or -o yaml"
         )
-    return one
+    return item

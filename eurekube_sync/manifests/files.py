@@ -21,15 +21,17 @@ MAX_BYTES = 32 * 1024 * 1024  # larger than any rendered chart; the API server t
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
     """Check files, folders (recursively) and `-`. Finding no object of ours is an error
     unless `allow_empty`, because the step that renders the manifests may have failed."""
-    report = sum((one for path in dict.fromkeys(paths) for one in _reports(path, stdin)), Report())
+    report = Report()
+    for path in dict.fromkeys(paths):
+        report = sum(_reports(path, stdin), report)
     if report.syncers or report.imports or allow_empty or report.errors:
         return report
-    name = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
-    only = (
-        f"only {counted(report.others, 'object')} of other kinds"
-        if report.others
-        else "nothing at all"
-    )
+    name = ""
+    if len(paths) == 1:
+        name = STDIN_NAME if paths[0] == STDIN else paths[0]
+    only = "nothing at all"
+    if report.others:
+        only = f"only {counted(report.others, 'object')} of other kinds"
     nothing = (
         f"no EurekaSyncer or EurekaImport was found, {only}; if that is right, give --allow-empty"
     )

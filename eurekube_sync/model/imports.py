@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eurekube_sync.model.kubernetes import (
-    Condition,
     CrdAge,
+    CustomObject,
+    CustomStatus,
     EndpointSlice,
     Service,
     ServiceSelector,
@@ -31,11 +32,9 @@ class ImportRef(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportStatus:
+class ImportStatus(CustomStatus):
     """`status` of an EurekaImport: counts and conditions, never an address."""
 
-    observed_generation: int
-    conditions: tuple[Condition, ...] = ()
     ready: str = ""  # endpoints written/wanted, such as `2/2`
     app: str = ""
     service: str = ""
@@ -46,28 +45,11 @@ class ImportStatus:
     unconfirmed_since: int | None = None  # Unix seconds
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
-    def condition(self, type_: str) -> Condition | None:
-        for condition in self.conditions:
-            if condition.type == type_:
-                return condition
-        return None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportObject:
-    """An EurekaImport. `spec` is raw."""
+class ImportObject(CustomObject):
+    """An EurekaImport; `desired/import_spec.parse` reads its `spec`."""
 
-    namespace: str
-    name: str
-    uid: str
-    generation: int
-    resource_version: str
-    created: float  # Unix seconds
-    deleted: float | None = None  # Unix seconds of the deletionTimestamp
-    finalizers: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    spec: Mapping[str, Any] = field(default_factory=dict)
     status: ImportStatus | None = None
 
     @property

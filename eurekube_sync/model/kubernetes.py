@@ -40,6 +40,20 @@ class Condition:
     last_transition: int  # Unix seconds of the last change of `status`
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomStatus:
+    """What `status` of each custom resource of ours has."""
+
+    observed_generation: int
+    conditions: tuple[Condition, ...] = ()
+
+    def condition(self, type_: str) -> Condition | None:
+        for condition in self.conditions:
+            if condition.type == type_:
+                return condition
+        return None
+
+
 class ServedPort(NamedTuple):
     """The numbers at which a Service was served."""
 
@@ -49,11 +63,9 @@ class ServedPort(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyncerStatus:
+class SyncerStatus(CustomStatus):
     """`status` of a EurekaSyncer: counts and conditions, never a list of instances."""
 
-    observed_generation: int
-    conditions: tuple[Condition, ...] = ()
     ready: str = ""  # `UP/desired`, such as `2/2`, for `kubectl get`
     desired: int = 0
     registered: int = 0
@@ -72,16 +84,10 @@ class SyncerStatus:
     )
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
-    def condition(self, type_: str) -> Condition | None:
-        for condition in self.conditions:
-            if condition.type == type_:
-                return condition
-        return None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyncerObject:
-    """A EurekaSyncer. `spec` is raw; `desired/spec.parse` reads it."""
+class CustomObject:
+    """A custom resource of ours, as the API server has it. `spec` is raw."""
 
     namespace: str
     name: str
@@ -94,6 +100,12 @@ class SyncerObject:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerObject(CustomObject):
+    """A EurekaSyncer; `desired/spec.parse` reads its `spec`."""
+
     status: SyncerStatus | None = None
     ref: SyncerRef = field(init=False)
 

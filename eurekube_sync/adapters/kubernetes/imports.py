@@ -42,21 +42,7 @@ class ImportItem(objects.Wire):
 
     def read(self) -> model.ImportObject:
         """Return the import. If its spec is not an object, it is empty."""
-        meta = self.metadata
-        return model.ImportObject(
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            generation=meta.generation,
-            resource_version=meta.resource_version,
-            created=objects.seconds_or_none(meta.creation_timestamp) or 0.0,
-            deleted=objects.seconds_or_none(meta.deletion_timestamp),
-            finalizers=tuple(meta.finalizers or ()),
-            labels=meta.labels or {},
-            annotations=meta.annotations or {},
-            spec=self.spec if isinstance(self.spec, dict) else {},
-            status=_status(self.status),
-        )
+        return model.ImportObject(**self.metadata.fields(self.spec), status=_status(self.status))
 
 
 class _LeftOut(objects.Wire):

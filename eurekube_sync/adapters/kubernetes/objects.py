@@ -173,6 +173,13 @@ class ServiceItem(OwnedItem):
         cluster_ips = spec.cluster_ips
         if not cluster_ips and spec.cluster_ip:
             cluster_ips = [spec.cluster_ip]
+        ports: list[model.ServicePort] = []
+        other_ports: list[str] = []
+        for port in spec.ports or ():
+            if port.protocol == TCP:
+                ports.append(port.read())
+            else:
+                other_ports.append(str(port))
         return model.Service(
             namespace=meta.namespace,
             name=meta.name,
@@ -180,8 +187,8 @@ class ServiceItem(OwnedItem):
             type=spec.type,
             cluster_ips=tuple(cluster_ips or ()),
             ip_families=tuple(spec.ip_families or ()),
-            ports=tuple([port.read() for port in spec.ports or () if port.protocol == TCP]),
-            other_ports=tuple([str(port) for port in spec.ports or () if port.protocol != TCP]),
+            ports=tuple(ports),
+            other_ports=tuple(other_ports),
             publish_not_ready=spec.publish_not_ready_addresses,
             selects=bool(spec.selector),
             annotations=meta.annotations or {},

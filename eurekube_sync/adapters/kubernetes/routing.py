@@ -111,7 +111,8 @@ class _RouteRule(Wire):
         """Yield each path to each Service of the namespace. Without a match, it is each path."""
         values: list[str] = []
         for match in self.matches or (_Match(),):
-            values.append((match.path and match.path.value) or "/")
+            path = match.path.value if match.path else None
+            values.append(path or "/")
         for ref in self.backend_refs or ():
             is_here = ref.namespace in (None, namespace) and ref.kind == "Service"
             if is_here and ref.weight != 0:

@@ -39,6 +39,22 @@ class WholeMeta(objects.Meta):
     creation_timestamp: datetime | None = None
     finalizers: list[str] | None = None
 
+    def fields(self, spec: Any) -> dict[str, Any]:
+        """Return the fields of a `CustomObject`."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "generation": self.generation,
+            "resource_version": self.resource_version,
+            "created": objects.seconds_or_none(self.creation_timestamp) or 0.0,
+            "deleted": objects.seconds_or_none(self.deletion_timestamp),
+            "finalizers": tuple(self.finalizers or ()),
+            "labels": self.labels or {},
+            "annotations": self.annotations or {},
+            "spec": spec if isinstance(spec, dict) else {},
+        }
+
 
 class SyncerItem(objects.Wire):
     metadata: WholeMeta
@@ -48,21 +64,7 @@ class SyncerItem(objects.Wire):
 
     def read(self) -> SyncerObject:
         """Return the syncer. If its spec is not an object, it is empty, and so invalid."""
-        meta = self.metadata
-        return SyncerObject(
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            generation=meta.generation,
-            resource_version=meta.resource_version,
-            created=objects.seconds_or_none(meta.creation_timestamp) or 0.0,
-            deleted=objects.seconds_or_none(meta.deletion_timestamp),
-            finalizers=tuple(meta.finalizers or ()),
-            labels=meta.labels or {},
-            annotations=meta.annotations or {},
-            spec=self.spec if isinstance(self.spec, dict) else {},
-            status=_status(self.status),
-        )
+        return SyncerObject(**self.metadata.fields(self.spec), status=_status(self.status))
 
 
 class ConditionItem(objects.Condition):
