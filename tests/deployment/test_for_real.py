@@ -39,15 +39,16 @@ GRANTS = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: "10.32.0.0/16"}
 
 
 @pytest.fixture
-def rating(world: KubernetesWorld, without_crd: None) -> Iterator[None]:
-    """An app of two pods, whose syncer comes with the CRD; and the namespace of the
-    installation."""
+def rating(world: KubernetesWorld, without_crd: None, helm4: Helm) -> Iterator[None]:
+    """An app of two pods, whose syncer comes with the CRD; and the namespace of the installation,
+    which is gone afterwards with all that it has outside of the namespace."""
     make_namespace(world, "rating")
     world.request("PATCH", "/api/v1/namespaces/rating", {"metadata": {"annotations": GRANTS}})
     make_app(world, "rating", "rating", ADDRESSES)
     restricted_namespace(world, NAMESPACE)
     yield
     remove_app(world, "rating", "rating")
+    helm4("uninstall", NAME, "--namespace", NAMESPACE, "--ignore-not-found")
     remove_namespace(world, NAMESPACE)
 
 
