@@ -33,7 +33,8 @@ WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 @pytest.fixture
 def imports(import_crd: None, kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """A namespace without an import. Afterwards all is gone."""
+    """A namespace without an import. Afterwards all is gone, also what the garbage collector
+    takes."""
     make_namespace(kubernetes_world, NS)
     yield
     for item in kubernetes_world.request("GET", IMPORTS)["items"]:
@@ -41,6 +42,12 @@ def imports(import_crd: None, kubernetes_world: KubernetesWorld) -> Iterator[Non
         with contextlib.suppress(requests.HTTPError):
             kubernetes_world.request("PATCH", path, {"metadata": {"finalizers": None}})
             kubernetes_world.request("DELETE", path)
+
+    def gone() -> bool:
+        paths = (IMPORTS, SERVICES, slices_of(NS))
+        return not any(kubernetes_world.request("GET", path)["items"] for path in paths)
+
+    wait_until(gone, "an import has left something")
 
 
 def endpoints(world: KubernetesWorld) -> list[str]:
