@@ -219,12 +219,7 @@ class Registry:
         answer = requests.get(
             f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30
         )
-        if answer.status_code != 200:
-            return None
-        instance = dict(answer.json()["instance"])
-        if "overriddenstatus" in instance:  # its name in Spring Cloud Edgware
-            instance["overriddenStatus"] = instance.pop("overriddenstatus")
-        return instance
+        return _as_today(answer.json()["instance"]) if answer.status_code == 200 else None
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's
@@ -286,7 +281,7 @@ class Registry:
         status, metadata, time of the last change, or absence. A renewal is not visible in it."""
         wanted = tuple(ids)
 
-        def differences() -> list[str]:
+        def differences() -> list[tuple[str, Any, Any]]:
             answer = requests.get(
                 f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30
             )
@@ -295,11 +290,15 @@ class Registry:
                 for listed in answer.json()["applications"]["application"]
                 if listed["name"] == app
             ]
-            listed = {i["instanceId"]: _told(i) for found in apps for i in found["instance"]}
-            return [id_ for id_ in wanted if listed.get(id_) != _told(self.instance(app, id_))]
+            listed = {
+                i["instanceId"]: _told(_as_today(i)) for found in apps for i in found["instance"]
+            }
+            found = [(id_, listed.get(id_), _told(self.instance(app, id_))) for id_ in wanted]
+            return [(id_, old, new) for id_, old, new in found if old != new]
 
         self.wait_for_list(
-            lambda: not differences(), lambda: f"the list differs in {differences()}"
+            lambda: not differences(),
+            lambda: f"(id, what the list tells, what a read tells): {differences()}",
         )
 
     def wait_for_list(
@@ -356,6 +355,14 @@ class Registry:
             }
         }
         requests.post(f"{self.url}/apps/{app}", json=body, timeout=30).raise_for_status()
+
+
+def _as_today(instance: dict[str, Any]) -> dict[str, Any]:
+    """An instance by today's names: in Spring Cloud Edgware an override is `overriddenstatus`."""
+    if "overriddenstatus" not in instance:
+        return instance
+    others = {name: value for name, value in instance.items() if name != "overriddenstatus"}
+    return {**others, "overriddenStatus": instance["overriddenstatus"]}
 
 
 def _told(instance: dict[str, Any] | None) -> dict[str, Any] | None:
