@@ -165,13 +165,13 @@ def _read_again(
     if memory.first_pass:
         telling += of_doubtful_age(found.desired, observed)
     while True:
-        desired = apply_rules(found.desired, observed)
+        desired, to_read = apply_rules(found.desired, observed)
         plan = make_plan(desired, observed, last_up, memory.plan)
         keys = [
             *plan.suspects,
             # Cancelled a moment ago, so they must not take the place of others.
             *sorted(found.cancelled & observed.ours.keys()),
-            *desired.to_read,
+            *to_read,
             *lost(desired, observed, last_up),
             # They must stay UP beside those that are removed.
             *witnesses(plan, observed, read),

@@ -6,7 +6,7 @@ brake comes later, because it weighs the finished plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from eurekube_sync.desired.claims import (
@@ -35,9 +35,9 @@ from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import for_ours, may_cancel, renewal, unread_renewal
-from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, Ruling, sorted_plan
 
-RULES: tuple[Callable[[Desired, Observed], Desired], ...] = (
+RULES: tuple[Callable[[Desired, Observed], Ruling], ...] = (
     # First: an endpoint that stays under its former id is not wanted under the new one, so it
     # takes no address and no second place in a limit.
     not_to_move,
@@ -54,11 +54,14 @@ DOWN, or its syncer warns. `desired/rivals` divided the addresses before, withou
 because a pass that cannot read Eureka needs that as well."""
 
 
-def apply_rules(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims as they are to be planned."""
+def apply_rules(desired: Desired, observed: Observed) -> tuple[Desired, Sequence[InstanceKey]]:
+    """Return the claims as they are to be planned, and the keys to read uncached before."""
+    to_read: list[InstanceKey] = []
     for rule in RULES:
-        desired = rule(desired, observed)
-    return desired
+        ruling = rule(desired, observed)
+        desired = desired.with_claims(ruling.claims)
+        to_read += ruling.to_read
+    return desired, to_read
 
 
 def make_plan(

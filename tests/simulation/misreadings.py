@@ -206,7 +206,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a percentage that falls by itself removes instances",
             about="limits",
-            patches=((Limit, "lowered_since", lambda limit, mark: True),),
+            patches=((Limit, "may_remove", lambda limit, mark: True),),
         ),
         Defect(
             name="KeepWhileServing is read as Cancel",
