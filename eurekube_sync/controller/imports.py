@@ -141,7 +141,7 @@ def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
             freed.add(SyncerRef(*ref))
     brake = Brake(
         limits=settings.brake,
-        freed=frozenset(freed),
+        freed_by_annotation=frozenset(freed),
         approval=None if refusal(settings.approved, now) else settings.approved,
         seen=seen,
         confirm_within=within,

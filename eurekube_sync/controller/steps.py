@@ -128,7 +128,7 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
     took = given.world.clock.monotonic() - begun
     return Brake(
         limits=settings.brake,
-        freed=freed,
+        freed_by_annotation=freed,
         approval=approval,
         seen=sightings.before(statuses, begun=begun, now=now - took, within=within),
         confirm_within=within,
