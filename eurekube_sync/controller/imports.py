@@ -52,7 +52,7 @@ def import_apps(
     writes, settings = given.world.imports, given.settings
     if writes is None or not settings.import_networks:
         return None
-    given.deadline.stage_of_rest(0.5, Ends.SETTLING)
+    given.deadline.stage(Ends.SETTLING, part=0.5)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
     names = ByName(registry.data if isinstance(registry, Complete) else ())

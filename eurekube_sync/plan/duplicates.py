@@ -157,7 +157,7 @@ def beside_its_own(
     other: ObservedInstance,
     desired: Desired,
     observed: Observed,
-    last_up: Collection[InstanceKey],
+    last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Blocked | Action]:
     """Cancel our instance once uncached reads of both show that callers need only the pod's own.
     Until then ours is treated as wanted, or callers could lose both."""
@@ -178,12 +178,12 @@ def beside_its_own(
     if key in observed.unread:
         yield unread_renewal(instance, observed)
     elif stays is not None:
-        yield for_ours(key, desired, observed, last_up)
+        yield for_ours(key, desired, observed, last_seen_up)
     else:
         gone = cancel(
             instance, f"its pod registers itself as {other.key.id}", Grounds.DUPLICATE, claim.proof
         )
-        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_up)
+        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_seen_up)
 
 
 def duplicate(
