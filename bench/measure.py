@@ -223,7 +223,7 @@ class Measuring:
             *servers.pod, sys.executable, "-m", "eurekube_sync", "run", "--owner", "bench",
             "--eureka-url", servers.eureka_url, *servers.kubernetes_options, "--lock", "off",
             "--registry-cache", f"{CACHE_SECONDS:g}s", "--pass-timeout", "900s", "--call-timeout", "60s",
-            "--eureka-batch", "on", *(["--metrics-file", str(self._metrics)] if metrics else []), *self._extra,
+            "--eureka-batch", "on", *(["--metrics-to", str(self._metrics)] if metrics else []), *self._extra,
         ]
         # fmt: on
 

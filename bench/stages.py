@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
         command = [
             "--owner", "bench", "--eureka-url", servers.eureka.url, "--kubeconfig", str(kubeconfig),
             "--registry-cache", f"{CACHE_SECONDS:g}s", "--pass-timeout", "900s", "--eureka-batch", "on",
-            "--metrics-file", str(Path(folder) / "metrics.prom"),
+            "--metrics-to", str(Path(folder) / "metrics.prom"),
         ]
         # fmt: on
         run.run_command.main(command, standalone_mode=False)  # registers all

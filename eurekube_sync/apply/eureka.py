@@ -68,16 +68,15 @@ class Applier:
     def read(
         self,
         keys: Iterable[InstanceKey],
-        unlisted: Sequence[InstanceKey] = (),
+        may_be_absent: Sequence[InstanceKey] = (),
         in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
         renewable: Sequence[InstanceKey] = (),
     ) -> dict[InstanceKey, Reading]:
         """Read each key uncached, in turn, from another start each time; a failure is an `Unread`.
-        Keys that no list shows (`unlisted`) are read on every server; a batch may show that they
-        are absent. Another owner's instance is read together with the instance that it is
-        `in_the_way_of`. Many instances that are `renewable` are read in batches, which renew
-        them."""
-        free, readable = frozenset(unlisted), self._readable(renewable)
+        Keys that `may_be_absent` are read on every server; a batch may show that they are. Another
+        owner's instance is read together with the instance that it is `in_the_way_of`. Many
+        instances that are `renewable` are read in batches, which renew them."""
+        free, readable = frozenset(may_be_absent), self._readable(renewable)
 
         def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
             if why := self._give_up(self._reads):
@@ -182,11 +181,13 @@ class Applier:
         every server."""
         new = [action.key for action in actions if isinstance(action, Register)]
         gone = [action.key for action in actions if isinstance(action, Renew)]
-        readings = self.read(gone, unlisted=gone)
+        readings = self.read(gone, may_be_absent=gone)
         absent = [key for key, reading in readings.items() if reading is None]
         return frozenset([*new, *absent])
 
-    def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
+    def ask_returned_servers(
+        self, renewals: Sequence[Renew], done: Iterable[Outcome]
+    ) -> list[Outcome]:
         """Return outcomes for leases that were not due, and that a Eureka server lacks that was
         unreachable. A new instance must be on that server before the old one is cancelled there.
         Only that server is asked."""
@@ -200,7 +201,9 @@ class Applier:
             for key in sorted(batches.lacking(list(asked)))
         ]
 
-    def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
+    def register_where_lacking(
+        self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]
+    ) -> list[Outcome]:
         """Register renewed instances on the Eureka servers that lack them, if the pass wants them;
         return the outcomes that change. An instance with an override is renewed singly, because its
         server then replicates it unchanged (`PeerEurekaNode.heartbeat`). The next pass renews the

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import (
@@ -95,13 +96,21 @@ class Write:
     """Of conditions that changed; for an abandoned deletion, what is left in Eureka."""
 
 
+class Unsettled(NamedTuple):
+    """What a pass has to tell Kubernetes."""
+
+    writes: Sequence[Write]
+    statuses: Mapping[SyncerRef, SyncerStatus]
+    """Of all syncers that stay, changed or not."""
+
+
 def unsettled(
     result: PassResult,
     *,
     words: bool,
     earlier: EarlierStatuses | None = None,
     recoveries: Recoveries | None = None,
-) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
+) -> Unsettled:
     """Return the writes of a pass to Kubernetes, and the statuses of all syncers that stay, changed
     or not. With `words`, a failure that continues is reported in its latest words. `earlier` keeps
     what the previous pass computed, `recoveries` the outages that this process saw."""
@@ -131,7 +140,7 @@ def unsettled(
     writes = list(finished.values())
     for syncer, status in changed:
         writes.append(Write(syncer=syncer, status=status, events=events[syncer.uid]))
-    return writes, others
+    return Unsettled(writes, others)
 
 
 def _left_behind(claim: Claim, result: PassResult) -> Collection[InstanceKey] | None:

@@ -61,10 +61,10 @@ def refusal(approval: PlanId | None, now: float) -> str | None:
     return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
 
 
-def released_by(
+def approved_by(
     approval: PlanId | None, planned: Collection[Removal], held: Collection[Removal]
 ) -> frozenset[InstanceKey]:
-    """Return the removals that the approval releases: all held ones, or all planned ones."""
+    """Return the removals that a person approved: all held ones, or all planned ones."""
     if approval is None:
         return frozenset()
     for removals in (held, planned):

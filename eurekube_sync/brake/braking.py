@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from eurekube_sync.brake.approval import released_by
-from eurekube_sync.brake.confirm import parted, seen_before, to_confirm, unconfirmed
+from eurekube_sync.brake.approval import approved_by
+from eurekube_sync.brake.confirm import dead_apart, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, held_of, hold_back
 from eurekube_sync.brake.weighing import Scales, hold_for, too_much
 from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
@@ -38,159 +38,198 @@ class Braked:
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """Return the plan with a renewal in place of each removal that has to wait.
+    """Return the plan with a renewal in place of each removal that has to wait. The first row that
+    fits decides.
 
-    | removal | waits |
-    |---|---|
-    | released by annotation | never |
-    | of a pod that an earlier pass saw dead, or that is registered under another app | never |
-    | of an instance older than the CRD, whose syncer is missing | for a person |
-    | too much; apps emptied; too many apps deleted: see `too_much` | for a person |
-    | the same, of dead pods that alone are too many | for a second pass that sees them dead |
-    | the last of an app, without evidence | for a second pass |
-    | at an address that another pod has | never |
+    | removal                                            | waits           | decided by             |
+    |----------------------------------------------------|-----------------|------------------------|
+    | at an address that another pod has                 | never           | `hold_for`, `_AT_ONCE` |
+    | released by annotation                             | never           | not weighed            |
+    | of a dead pod that an earlier pass saw dead        | never           | `_seen_dead`           |
+    | of a pod that is registered under another app      | never           | `in_other_apps`        |
+    | of an instance older than the CRD, without its     | for a person    | `_older_than_crd`      |
+    | syncer                                             |                 |                        |
+    | too much, the last ones of several apps, or of too | for a person    | `too_much`             |
+    | many deleted apps: living pods                     |                 |                        |
+    | the same of dead pods alone, or a dead pod that is | for a second    | `dead_apart`           |
+    | older than the CRD                                 | pass            |                        |
+    | the last of an app, without evidence               | for a second    | `_unexplained_last`    |
+    |                                                    | pass            |                        |
 
     What a person approved is weighed like the rest, and then not held."""
     planned = plan.removals
     if not planned:
         return Braked(plan=plan, held=None)
-    gone = dead(planned, observed, brake.pods)
-    confirmed = _seen_dead(planned, gone, brake)
-    unweighed = set(confirmed)
-    for removal in planned:
-        if removal.syncer in brake.freed:
-            unweighed.add(removal.key)
-    scales = _scales(plan, observed, gone, unweighed)
-    swept, weighed = _to_weigh(planned, scales)
+    dead = dead_pods(planned, observed, brake.pods)
+    seen_dead = _seen_dead(planned, dead, brake)
+    scales = _counted(plan, observed, dead, _unweighed(planned, seen_dead, brake))
+    without_syncer, weighed = _to_weigh(planned, scales)
 
-    holds = _of_an_earlier_crd(swept)
+    holds = _older_than_crd(without_syncer)
     holds += _too_much_of_all_or_of_the_dead(scales, weighed, brake.limits)
-    holds = parted(holds, gone, brake)
+    holds = dead_apart(holds, dead, brake)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in holds]
-    last = _unexplained_last(scales, _left(weighed, holds))
+    last = _unexplained_last(scales, _not_yet_held(weighed, holds))
     seen = seen_before(last, brake)
     holds += unconfirmed(last, seen, brake)
 
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
-    held = held_of(holds, _seen_now(scales, planned, weighed, holds, brake))
+    held = held_of(holds, _for_a_second_pass(scales, planned, weighed, holds, brake))
     return Braked(
-        plan=hold_back(plan, held), held=held, approved=approved, confirmed=confirmed | seen
+        plan=hold_back(plan, held), held=held, approved=approved, confirmed=seen_dead | seen
     )
+
+
+# --- What is counted, and what is weighed ---------------------------------------------------------
+
+
+def dead_pods(
+    removals: Iterable[Removal], observed: Observed, pods: Pods
+) -> frozenset[InstanceKey]:
+    """Return the removals whose pod is not in a complete list, or whose address and port another
+    pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an
+    unknown list."""
+    dead = set()
+    for removal in removals:
+        proven = removal.grounds in (Grounds.REPLACED, Grounds.POD_GONE)
+        if proven or pod_gone(observed.ours[removal.key], pods):
+            dead.add(removal.key)
+    return frozenset(dead)
 
 
 def _seen_dead(
-    planned: Iterable[Removal],
-    gone: Collection[InstanceKey],
-    brake: Brake,
+    planned: Iterable[Removal], dead: Collection[InstanceKey], brake: Brake
 ) -> frozenset[InstanceKey]:
     """Return the removals whose pods an earlier pass saw dead."""
-    known = []
+    may_wait = []
     for removal in planned:
         # One whose address another pod has never waits.
-        if removal.key in gone and removal.grounds is not Grounds.REPLACED:
-            known.append(removal)
-    return seen_before(known, brake, dead=True)
+        if removal.key in dead and removal.grounds is not Grounds.REPLACED:
+            may_wait.append(removal)
+    return seen_before(may_wait, brake, dead=True)
 
 
-def _scales(
+def _unweighed(
+    planned: Iterable[Removal], seen_dead: frozenset[InstanceKey], brake: Brake
+) -> frozenset[InstanceKey]:
+    """Return the removals that are neither counted nor held: their pods were seen dead, or a person
+    released all of their syncer's."""
+    freed = set()
+    for removal in planned:
+        if removal.syncer in brake.freed_by_annotation:
+            freed.add(removal.key)
+    return seen_dead | freed
+
+
+def _counted(
     plan: Plan,
     observed: Observed,
-    gone: frozenset[InstanceKey],
-    unweighed: Collection[InstanceKey],
+    dead: frozenset[InstanceKey],
+    unweighed: frozenset[InstanceKey],
 ) -> Scales:
-    registered = set()
+    """Return the numbers against which the removals are weighed."""
+    up = set()
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP and key not in unweighed:
-            registered.add(key)
+            up.add(key)
     return Scales(
         gained=Counter(action.key.app for action in plan.changes if brings_up(action)),
-        registered=frozenset(registered),
-        unread=frozenset(observed.unread) & registered,
-        unweighed=frozenset(unweighed),
-        moved=moved(plan, observed, registered),
-        dead=gone,
+        up=frozenset(up),
+        unread=frozenset(observed.unread) & up,
+        unweighed=unweighed,
+        in_other_app=in_other_apps(plan, observed, up),
+        dead=dead,
     )
 
 
+_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+"""A pod with its syncer: syncer, address, port, and the pod's UID."""
+
+
+def in_other_apps(
+    plan: Plan, observed: Observed, up: Collection[InstanceKey]
+) -> frozenset[InstanceKey]:
+    """Return the removals whose pod the same syncer registers at the same address and port under
+    another app. The address alone proves nothing, because several Services may share a host
+    name."""
+    removed = {}
+    for removal in plan.removals:
+        removed[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
+    losing = {removal.syncer for removal in plan.removals}
+    served: set[_PodAt | None] = set()
+    for action in plan.actions:
+        if action.syncer not in losing:
+            continue
+        if isinstance(action, Register | Update) and brings_up(action):
+            served.add(_pod_at(action.syncer, action.instance))
+        elif action.key in up and action.key not in removed:
+            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
+    served.discard(None)
+    return frozenset(key for key, pod in removed.items() if pod in served)
+
+
+def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
+    """Return the pod of an instance with its syncer, address and port; None if the mark names no
+    pod."""
+    uid = pod_uid_of(instance)
+    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
+
+
 def _to_weigh(planned: Iterable[Removal], scales: Scales) -> tuple[list[Removal], list[Removal]]:
-    """Return the removals from before the CRD, and those that the three rules weigh."""
-    swept, weighed = [], []
+    """Return the removals from before the CRD, whose syncers are missing, and those that
+    `too_much` and the second look weigh."""
+    without_syncer, weighed = [], []
     for removal in planned:
         if removal.key in scales.unweighed:
             continue
         if removal.grounds is Grounds.SWEPT:
-            swept.append(removal)
-        elif removal.key not in scales.moved:
+            without_syncer.append(removal)
+        elif removal.key not in scales.in_other_app:
             weighed.append(removal)
-    return swept, weighed
+    return without_syncer, weighed
 
 
-def _of_an_earlier_crd(swept: Sequence[Removal]) -> list[Hold]:
+# --- The holds ------------------------------------------------------------------------------------
+
+
+def _older_than_crd(without_syncer: Sequence[Removal]) -> list[Hold]:
     """Hold all instances whose syncers may have been deleted with an earlier CRD."""
-    if not swept:
+    if not without_syncer:
         return []
-    first, *more = sorted({str(removal.syncer) for removal in swept})
+    first, *more = sorted({str(removal.syncer) for removal in without_syncer})
     owners, their = first, "the syncer"
     if more:
         owners, their = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
-    are = one_or_more(len(swept), "is", "are")
+    are = one_or_more(len(without_syncer), "is", "are")
     why = (
-        f"{counted(len(swept), 'UP instance')} of {owners} {are} older than the "
+        f"{counted(len(without_syncer), 'UP instance')} of {owners} {are} older than the "
         "CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
     )
-    return [hold_for(why, swept, Reason.CRD_INSTALLED)]
+    return [hold_for(why, without_syncer, Reason.CRD_INSTALLED)]
 
 
 def _too_much_of_all_or_of_the_dead(
-    scales: Scales,
-    weighed: Collection[Removal],
-    limits: BrakeLimits,
+    scales: Scales, weighed: Collection[Removal], limits: BrakeLimits
 ) -> list[Hold]:
     """Hold the living pods' removals if all together are too many, and the dead pods' if they alone
     are."""
+    of_living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
     of_dead = [removal for removal in weighed if removal.key in scales.dead]
-    living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
-    return [*living, *too_much(scales, of_dead, limits)]
+    return [*of_living, *too_much(scales, of_dead, limits)]
 
 
-def _approved(
-    planned: Collection[Removal],
-    holds: Iterable[Hold],
-    brake: Brake,
-) -> frozenset[InstanceKey]:
-    """Return the removals that a person approved, in this pass or earlier in it."""
-    # A removal that two rules hold counts once, as in the plan id that is reported.
-    held = held_of(holds)
-    meant = released_by(brake.approval, planned, held.removals if held else ())
-    return meant | (brake.approved & {removal.key for removal in planned})
-
-
-def _seen_now(
-    scales: Scales,
-    planned: Iterable[Removal],
-    weighed: Collection[Removal],
-    holds: Iterable[Hold],
-    brake: Brake,
-) -> list[Hold]:
-    """Return what a second pass can confirm, although a larger hold has it in this one."""
-    held = _keys_of(holds)
-    last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
-    emptied = scales.emptied(weighed)
-    terminating = []
-    for removal in weighed:
-        # Its endpoint may be missing in the next pass. A deleted syncer says nothing of the pod.
-        ends = removal.grounds is Grounds.TERMINATING
-        if ends and removal.key in held and removal.key.app in emptied:
-            terminating.append(removal)
-    gone = [removal for removal in planned if removal.key in held and removal.key in scales.dead]
-    # The first are those whose mark a status keeps.
-    return [
-        *to_confirm(last, brake),
-        *to_confirm(terminating, brake),
-        *to_confirm(gone, brake, dead=True),
-    ]
+def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
+    """Add to the hold's sentence that the pods could not be read."""
+    for removal in hold.removals:
+        listed = pods.get(pod_namespace_of(observed.ours[removal.key]) or "")
+        if isinstance(listed, Unknown):
+            return replace(
+                hold,
+                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
+            )
+    return hold
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
@@ -205,7 +244,7 @@ def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Rem
     return last
 
 
-def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
+def _not_yet_held(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
     held = _keys_of(holds)
     return [removal for removal in removals if removal.key not in held]
 
@@ -217,59 +256,42 @@ def _keys_of(holds: Iterable[Hold]) -> set[InstanceKey]:
     return keys
 
 
-_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+# --- What ends a hold -----------------------------------------------------------------------------
 
 
-def moved(
-    plan: Plan,
-    observed: Observed,
-    registered: Collection[InstanceKey],
+def _approved(
+    planned: Collection[Removal], holds: Iterable[Hold], brake: Brake
 ) -> frozenset[InstanceKey]:
-    """Return the removals whose pod the same syncer registers at the same address and port under
-    another app. The address alone proves nothing, because several Services may share a host
-    name."""
-    pods = {}
-    for removal in plan.removals:
-        pods[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
-    losing = {removal.syncer for removal in plan.removals}
-    served: set[_PodAt | None] = set()
-    for action in plan.actions:
-        if action.syncer not in losing:
-            continue
-        if isinstance(action, Register | Update) and brings_up(action):
-            served.add(_pod_at(action.syncer, action.instance))
-        elif action.key in registered and action.key not in pods:
-            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
-    served.discard(None)
-    return frozenset(key for key, pod in pods.items() if pod in served)
+    """Return the removals that a person approved, in this pass or earlier in it."""
+    # A removal that two rules hold counts once, as in the plan id that is reported.
+    held = held_of(holds)
+    approved = approved_by(brake.approval, planned, held.removals if held else ())
+    return approved | (brake.approved & {removal.key for removal in planned})
 
 
-def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
-    """Return the pod of an instance with its syncer, address and port; None if the mark names no
-    pod."""
-    uid = pod_uid_of(instance)
-    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
-
-
-def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
-    """Return the removals whose pod is not in a complete list, or whose address and port another
-    pod has. A terminating pod may still serve, and so may an endpoint without a pod, or with an
-    unknown list."""
-    gone = set()
-    for removal in removals:
-        proven = removal.grounds in (Grounds.REPLACED, Grounds.POD_GONE)
-        if proven or pod_gone(observed.ours[removal.key], pods):
-            gone.add(removal.key)
-    return frozenset(gone)
-
-
-def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
-    """Add to the hold's sentence that the pods could not be read."""
-    for removal in hold.removals:
-        listed = pods.get(pod_namespace_of(observed.ours[removal.key]) or "")
-        if isinstance(listed, Unknown):
-            return replace(
-                hold,
-                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
-            )
-    return hold
+def _for_a_second_pass(
+    scales: Scales,
+    planned: Iterable[Removal],
+    weighed: Collection[Removal],
+    holds: Iterable[Hold],
+    brake: Brake,
+) -> list[Hold]:
+    """Return what the next pass may confirm of all that is held, also of what a larger hold has in
+    this one."""
+    held = _keys_of(holds)
+    last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
+    emptied = scales.emptied(weighed)
+    terminating = []
+    for removal in weighed:
+        # In the next pass its endpoint may be missing, and then only this look says why it goes. A
+        # deleted syncer is no such look, because its pods may serve.
+        ends = removal.grounds is Grounds.TERMINATING
+        if ends and removal.key in held and removal.key.app in emptied:
+            terminating.append(removal)
+    dead = [removal for removal in planned if removal.key in held and removal.key in scales.dead]
+    # In this order, because the syncer's status stores only the first for the next process.
+    return [
+        *to_confirm(last, brake),
+        *to_confirm(terminating, brake),
+        *to_confirm(dead, brake, dead=True),
+    ]

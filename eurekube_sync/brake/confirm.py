@@ -47,7 +47,7 @@ def seen_before(
     return frozenset(seen)
 
 
-def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
+def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
     """Return the holds without dead pods, and one hold for each syncer's dead pods."""
     kept: list[Hold] = []
     waiting: dict[InstanceKey, tuple[str, Removal]] = {}

@@ -38,11 +38,11 @@ class Brake:
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
-    freed: frozenset[SyncerRef] = frozenset()
-    """Released by annotation: their removals are neither counted nor held."""
+    freed_by_annotation: frozenset[SyncerRef] = frozenset()
+    """Their removals are neither counted nor held."""
     approval: PlanId | None = None
     approved: frozenset[InstanceKey] = frozenset()
-    """Released earlier in this pass: counted, but not held."""
+    """By `approval`, earlier in this pass: counted, but not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """Seconds since each removal that awaits confirmation was first seen, by syncer and mark."""
     confirm_within: float = inf  # seconds in which a pass has to see it again

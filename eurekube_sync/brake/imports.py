@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.brake.approval import released_by
+from eurekube_sync.brake.approval import approved_by
 from eurekube_sync.brake.confirm import awaiting, by_syncer, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, Held, Hold, held_of
 from eurekube_sync.brake.weighing import Nouns, Scales, hold_for, too_much
@@ -72,7 +72,7 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     """
     if not plan.drops:
         return BrakedImports(plan=plan)
-    drops = [drop for drop in plan.drops if drop.syncer not in brake.freed]
+    drops = [drop for drop in plan.drops if drop.syncer not in brake.freed_by_annotation]
     holds = list(_missing(drops, doubts))
     scales = _scales(plan, brake)
     holds += too_much(scales, _left(drops, holds), brake.limits)
@@ -82,7 +82,7 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
         holds += _untimed(_left(drops, holds), brake)
 
     held = held_of(holds)
-    meant = released_by(brake.approval, plan.drops, held.removals if held else ())
+    meant = approved_by(brake.approval, plan.drops, held.removals if held else ())
     holds = [hold.without(meant) for hold in holds]
     # A second pass can confirm what this one planned, whatever holds it now.
     held = held_of(holds, to_confirm(_last(drops, scales), brake))
@@ -112,15 +112,18 @@ def _scales(plan: ImportPlan, brake: Brake) -> Scales:
     """Return what the imports have, and what they gain."""
     registered: set[InstanceKey] = set()
     for ref, claim in plan.claims.items():
-        if isinstance(claim, Importing | Ending) and SyncerRef(*ref) not in brake.freed:
+        if (
+            isinstance(claim, Importing | Ending)
+            and SyncerRef(*ref) not in brake.freed_by_annotation
+        ):
             for socket in sockets_of(claim.slices):
                 registered.add(InstanceKey(str(ref), str(socket)))
     return Scales(
         gained=Counter(str(add.import_) for add in plan.adds),
-        registered=frozenset(registered),
+        up=frozenset(registered),
         unread=frozenset(),
         unweighed=frozenset(),
-        moved=frozenset(),
+        in_other_app=frozenset(),
         dead=frozenset(),
         nouns=_NOUNS,
     )

@@ -81,8 +81,8 @@ def witnesses(
     return tuple(to_read)
 
 
-def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
-    """Return the plan without the removals whose successor cannot even be tried. This comes before
+def keep_without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
+    """Renew in place of the removals whose successor cannot even be tried. This comes before
     the brake: else such a removal would await confirmation, get it, be held back after the adds,
     and await it again, for ever."""
     adds = [action for action in plan.changes if not comes_last(action)]

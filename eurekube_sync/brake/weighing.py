@@ -40,10 +40,10 @@ class Scales:
     an instance is an endpoint in its slices."""
 
     gained: Counter[str]  # UP instances that the pass adds, by app
-    registered: frozenset[InstanceKey]  # UP now, and weighed
+    up: frozenset[InstanceKey]  # UP now, and weighed
     unread: frozenset[InstanceKey]  # UP in the list, and their uncached read failed: they are lost
     unweighed: frozenset[InstanceKey]  # a person released them, or an earlier pass saw them dead
-    moved: frozenset[InstanceKey]  # removals whose pods are registered under another app
+    in_other_app: frozenset[InstanceKey]  # removals whose pods are registered under another app
     dead: frozenset[InstanceKey]  # removals whose pods are gone
     nouns: Nouns = OF_EXPORTS
 
@@ -56,7 +56,7 @@ class Scales:
     @cached_property
     def now(self) -> Counter[str]:
         """UP instances by app, without those that move to another app."""
-        return Counter(key.app for key in self.registered if key not in self.moved)
+        return Counter(key.app for key in self.up if key not in self.in_other_app)
 
     def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
         """Return the apps that would lose their last UP instance. A duplicate is no loss."""
@@ -124,7 +124,7 @@ def _over_the_share(
 
     # too much of all
     instance, app_noun, _ = scales.nouns
-    total, lost = len(scales.registered), doubted.total()
+    total, lost = len(scales.up), doubted.total()
     if lost > limits.loss_floor and lost * 100 > limits.loss_percent * total:
         why = f"this installation would lose {lost} of its {counted(total, instance)}, {than}"
         yield hold_for(why, unexplained)

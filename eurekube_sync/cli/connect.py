@@ -32,7 +32,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import Section, group, on_command_line, options_of
-from eurekube_sync.cli.options.passes import brake_options
+from eurekube_sync.cli.options.passes import brake_option
 from eurekube_sync.cli.options.scope import LockChoice
 from eurekube_sync.cli.options.servers import EurekaAccess, SavedInput
 from eurekube_sync.cli.process import Waits
@@ -113,7 +113,7 @@ class Installation(EurekaAccess):
 
 installation_options = partial(group, "installation", Installation)
 """Declares the given options; the command gets them as an `Installation`, named `installation`."""
-_cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
+_cluster_and_calls = (*server_options.kubernetes_options, server_options.call_option)
 both_servers = (*server_options.eureka_options, *_cluster_and_calls)
 required_options = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
 """For a command that requires --owner and --eureka-url."""
@@ -126,7 +126,7 @@ inspect_options = (
 )
 """For a command that finds the owner itself, and also works without Eureka."""
 look_options = installation_options(
-    *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_options
+    *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_option
 )
 """For a command that shows what a dry pass found."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from math import inf
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -125,20 +126,20 @@ def watched(
     monitor = Monitor(
         clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK
     )
-    if not (asked.listen or asked.metrics_file or asked.push_metrics):
+    if not (asked.listen or asked.metrics_to):
         yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return
     from eurekube_sync.cli.monitoring import exposition
 
     exports: list[Callable[[], None]] = []
-    if asked.metrics_file is not None:
-        at = exposition.good_in_file(asked.metrics_file)
+    if isinstance(asked.metrics_to, Path):
+        at = exposition.good_in_file(asked.metrics_to)
         if at:
             monitor.was_good(at)
-        exports.append(partial(exposition.write_file, monitor, asked.metrics_file))
-    if asked.push_metrics is not None:
+        exports.append(partial(exposition.write_file, monitor, asked.metrics_to))
+    elif asked.metrics_to is not None:
         group = {"owner": owner, "scope": scope_text(scope)}
-        exports.append(partial(exposition.push, monitor, asked.push_metrics, group))
+        exports.append(partial(exposition.push, monitor, asked.metrics_to, group))
 
     def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
         monitor.passed(report, code, summary(report), seconds)

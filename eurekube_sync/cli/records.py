@@ -153,7 +153,7 @@ class Recording:
         eureka, told = self._registry.data(), msgspec.to_builtins(as_data(report, code))
         settings, remembered = report.settings, self._remembered
         if report.basis is not None:
-            remembered = replace(remembered, last_up=report.basis.last_up)
+            remembered = replace(remembered, last_up=report.basis.last_seen_up)
         objects: dict[str, list[Any]] = {}
         for answer in answers:
             objects.setdefault(answer.path, []).extend(answer.objects)

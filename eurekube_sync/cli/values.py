@@ -7,7 +7,7 @@ import logging
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -65,10 +65,11 @@ class Duration(Value[float]):
     `most`."""
 
     def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
-        super().__init__("duration", self._seconds)
+        super().__init__("duration", self.seconds)
         self._least, self._most = least, most
 
-    def _seconds(self, text: str) -> float:
+    def seconds(self, text: str) -> float:
+        """Read a duration. Raises ValueError with a message for the user."""
         if not _DURATION.fullmatch(text.strip()):
             raise ValueError(f"{text!r} is not a duration; write 30s, 2m or 1h30m")
         parts = re.findall(_PART, text)
@@ -123,12 +124,29 @@ def _name(text: str) -> str:
     return text.strip()
 
 
-def _percent(text: str) -> float:
+def percent(text: str) -> float:
     with suppress(ValueError):
         number = float(text)
         if 0 <= number <= 100:  # `nan` is refused: it would switch the limit off
             return number
     raise ValueError(f"{text!r} is not a percentage from 0 to 100")
+
+
+def keyed(text: str, kinds: Mapping[str, Callable[[str], T]]) -> dict[str, T]:
+    """Read `key=value,key=value`: each value by the function of its key. Raises ValueError with a
+    message for the user."""
+    values: dict[str, T] = {}
+    for part in text.split(","):
+        key, sign, value = (piece.strip() for piece in part.partition("="))
+        if key not in kinds or not sign:
+            raise ValueError(f"{part.strip()!r} is not KEY=VALUE; the keys are {', '.join(kinds)}")
+        if key in values:
+            raise ValueError(f"it has {key} twice")
+        try:
+            values[key] = kinds[key](value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+    return values
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
@@ -171,7 +189,6 @@ def _listen(text: str) -> tuple[str, int]:
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
 NAME = Value("text", _name)  # not empty: a script may have put an empty variable there
-PERCENT = Value("percent", _percent)
 OWNER = Value("name", _matching(OWNER_PATTERN, f"an owner name: 1 to 32 {_OF_LETTERS}"))
 NAMESPACES = Value("namespace[,...]", _namespaces)
 SELECTOR = Value("selector", parse_selector)  # as in `kubectl get --selector`

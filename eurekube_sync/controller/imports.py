@@ -52,7 +52,7 @@ def import_apps(
     writes, settings = given.world.imports, given.settings
     if writes is None or not settings.import_networks:
         return None
-    given.deadline.stage_of_rest(0.5, Ends.SETTLING)
+    given.deadline.stage(Ends.SETTLING, part=0.5)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
     names = ByName(registry.data if isinstance(registry, Complete) else ())
@@ -141,7 +141,7 @@ def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
             freed.add(SyncerRef(*ref))
     brake = Brake(
         limits=settings.brake,
-        freed=frozenset(freed),
+        freed_by_annotation=frozenset(freed),
         approval=None if refusal(settings.approved, now) else settings.approved,
         seen=seen,
         confirm_within=within,

@@ -138,7 +138,7 @@ class Basis:
     """The plan after the brake, before anything was carried out, and what the brake knew."""
 
     brake: Brake
-    last_up: frozenset[InstanceKey]
+    last_seen_up: frozenset[InstanceKey]
     """Wanted instances that this process last saw UP; empty where not needed."""
     braked: Braked
     looked: float  # when everything was read, in monotonic seconds

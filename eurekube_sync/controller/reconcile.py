@@ -33,10 +33,10 @@ from eurekube_sync.controller.steps import (
     ask_former,
     carry_out,
     decide,
+    find_unsettled,
     renew_ours,
-    renew_the_rest,
     renewed_before,
-    statuses_due,
+    retry_untried_renewals,
     with_lost_apps,
     write_to_kubernetes,
 )
@@ -109,7 +109,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
-        report = replace(report, all_statuses=statuses_due(given, found, report)[1])
+        report = replace(report, all_statuses=find_unsettled(given, found, report).statuses)
         return replace(report, imports=_imported(given, found, listed))
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
@@ -246,7 +246,7 @@ def _doubt(given: Given, found: Found, report: PassReport) -> Unknown | None:
     """Return why the lists may be another cluster's. Asked after all reads, right before the first
     change."""
     matters = _may_change(found, report)
-    given.deadline.stage_of_rest(0.5, Ends.APPLYING)  # the reads may have used up their share
+    given.deadline.stage(Ends.APPLYING, part=0.5)  # the reads may have used up their share
     if not matters or given.world.clock.stopping():
         return None
     if given.settings.dry_run:
@@ -359,7 +359,9 @@ def _renew_planned(
     rest: list[Renew] = []
     if not report.settings.dry_run:
         rest = [renewal for renewal in report.plan.renewals if renewal.key not in early]
-    outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
+    outcomes = retry_untried_renewals(
+        applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)])
+    )
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 
 

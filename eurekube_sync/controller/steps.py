@@ -1,4 +1,5 @@
-"""The steps of a pass after its lists: decide, carry out in Eureka, write to Kubernetes."""
+"""The longer steps of a pass, in its order: renew what Eureka lists, decide, carry out in Eureka,
+write to Kubernetes. `reconcile` calls them."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from functools import partial
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.gates import open_gates, openings
-from eurekube_sync.apply.kubernetes import Write, put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.kubernetes import Unsettled, put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake
 from eurekube_sync.brake.evidence import pod_states
 from eurekube_sync.brake.holds import Brake, held_together
-from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
+from eurekube_sync.brake.removals import keep_without_successor, removals_left, witnesses
 from eurekube_sync.controller.one_pass import (
     Basis,
     Ends,
@@ -40,7 +41,6 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
@@ -57,173 +57,18 @@ from eurekube_sync.plan.former import under_either_id
 from eurekube_sync.plan.make import apply_rules, lost, make_plan, plan_blind, plan_renewals
 from eurekube_sync.plan.value import Plan, sorted_plan
 
-# --- Decide ---------------------------------------------------------------------------------------
-
-
-def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
-    """Plan from Eureka's list, read again what would change, plan again, and apply the brake.
-
-    Return the plan in a report, with what was found and read again. If the brake would hold
-    removals, their pods are listed, and the brake is applied again."""
-    world, settings = given.world, given.settings
-    given.deadline.stage_of_rest(0.5, Ends.APPLYING)
-    at = world.clock.now()
-    refused = refusal(settings.approved, at)
-    brake = _brake(given, found.desired, None if refused else settings.approved, at)
-    last_up = _last_up(world, found)
-
-    if isinstance(found.registry, Unknown):
-        braked = _blind(found.desired, last_up, given.ownership)
-    else:
-        desired, observed, plan = _read_again(given, found, found.registry.data, last_up)
-        found = replace(found, desired=desired, registry=Complete(data=observed))
-        plan = without_successor(plan, desired, observed)
-        braked = apply_brake(plan, observed, brake)
-        unlisted = braked.held.for_a_person if braked.held else ()
-        if unlisted:
-            pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
-            brake = replace(brake, pods=pods)
-            braked = apply_brake(plan, observed, brake)
-            braked = _with_evidence(given, braked, observed)
-
-    report = PassReport(
-        settings=settings,
-        cluster=given.ownership.cluster,
-        at=at,
-        plan=braked.plan,
-        registry=found.registry,
-        view=found.view,
-        desired=found.desired,
-        held=braked.held,
-        absent=found.absent,
-        approved=settings.approved,
-        approval_refused=refused,
-        released=braked.approved,
-        batching=world.registry.batching(),
-        basis=Basis(brake=brake, last_up=last_up, braked=braked, looked=world.clock.monotonic()),
-    )
-    return found, report
-
-
-def _last_up(world: World, found: Found) -> frozenset[InstanceKey]:
-    """Return the wanted instances that this process last saw UP, where the plan depends on it."""
-    claims = found.desired.claims.values()
-    if isinstance(found.registry, Complete) and not any(map(is_suspended, claims)):
-        return frozenset()
-    renewed = world.renewals.renewed_lately()
-    return world.memory.last_seen.still_wanted(found.desired, renewed)
-
-
-def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
-    """Make the brake from the limits of the installation, and from what a person released."""
-    settings = given.settings
-    # Passes that are further apart than this let leases expire.
-    within = settings.brake.confirm_after + 2 * settings.lease.duration
-    claims = desired.claims.items()
-    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
-    statuses = {ref: claim.syncer.status for ref, claim in claims}
-    sightings = given.world.memory.sightings
-    # The lists of a slow pass may be nearly as old as the pass.
-    begun = given.deadline.begun
-    took = given.world.clock.monotonic() - begun
-    return Brake(
-        limits=settings.brake,
-        freed=freed,
-        approval=approval,
-        seen=sightings.before(statuses, begun=begun, now=now - took, within=within),
-        confirm_within=within,
-    )
-
-
-def _with_evidence(given: Given, braked: Braked, observed: Observed) -> Braked:
-    """Add what the pods of the held removals do now, for the person who decides. What awaits
-    confirmation waits for nobody."""
-    waiting = braked.held.for_a_person if braked.held else ()
-    if braked.held is None or not waiting:
-        return braked
-    pods = readiness_behind(given.world.cluster, waiting, observed, given.settings.scope)
-    states = pod_states(waiting, observed.ours, pods)
-    return replace(braked, held=replace(braked.held, pods=states))
-
-
-def _blind(desired: Desired, last_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
-    """Plan without Eureka's list. Nothing is removed, so the brake has nothing to weigh."""
-    plan = plan_blind(desired, last_up)
-    if ownership.former:
-        plan = under_either_id(plan, ownership)
-    return Braked(plan=plan, held=None)
-
-
-def _read_again(
-    given: Given, found: Found, observed: Observed, last_up: frozenset[InstanceKey]
-) -> tuple[Desired, Observed, Plan]:
-    """Plan, and read instances uncached, until the plan needs no further read."""
-    memory = given.world.memory
-    read: set[InstanceKey] = set()
-    # These tell the age of the list.
-    telling = list(found.unshown[:1])
-    if memory.first_pass:
-        telling += of_doubtful_age(found.desired, observed)
-    while True:
-        desired = apply_rules(found.desired, observed)
-        plan = make_plan(desired, observed, last_up, memory.plan)
-        keys = [
-            *plan.suspects,
-            # Cancelled a moment ago, so they must not take the place of others.
-            *sorted(found.cancelled & observed.ours.keys()),
-            *desired.to_read,
-            *lost(desired, observed, last_up),
-            # They must stay UP beside those that are removed.
-            *witnesses(plan, observed, read),
-            *telling,
-        ]
-        unread = [key for key in dict.fromkeys(keys) if key not in read]
-        if not unread:
-            return desired, observed, plan
-        observed = _refreshed(given, found, observed, unread, plan.in_the_way)
-        read.update(unread)
-
-
-def _refreshed(
-    given: Given,
-    found: Found,
-    observed: Observed,
-    unread: Sequence[InstanceKey],
-    in_the_way: Mapping[InstanceKey, InstanceKey],
-) -> Observed:
-    """Read these instances uncached, and return the list with what was read."""
-    gone = _gone(found)
-    # What has a former mark is renewed only once it is known that its installation has ended.
-    apart = gone | {instance.key for instance in observed.former.values()}
-    # What another owner serves as well may be left to expire.
-    for syncer in served_by_others(observed):
-        apart |= observed.keys_by_syncer.get(syncer, frozenset())
-    absent = [key for key in unread if key not in observed.ours and key not in observed.others]
-    renewable: list[InstanceKey] = []
-    if not given.settings.dry_run:
-        renewable = [key for key in unread if key in observed.ours and key not in apart]
-    unlisted = [*absent, *(key for key in unread if key in gone)]
-    readings = found.applier.read(unread, unlisted, in_the_way, renewable)
-    given.world.memory.own_writes.settle(readings)
-    dating = dict(readings)
-    if len(given.world.servers) > 1:
-        # Another server's list may lack an instance, which tells nothing of the age of this one.
-        for key in absent:
-            dating.pop(key, None)
-    return observed.dated(dating, given.settings.registry_cache).refreshed(readings)
-
-
-def _gone(found: Found) -> frozenset[InstanceKey]:
-    """Return what is still listed, and was cancelled, or answered a renewal with 404. A batch can
-    say that it is absent, without a renewal."""
-    gone = set(found.cancelled)
-    for key, outcome in found.renewed.items():
-        if outcome.result is Result.GONE:
-            gone.add(key)
-    return frozenset(gone)
-
-
 # --- Before Kubernetes is read --------------------------------------------------------------------
+
+
+def applier_of(
+    world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline
+) -> Applier:
+    """Make an applier that may change what is ours in this scope. Without an `ownership` it may
+    only renew."""
+    may_change = None
+    if ownership is not None:
+        may_change = partial(is_ours, ownership=ownership, scope=scope)
+    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
 def renewed_before(world: EurekaWorld) -> Plan:
@@ -243,7 +88,8 @@ def renew_ours(
     if isinstance(registry, Unknown):
         return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
     observed = registry.data
-    syncer_class, contended = observed.scope.syncer_class, served_by_others(observed)
+    syncer_class = observed.scope.syncer_class
+    contended = served_by_others(observed)
     registered: list[ObservedInstance] = []
     for key in applier.due(observed.ours):
         instance = observed.ours[key]
@@ -267,27 +113,212 @@ def ask_former(given: Given, found: Found, observed: Observed) -> Judgement:
     return judge(waiting, readings, given.ownership)
 
 
+# --- Decide ---------------------------------------------------------------------------------------
+
+
+def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
+    """Plan from Eureka's list, read again what would change, plan again, and apply the brake.
+
+    Return the plan in a report, with what was found and read again. If the brake would hold
+    removals, their pods are listed, and the brake is applied again."""
+    world, settings = given.world, given.settings
+    # Reads may take half of the time that is left: writes need the other half.
+    given.deadline.stage(Ends.APPLYING, part=0.5)
+    at = world.clock.now()
+    approval_refusal = refusal(settings.approved, at)
+    approval = None if approval_refusal else settings.approved
+    brake = _brake(given, found.desired, approval, at)
+    last_seen_up = _last_seen_up(world, found)
+
+    if isinstance(found.registry, Unknown):
+        braked = _blind(found.desired, last_seen_up, given.ownership)
+    else:
+        desired, observed, plan = _read_again(given, found, found.registry.data, last_seen_up)
+        found = replace(found, desired=desired, registry=Complete(data=observed))
+        plan = keep_without_successor(plan, desired, observed)
+        braked = apply_brake(plan, observed, brake)
+        for_a_person = braked.held.for_a_person if braked.held else ()
+        if for_a_person:
+            # Dead pods are no loss, so the second look may hold less.
+            pods = pods_behind(world.cluster, found.view, for_a_person, observed, settings.scope)
+            brake = replace(brake, pods=pods)
+            braked = apply_brake(plan, observed, brake)
+            braked = _with_evidence(given, braked, observed)
+
+    report = PassReport(
+        settings=settings,
+        cluster=given.ownership.cluster,
+        at=at,
+        plan=braked.plan,
+        registry=found.registry,
+        view=found.view,
+        desired=found.desired,
+        held=braked.held,
+        absent=found.absent,
+        approved=settings.approved,
+        approval_refused=approval_refusal,
+        released=braked.approved,
+        batching=world.registry.batching(),
+        basis=Basis(
+            brake=brake, last_seen_up=last_seen_up, braked=braked, looked=world.clock.monotonic()
+        ),
+    )
+    return found, report
+
+
+def _last_seen_up(world: World, found: Found) -> frozenset[InstanceKey]:
+    """Return the wanted instances that this process last saw UP, where the plan depends on it."""
+    claims = found.desired.claims.values()
+    if isinstance(found.registry, Complete) and not any(map(is_suspended, claims)):
+        return frozenset()
+    renewed = world.renewals.renewed_lately()
+    return world.memory.last_seen.still_wanted(found.desired, renewed)
+
+
+def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
+    """Make the brake from the limits of the installation, and from what a person released."""
+    settings = given.settings
+    # Passes that are further apart than this let leases expire.
+    within = settings.brake.confirm_after + 2 * settings.lease.duration
+    claims = desired.claims.items()
+    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
+    statuses = {ref: claim.syncer.status for ref, claim in claims}
+    sightings = given.world.memory.sightings
+    # A removal was seen when the lists were made, which may be as old as the pass.
+    begun = given.deadline.begun
+    begun_at = now - (given.world.clock.monotonic() - begun)  # in Unix seconds
+    return Brake(
+        limits=settings.brake,
+        freed_by_annotation=freed,
+        approval=approval,
+        seen=sightings.before(statuses, begun=begun, now=begun_at, within=within),
+        confirm_within=within,
+    )
+
+
+def _with_evidence(given: Given, braked: Braked, observed: Observed) -> Braked:
+    """Add what the pods of the held removals do now, for the person who decides. What awaits
+    confirmation waits for nobody."""
+    waiting = braked.held.for_a_person if braked.held else ()
+    if braked.held is None or not waiting:
+        return braked
+    pods = readiness_behind(given.world.cluster, waiting, observed, given.settings.scope)
+    states = pod_states(waiting, observed.ours, pods)
+    return replace(braked, held=replace(braked.held, pods=states))
+
+
+def _blind(desired: Desired, last_seen_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
+    """Plan without Eureka's list. Nothing is removed, so the brake has nothing to weigh."""
+    plan = plan_blind(desired, last_seen_up)
+    if ownership.former:
+        plan = under_either_id(plan, ownership)  # the former id or the new one
+    return Braked(plan=plan, held=None)
+
+
+def _read_again(
+    given: Given, found: Found, observed: Observed, last_seen_up: frozenset[InstanceKey]
+) -> tuple[Desired, Observed, Plan]:
+    """Plan, and read instances uncached, until the plan needs no further read."""
+    memory = given.world.memory
+    read: set[InstanceKey] = set()
+    # Whether the list has them tells its age. The newest one suffices.
+    tell_the_age = list(found.unshown[:1])
+    if memory.first_pass:
+        tell_the_age += of_doubtful_age(found.desired, observed)
+    while True:
+        desired, before_adds = apply_rules(found.desired, observed)
+        plan = make_plan(desired, observed, last_seen_up, memory.plan)
+        keys = [
+            # Those that the plan changes, and those that are in its way.
+            *plan.suspects,
+            # Cancelled a moment ago, so they must not take the place of others.
+            *sorted(found.cancelled & observed.ours.keys()),
+            # The list may not show them yet, and then the plan adds too many.
+            *before_adds,
+            # Of suspended syncers: Eureka may have lost them, or the list may be old.
+            *lost(desired, observed, last_seen_up),
+            # They must stay UP beside those that are removed.
+            *witnesses(plan, observed, read),
+            *tell_the_age,
+        ]
+        to_read = [key for key in dict.fromkeys(keys) if key not in read]
+        if not to_read:
+            return desired, observed, plan
+        observed = _read(given, found, observed, to_read, plan.in_the_way)
+        read.update(to_read)
+
+
+def _read(
+    given: Given,
+    found: Found,
+    observed: Observed,
+    to_read: Sequence[InstanceKey],
+    in_the_way: Mapping[InstanceKey, InstanceKey],
+) -> Observed:
+    """Read these instances uncached, and return the list with what was read."""
+    may_be_gone = _may_be_gone(found)
+    not_to_renew = may_be_gone | _of_other_installations(observed)
+    unlisted = [key for key in to_read if key not in observed.ours and key not in observed.others]
+    may_be_absent = [*unlisted, *(key for key in to_read if key in may_be_gone)]
+    renewable: list[InstanceKey] = []
+    if not given.settings.dry_run:
+        renewable = [key for key in to_read if key in observed.ours and key not in not_to_renew]
+    readings = found.applier.read(to_read, may_be_absent, in_the_way, renewable)
+    given.world.memory.own_writes.settle(readings)
+
+    tell_the_age = dict(readings)
+    if len(given.world.servers) > 1:
+        # Another server's list may lack an instance, which tells nothing of the age of this one.
+        for key in unlisted:
+            tell_the_age.pop(key, None)
+    dated = observed.dated(tell_the_age, given.settings.registry_cache)
+    return dated.refreshed(readings)
+
+
+def _may_be_gone(found: Found) -> frozenset[InstanceKey]:
+    """Return what is still listed, and was cancelled a moment ago, or answered a renewal with
+    404."""
+    may_be_gone = set(found.cancelled)
+    for key, outcome in found.renewed.items():
+        if outcome.result is Result.GONE:
+            may_be_gone.add(key)
+    return frozenset(may_be_gone)
+
+
+def _of_other_installations(observed: Observed) -> frozenset[InstanceKey]:
+    """Return our instances that only their plan may renew: those with a former mark, until it is
+    known that their installation has ended, and those of syncers that another owner serves as well,
+    which may be left to expire."""
+    keys = {instance.key for instance in observed.former.values()}
+    for syncer in served_by_others(observed):
+        keys |= observed.keys_by_syncer.get(syncer, frozenset())
+    return frozenset(keys)
+
+
 # --- Carry out in Eureka --------------------------------------------------------------------------
 
 
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
-    """Renew the rest, put finalizers on, add, update, and then remove. Remember what the next pass
-    has to know."""
+    """Renew what is not renewed yet, put finalizers on, add, update, and then remove. Remember what
+    the next pass has to know."""
     world, deadline, applier = given.world, given.deadline, found.applier
     plan, renewals = report.plan, report.plan.renewals
-    done = _renew_the_planned(found, renewals)
+    done = _renew_planned(found, renewals)
     adds = [*_adds(plan), *_expired(done)]
-    deadline.stage_of_rest(0.5, Ends.APPLYING)
+    deadline.stage(Ends.APPLYING, part=0.5)
+    # Of everything that is registered or renewed, so that no deletion forgets an instance.
     barred, errors = put_finalizers_on(
         world.cluster, world.workers, deadline, found.desired, [*adds, *renewals]
     )
-    deadline.stage(Ends.APPLYING)
-    if any(map(comes_last, plan.changes)):
-        deadline.stage_of_rest(0.5, Ends.APPLYING)  # many adds must leave time for cancels
+    # Many adds must leave time for the removals and updates that come last.
+    some_come_last = any(map(comes_last, plan.changes))
+    deadline.stage(Ends.APPLYING, part=0.5 if some_come_last else 1.0)
     done += applier.change(adds, barred)
     deadline.stage(Ends.APPLYING)
-    done += applier.missed(renewals, done)
-    done += applier.level(done, barred)
+    # A server that was unreachable may lack instances whose leases were not due.
+    done += applier.ask_returned_servers(renewals, done)
+    # No instance is removed before each server has its successor.
+    done += applier.register_where_lacking(done, barred)
     report = replace(report, outcomes=Outcomes.of(done), cluster_errors=errors)
 
     assert report.basis is not None  # `decide` made it
@@ -296,24 +327,24 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         observed = report.registry.data
         report, confirmed_now = _remove(found, report, observed, done)
         confirmed |= confirmed_now
-        renew_former(applier, observed, report.outcomes)
-    outcomes = renew_the_rest(applier, report.outcomes)
+        _renew_unmoved(applier, observed, report.outcomes)
+    outcomes = retry_untried_renewals(applier, report.outcomes)
     report = replace(report, outcomes=outcomes, confirmed=_failed(outcomes, confirmed))
     _remember(given, found.desired, report)
     return report
 
 
-def _renew_the_planned(found: Found, renewals: Sequence[Renew]) -> list[Outcome]:
+def _renew_planned(found: Found, renewals: Sequence[Renew]) -> list[Outcome]:
     """Renew what was not renewed before Kubernetes was read; return the outcomes of all."""
     done: list[Outcome] = []
-    rest: list[Renew] = []
+    not_renewed_yet: list[Renew] = []
     for action in renewals:
         early = found.renewed.get(action.key)
         if early is None:
-            rest.append(action)
+            not_renewed_yet.append(action)
         else:
             done.append(early.of(action))
-    return done + found.applier.renew(rest)
+    return done + found.applier.renew(not_renewed_yet)
 
 
 def _adds(plan: Plan) -> list[Register | Update]:
@@ -380,11 +411,13 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
         observed = report.registry.data
-        for key in memory.last_seen.note(observed, outcomes, renewed, desired):
+        # Only a renewal shows whether these stand for the syncer that wants them now.
+        unproven = memory.last_seen.note(observed, outcomes, renewed, desired)
+        for key in unproven:
             world.renewals.again(key)
 
 
-def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
+def _renew_unmoved(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:
     """Renew the instances of a former owner that could not be moved. Nothing else does: at the
     pass's begin it was unknown whether their installation has ended."""
     staying: list[ObservedInstance] = []
@@ -397,33 +430,22 @@ def renew_former(applier: Applier, observed: Observed, outcomes: Outcomes) -> No
         applier.renew(plan_renewals(staying, why).renewals, staying)
 
 
-def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
+def retry_untried_renewals(applier: Applier, outcomes: Outcomes) -> Outcomes:
     """Try the renewals for which their stage had no time, now that later stages left some."""
-    rest: list[Renew] = []
+    untried: list[Renew] = []
     for outcome in outcomes.others:
         if outcome.result is Result.NOT_TRIED and isinstance(outcome.action, Renew):
-            rest.append(outcome.action)
-    if not rest:
+            untried.append(outcome.action)
+    if not untried:
         return outcomes
-    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)])
-
-
-def applier_of(
-    world: EurekaWorld, ownership: Ownership | None, scope: Scope, deadline: Deadline
-) -> Applier:
-    """Make an applier that may change what is ours in this scope. Without an `ownership` it may
-    only renew."""
-    may_change = None
-    if ownership is not None:
-        may_change = partial(is_ours, ownership=ownership, scope=scope)
-    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
+    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(untried)])
 
 
 def with_lost_apps(found: Found, report: PassReport) -> PassReport:
     """Add the apps that have no UP instance after the pass although endpoints of them are ready."""
     if isinstance(report.registry, Unknown):
         return report
-    lost = lost_apps(
+    apps = lost_apps(
         found.desired.claims,
         found.view,
         report.settings.scope,
@@ -432,7 +454,7 @@ def with_lost_apps(found: Found, report: PassReport) -> PassReport:
         report.outcomes,
         dry_run=report.settings.dry_run,
     )
-    return replace(report, lost=lost)
+    return replace(report, lost=apps)
 
 
 # --- Write to Kubernetes --------------------------------------------------------------------------
@@ -442,10 +464,10 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     """Remove finalizers, write statuses and open gates, unless another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
-    due, statuses = statuses_due(given, found, report)
+    unsettled = find_unsettled(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
     doubt = None
-    if (due or wished) and not world.clock.stopping():
+    if (unsettled.writes or wished) and not world.clock.stopping():
         doubt = given.same.doubt("no status is written")
     if doubt is not None:
         view = replace(found.view, identity=doubt)
@@ -453,10 +475,10 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 
     if wished:
         # Many statuses must leave time for the gates of a rollout.
-        deadline.stage_of_rest(0.5, Ends.SETTLING)
+        deadline.stage(Ends.SETTLING, part=0.5)
     cluster, workers = world.cluster, world.workers
-    written, errors = settle(cluster, world.clock, workers, deadline, due)
-    gates = open_gates(
+    written, errors = settle(cluster, world.clock, workers, deadline, unsettled.writes)
+    gate_errors = open_gates(
         cluster,
         found.applier,
         workers,
@@ -468,16 +490,14 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     )
     return replace(
         report,
-        all_statuses=statuses,
+        all_statuses=unsettled.statuses,
         statuses=written,
-        cluster_errors=(*report.cluster_errors, *errors, *gates),
+        cluster_errors=(*report.cluster_errors, *errors, *gate_errors),
         cut_short=deadline.cut_short,
     )
 
 
-def statuses_due(
-    given: Given, found: Found, report: PassReport
-) -> tuple[Sequence[Write], Mapping[SyncerRef, SyncerStatus]]:
+def find_unsettled(given: Given, found: Found, report: PassReport) -> Unsettled:
     """Return the writes that are due for the syncers, and the status of each syncer."""
     settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(

@@ -242,12 +242,17 @@ class Serving:
         vars(proven).update(vars(self), proof=proof)
         return proven
 
-    def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
+    def with_verdicts(self, changed: Mapping[InstanceKey, Verdict]) -> Serving:
+        """Return this claim with other verdicts for some endpoints."""
+        return replace(self, verdicts={**self.verdicts, **changed}) if changed else self
+
+    def with_rivals(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """Return this claim with these rivals, or without a rival where it is None."""
-        verdicts = dict(self.verdicts)
-        for key in rivals.keys() & self.wanted.keys():
-            verdicts[key] = replace(self.wanted[key], rival=rivals[key])
-        return replace(self, verdicts=verdicts)
+        changed: dict[InstanceKey, Verdict] = {}
+        for key, rival in rivals.items():
+            if key in self.wanted:
+                changed[key] = replace(self.wanted[key], rival=rival)
+        return self.with_verdicts(changed)
 
     def holds(self, instance: ObservedInstance) -> bool:
         """Whether no younger syncer may take over the instance, because this syncer may still want
@@ -330,9 +335,6 @@ class Desired:
     heirs: Heirs | None = field(default=None, compare=False)
     """The syncers that may want what others give up, and could not be read; None: nobody."""
     crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
-    to_read: tuple[InstanceKey, ...] = ()
-    """To be read uncached before a new instance is registered, because the list may not yet show
-    them."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         claim = self.server_of(key)
@@ -343,6 +345,22 @@ class Desired:
         syncer = self.wanted_by.get(key)
         claim = self.claims[syncer] if syncer else None
         return claim if isinstance(claim, Serving) else None
+
+    def with_claims(self, changed: Mapping[SyncerRef, Serving]) -> Desired:
+        """Return this with other claims of some syncers, which may want less."""
+        if not changed:
+            return self
+        left_out = []
+        for key, syncer in self.wanted_by.items():
+            # A key that one syncer leaves out another may want.
+            if syncer in changed and changed[syncer].wanted_at(key) is None:
+                left_out.append(key)
+        wanted_by = self.wanted_by
+        if left_out:
+            wanted_by = dict(wanted_by)
+            for key in left_out:
+                del wanted_by[key]
+        return replace(self, claims={**self.claims, **changed}, wanted_by=wanted_by)
 
 
 def every(syncers: Listed[S]) -> Iterator[S]:

@@ -56,13 +56,13 @@ class Limit:
             -(-self.value * others // (100 - self.value)), min(self.value, 1)
         )  # n of n + others
 
-    def lowered_since(self, mark: str) -> bool:
-        """Whether a person lowered the limit after an instance with this mark was registered. An
-        instance that is over an unchanged percentage stays, because there may be fewer pods now; a
-        number always counts as lowered."""
-        return self.measure is Measure.COUNT or not self.let_in(mark)
+    def may_remove(self, mark: str) -> bool:
+        """Whether an instance with this mark may have to go. A number may always remove one. A
+        percentage may only after a person lowered it: an instance that is over an unchanged one
+        stays, because there may be fewer pods now."""
+        return self.measure is Measure.COUNT or not self.lets_in(mark)
 
-    def let_in(self, mark: str) -> bool:
+    def lets_in(self, mark: str) -> bool:
         """Whether an instance with this mark was registered under this limit, or a lower one with
         the same unit."""
         before = read_mark(mark)

@@ -83,7 +83,7 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     for bid, rival in outdone(sharing.bids):
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
-        claims[ref] = sharing.claims[ref].outdone_by(theirs)
+        claims[ref] = sharing.claims[ref].with_rivals(theirs)
     return claims, sharing.wanted_by
 
 
@@ -150,7 +150,7 @@ def _with_rivals(
 ) -> Serving:
     """Return the claim of a syncer of which other syncers hold instances; at those in `idle` they
     register nothing."""
-    verdicts = dict(claim.verdicts)
+    verdicts: dict[InstanceKey, Verdict] = {}
     for key, holder in held.items():
         at_home = _away(claim.syncer) and not _away(holder.syncer)
         rival = Rival(holder.syncer.ref, Right.HOME if at_home else Right.AGE)
@@ -159,7 +159,7 @@ def _with_rivals(
             verdicts[key] = replace(wanted, rival=rival)
         else:
             verdicts[key] = Taken(wanted=wanted, rival=rival)
-    return replace(claim, verdicts=verdicts)
+    return claim.with_verdicts(verdicts)
 
 
 def _away(syncer: SyncerObject) -> bool:

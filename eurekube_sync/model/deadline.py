@@ -44,14 +44,12 @@ class Deadline:
         self.cut_short = False  # whether something was not begun because the deadline had passed
         self.stage(1.0)
 
-    def stage(self, share: float) -> None:
-        """Let the current stage end when this share of the pass's time is over."""
-        self._limit.end = self.begun + share * self._seconds
-
-    def stage_of_rest(self, part: float, share: float) -> None:
-        """Let the current stage end after this part of the time that is left until `share`."""
+    def stage(self, share: float, *, part: float = 1.0) -> None:
+        """Let the current stage end when this share of the pass's time is over, or after a `part`
+        of the time that is left until then."""
         now = self._clock.monotonic()
-        self._limit.end = now + part * max(0.0, self.begun + share * self._seconds - now)
+        left = max(0.0, self.begun + share * self._seconds - now)
+        self._limit.end = now + part * left
 
     def stage_for(self, part: float) -> None:
         """Let the current stage take at most this part of the pass's time, and end with the

@@ -27,7 +27,7 @@ from eurekube_sync.plan.ours import (
     override_of,
     unread_renewal,
 )
-from eurekube_sync.plan.value import Blocked, Obstacle
+from eurekube_sync.plan.value import Blocked, Obstacle, Ruling
 
 TURN_OFF = "eureka.client.register-with-eureka=false"
 """The setting of a pod's own Eureka client."""
@@ -157,7 +157,7 @@ def beside_its_own(
     other: ObservedInstance,
     desired: Desired,
     observed: Observed,
-    last_up: Collection[InstanceKey],
+    last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Blocked | Action]:
     """Cancel our instance once uncached reads of both show that callers need only the pod's own.
     Until then ours is treated as wanted, or callers could lose both."""
@@ -178,12 +178,12 @@ def beside_its_own(
     if key in observed.unread:
         yield unread_renewal(instance, observed)
     elif stays is not None:
-        yield for_ours(key, desired, observed, last_up)
+        yield for_ours(key, desired, observed, last_seen_up)
     else:
         gone = cancel(
             instance, f"its pod registers itself as {other.key.id}", Grounds.DUPLICATE, claim.proof
         )
-        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_up)
+        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_seen_up)
 
 
 def duplicate(
@@ -197,16 +197,15 @@ def duplicate(
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 
-def warned(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims, with a warning where pods register themselves and `onDuplicate` is
-    Warn."""
+def warned(desired: Desired, observed: Observed) -> Ruling:
+    """Add a warning where pods register themselves and `onDuplicate` is Warn."""
     doubles: dict[SyncerRef, list[str]] = {}
     for key, other in registered_by_themselves(desired, observed).items():
         text = f"the pod of {key.id} registers itself as {other.key.id} as well"
         doubles.setdefault(desired.wanted_by[key], []).append(text)
-    claims = dict(desired.claims)
+    claims: dict[SyncerRef, Serving] = {}
     for ref, texts in doubles.items():
-        claim = claims[ref]
+        claim = desired.claims[ref]
         if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
             warning = f"{min(texts)}, and gets twice the calls"
             others = len(texts) - 1
@@ -214,4 +213,4 @@ def warned(desired: Desired, observed: Observed) -> Desired:
                 do = one_or_more(others, "does", "do")
                 warning = f"{warning}; so {do} {counted(others, 'more pod')}"
             claims[ref] = replace(claim, warnings=(*claim.warnings, warning))
-    return replace(desired, claims=claims)
+    return Ruling(claims=claims)

@@ -13,10 +13,10 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import override_of
-from eurekube_sync.plan.value import Plan, sorted_plan
+from eurekube_sync.plan.value import Plan, Ruling, sorted_plan
 
 
-def not_to_move(desired: Desired, observed: Observed) -> Desired:
+def not_to_move(desired: Desired, observed: Observed) -> Ruling:
     """Keep instances under their former ids, and register nothing in their place, where
 
     - a person set an override: Eureka keeps it with the id, so the endpoint would get calls
@@ -32,18 +32,13 @@ def not_to_move(desired: Desired, observed: Observed) -> Desired:
             continue
         verdict = Kept(why=why, host=instance.instance.ip_addr, port=instance.instance.main_port)
         kept_by_syncer.setdefault(syncer, {}).update({instance.key: verdict, successor: verdict})
-    if not kept_by_syncer:
-        return desired
 
-    claims = dict(desired.claims)
-    wanted_by = dict(desired.wanted_by)
+    claims: dict[SyncerRef, Serving] = {}
     for syncer, kept in kept_by_syncer.items():
-        claim = claims[syncer]
+        claim = desired.claims[syncer]
         assert isinstance(claim, Serving)  # no other wants anything
-        claims[syncer] = replace(claim, verdicts={**claim.verdicts, **kept})
-        for key in kept:
-            wanted_by.pop(key, None)
-    return replace(desired, claims=claims, wanted_by=wanted_by)
+        claims[syncer] = claim.with_verdicts(kept)
+    return Ruling(claims=claims)
 
 
 def not_moved(plan: Plan, done: Iterable[Outcome], observed: Observed) -> dict[InstanceKey, str]:

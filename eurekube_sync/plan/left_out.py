@@ -1,9 +1,10 @@
 """Rules that leave wanted instances unregistered, or keep them DOWN. Pure.
 
-Within a limit, registered instances stay, and new ones follow in an order that never changes: a
-higher limit only adds, a lower one only removes, and a substitute stays until its pod ends. If a
-percentage comes to fewer places by itself, no instance is removed: only an instance whose mark
-names a higher limit than the spec may be."""
+A limit names how many instances of a syncer may be UP. The metadata `LIMIT` of an instance has the
+limit under which it was registered. Registered instances stay, and new ones follow in an order that
+never changes. So a higher limit only adds instances, a lower one only removes some, and an instance
+that came in place of another stays until its pod ends. If a percentage allows fewer because pods or
+other instances went away, none is removed: a person has to lower the limit in the spec."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import vip_names
+from eurekube_sync.plan.value import UNCHANGED, Ruling
 
-_WHY = "a person drained an instance, and it is unknown whether it is still drained"
 HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """Statuses that count in a limit: an instance that a person set OUT_OF_SERVICE may be set UP
 again."""
@@ -46,39 +47,42 @@ again."""
 # --- An address that several namespaces claim -----------------------------------------------------
 
 
-def first_registered(desired: Desired, observed: Observed) -> Desired:
+def first_registered(desired: Desired, observed: Observed) -> Ruling:
     """Give an address that several namespaces claim, and that the cluster gave to none of them, to
     the first: the one that is registered there, else one that could be registered now, of the older
-    syncer first."""
-    claims_by_bid = _undecided(desired)
-    if not claims_by_bid:
-        return desired  # nearly always
+    syncer first. Until then such an endpoint has the rival `Right.UNDECIDED`."""
+    undecided = _undecided(desired)
+    if not undecided:
+        return UNCHANGED  # nearly always
     ranks: dict[Bid, tuple[bool, bool, tuple[float, SyncerRef]]] = {}
-    rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid, claim in claims_by_bid.items():
-        comes_later = not _would_register(bid, claim)
-        ranks[bid] = (observed.registered(bid.key) is None, comes_later, seniority(claim))
-        rivals.setdefault(bid.syncer, {})[bid.key] = None
+    # A rival of None: nobody comes before the syncer at this key.
+    rivals_of: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
+    for bid, claim in undecided.items():
+        unregistered = observed.registered(bid.key) is None
+        ranks[bid] = (unregistered, not _would_register(bid, claim), seniority(claim))
+        rivals_of.setdefault(bid.syncer, {})[bid.key] = None
 
-    to_read = list(desired.to_read)
-    for bid, others in across_namespaces(tuple(claims_by_bid)):
-        first = min(others, key=ranks.__getitem__)
-        unregistered, comes_later, _ = ranks[bid]
+    to_read: list[InstanceKey] = []
+    for bid, of_other_namespaces in across_namespaces(tuple(undecided)):
+        first = min(of_other_namespaces, key=ranks.__getitem__)
+        unregistered, cannot_register, _ = ranks[bid]
         if ranks[first] < ranks[bid]:
-            rivals[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif unregistered and not comes_later:
-            # The list may not yet show that another one was registered a moment ago.
-            to_read += [other.key for other in others]
+            rivals_of[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
+        elif unregistered and not cannot_register:
+            # The list may not yet show another bid's instance, registered a moment ago.
+            to_read += [other.key for other in of_other_namespaces]
 
-    claims = dict(desired.claims)
-    for bid, claim in claims_by_bid.items():
-        claims[bid.syncer] = claim.outdone_by(rivals[bid.syncer])
-    return replace(desired, claims=claims, to_read=tuple(to_read))
+    claims: dict[SyncerRef, Serving] = {}
+    for bid, claim in undecided.items():
+        if bid.syncer not in claims:
+            claims[bid.syncer] = claim.with_rivals(rivals_of[bid.syncer])
+    return Ruling(claims=claims, to_read=tuple(to_read))
 
 
 def _undecided(desired: Desired) -> dict[Bid, Serving]:
-    """Return the bids for addresses of which only Eureka's list says who was first."""
-    bids: dict[Bid, Serving] = {}
+    """Return the bids for addresses of which only Eureka's list says who was first, with their
+    claims. To bid is to want an instance at an address that others want, too."""
+    undecided: dict[Bid, Serving] = {}
     for ref, claim in desired.claims.items():
         if not isinstance(claim, Serving):
             continue
@@ -86,9 +90,12 @@ def _undecided(desired: Desired) -> dict[Bid, Serving]:
             wanted = claim.wanted_at(key)
             if wanted is None or rival.right is not Right.UNDECIDED:
                 continue
+            # The syncer may select in another namespace than its own.
             namespace = selected_namespace(claim.syncer)
-            bids[Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=False)] = claim
-    return bids
+            sockets = sockets_of(wanted.instance)
+            # An address that the cluster gave to somebody is decided.
+            undecided[Bid(key, ref, namespace, sockets, allotted=False)] = claim
+    return undecided
 
 
 def _would_register(bid: Bid, claim: Serving) -> bool:
@@ -99,51 +106,55 @@ def _would_register(bid: Bid, claim: Serving) -> bool:
 
 # --- Drains that cannot be read -------------------------------------------------------------------
 
+_DRAIN_UNKNOWN = "a person drained an instance, and it is unknown whether it is still drained"
 
-def still_drained(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims, with DOWN for instances that a Pod or Service drained whose annotation is
-    unknown now. All others count as not drained: a missing right must not stop a rollout. A pod's
-    mark counts under any key, because the pod may have moved to another name or port."""
-    by_pod: dict[str, list[ObservedInstance]] = {}
-    by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
+
+def still_drained(desired: Desired, observed: Observed) -> Ruling:
+    """Keep an instance DOWN that is marked as drained, if the annotation of its Pod or Service
+    cannot be read. All others count as not drained: a missing right must not stop a rollout. A
+    pod's mark counts under any key, because the pod may have moved to another name or port."""
+    marked_by_pod: dict[str, list[ObservedInstance]] = {}
+    marked_by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for instance in observed.ours.values():
         if DRAINED not in instance.metadata or instance.status is InstanceStatus.UP:
             continue  # nearly always
         syncer = syncer_of(instance)
         assert syncer is not None  # `ours` holds none without
-        by_syncer.setdefault(syncer, []).append(instance)
-        by_pod.setdefault(pod_uid_of(instance) or "", []).append(instance)
-    if not by_syncer:
-        return desired
-    claims = dict(desired.claims)
+        marked_by_syncer.setdefault(syncer, []).append(instance)
+        marked_by_pod.setdefault(pod_uid_of(instance) or "", []).append(instance)
+    if not marked_by_syncer:
+        return UNCHANGED
+
+    claims: dict[SyncerRef, Serving] = {}
     for ref, claim in desired.claims.items():
         if not isinstance(claim, Serving):
             continue
-        changed = _down(claim, observed, by_pod) | _kept(claim, by_syncer.get(ref, ()))
+        changed = _stay_down(claim, observed, marked_by_pod)
+        changed |= _stay_registered(claim, marked_by_syncer.get(ref, ()))
         if changed:
-            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed})
-    return replace(desired, claims=claims)
+            claims[ref] = claim.with_verdicts(changed)
+    return Ruling(claims=claims)
 
 
-def _down(
-    claim: Serving, observed: Observed, by_pod: Mapping[str, Sequence[ObservedInstance]]
+def _stay_down(
+    claim: Serving, observed: Observed, marked_by_pod: Mapping[str, Sequence[ObservedInstance]]
 ) -> dict[InstanceKey, Verdict]:
     """Return the wanted instances that stay DOWN."""
     down: dict[InstanceKey, Verdict] = {}
     for key, wanted in claim.wanted.items():
         if not wanted.drain_unknown:
             continue
-        marked = _marked(wanted.instance, observed.ours.get(key), by_pod)
-        unknown = _drained_unknown(marked, wanted.drain_unknown)
-        if unknown:
-            down[key] = _drained(wanted, unknown)
+        marked = _marked(wanted.instance, observed.ours.get(key), marked_by_pod)
+        doubted = _doubted_kinds(marked, wanted.drain_unknown)
+        if doubted:
+            down[key] = _as_drained(wanted, doubted)
     return down
 
 
 def _marked(
     wanted: Instance,
     registered: ObservedInstance | None,
-    by_pod: Mapping[str, Sequence[ObservedInstance]],
+    marked_by_pod: Mapping[str, Sequence[ObservedInstance]],
 ) -> Sequence[ObservedInstance]:
     """Return the instances whose mark counts for a wanted one: the registered one, or those of its
     pod under other keys."""
@@ -152,175 +163,137 @@ def _marked(
         return [registered]
     if registered is not None and registered.status is InstanceStatus.UP:
         return ()  # an UP instance of another pod is not turned DOWN
-    return by_pod.get(uid, ()) if uid is not None else ()
+    return marked_by_pod.get(uid, ()) if uid is not None else ()
 
 
-def _drained(wanted: Wanted, unknown: frozenset[Kind]) -> Wanted:
-    """Return the wanted instance as DOWN, with a mark that also names the unknown kinds."""
+def _as_drained(wanted: Wanted, doubted: frozenset[Kind]) -> Wanted:
+    """Return the wanted instance as DOWN, with a mark that also names the doubted kinds."""
     metadata = wanted.instance.metadata
-    kinds = {*drained_kinds(metadata), *unknown}
+    kinds = {*drained_kinds(metadata), *doubted}
     mark = ",".join(kind for kind in Kind if kind in kinds)
     instance = replace(
         wanted.instance, status=InstanceStatus.DOWN, metadata={**metadata, DRAINED: mark}
     )
-    why = wanted.why if wanted.drained else _WHY
+    why = wanted.why if wanted.drained else _DRAIN_UNKNOWN
     return replace(wanted, instance=instance, why=why, drained=True)
 
 
-def _kept(claim: Serving, marked: Collection[ObservedInstance]) -> dict[InstanceKey, Verdict]:
+def _stay_registered(
+    claim: Serving, marked: Collection[ObservedInstance]
+) -> dict[InstanceKey, Verdict]:
     """Keep drained instances that are not wanted now. A cancel would delete the mark, and the
     instance would be UP again with the next ready pod, or under the pod's new key."""
     kept: dict[InstanceKey, Verdict] = {}
     if not marked:
         return kept
-    drains_unknown = _drains_unknown(claim)
+    unreadable_by_pod = _unreadable_kinds_by_pod(claim)
     for registered in marked:
         verdict = claim.verdicts.get(registered.key)
         if isinstance(verdict, Wanted | Taken):
             continue
-        why = _WHY
-        doubts = drains_unknown.get(pod_uid_of(registered) or "", frozenset())
         if isinstance(verdict, Leaving):
-            why = f"{verdict.why}; {_WHY}"
-            doubts = verdict.drain_unknown
-        if _drained_unknown([registered], doubts):
+            why = f"{verdict.why}; {_DRAIN_UNKNOWN}"
+            unreadable = verdict.drain_unknown
+        else:
+            why = _DRAIN_UNKNOWN
+            unreadable = unreadable_by_pod.get(pod_uid_of(registered) or "", frozenset())
+        if _doubted_kinds([registered], unreadable):
             instance = registered.instance
             kept[registered.key] = Kept(why=why, host=instance.ip_addr, port=instance.main_port)
     return kept
 
 
-def _drains_unknown(claim: Serving) -> Mapping[str, frozenset[Kind]]:
-    """Return, by pod UID, the kinds of objects whose drain annotation is unknown."""
-    leaving: dict[str, frozenset[Kind]] = {}
-    wanted: dict[str, frozenset[Kind]] = {}
-    for verdict in claim.verdicts.values():
-        if isinstance(verdict, Leaving) and verdict.pod is not None:
-            leaving[verdict.pod.uid] = verdict.drain_unknown
-        elif isinstance(verdict, Wanted):
-            wanted[pod_uid_of(verdict.instance) or ""] = verdict.drain_unknown
-    wanted.pop("", None)
-    return leaving | wanted
+def _unreadable_kinds_by_pod(claim: Serving) -> Mapping[str, frozenset[Kind]]:
+    """Return, by pod UID, the kinds of objects whose drain annotation cannot be read now."""
+    unreadable: dict[str, frozenset[Kind]] = {}
+    for wanted in claim.wanted.values():
+        uid = pod_uid_of(wanted.instance)
+        if uid is not None:
+            unreadable[uid] = wanted.drain_unknown
+    for leaving in claim.of(Leaving).values():
+        # A pod with several endpoints counts as the wanted one.
+        if leaving.pod is not None:
+            unreadable.setdefault(leaving.pod.uid, leaving.drain_unknown)
+    return unreadable
 
 
-def _drained_unknown(
-    marked: Iterable[ObservedInstance], drain_unknown: Collection[Kind]
+def _doubted_kinds(
+    marked: Iterable[ObservedInstance], unreadable: Collection[Kind]
 ) -> frozenset[Kind]:
-    """Return the kinds that the marks of instances that are not UP name, and that cannot be read
-    now."""
-    named: set[Kind] = set()
+    """Return the unreadable kinds by which one of these instances was drained, unless it is UP
+    again."""
+    drained_by: set[Kind] = set()
     for instance in marked:
         if instance.status is not InstanceStatus.UP:
-            named.update(drained_kinds(instance.metadata))
-    return frozenset(named.intersection(drain_unknown))
+            drained_by.update(drained_kinds(instance.metadata))
+    return frozenset(drained_by.intersection(unreadable))
 
 
 # --- Limits ---------------------------------------------------------------------------------------
 
 
-def within_limits(desired: Desired, observed: Observed) -> Desired:
+def within_limits(desired: Desired, observed: Observed) -> Ruling:
     """Apply the syncers' limits; a claim without a limit, or of a suspended syncer, stays as it
     is."""
-    to_read = list(desired.to_read)
-    limited: dict[SyncerRef, Serving] = {}
-    callers = cache(lambda: _Callers(observed))
+    claims: dict[SyncerRef, Serving] = {}
+    to_read: list[InstanceKey] = []
+    ups_by_vip = cache(lambda: _UpByVip(observed))  # counted only if a limit is a share of them
     for ref, claim in desired.claims.items():
         if not isinstance(claim, Serving):
             continue
         limit = claim.conduct.limit
         if not limit or claim.conduct.suspend:
             continue
-        held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
-        limited[ref], unread = _choose(claim, limit, observed, callers, held)
-        to_read += unread
-    if not limited:
-        return desired
-    wanted_by: dict[InstanceKey, SyncerRef] = {}
-    for key, ref in desired.wanted_by.items():
-        # A key that one syncer leaves out another may want.
-        if ref not in limited or limited[ref].wanted_at(key) is not None:
-            wanted_by[key] = ref
-    claims = {**desired.claims, **limited}
-    return replace(desired, claims=claims, wanted_by=wanted_by, to_read=tuple(to_read))
-
-
-@dataclass(slots=True)
-class _Contenders:
-    """The ready endpoints of a syncer, each in one group, in the order in which they get places.
-
-    | group          | the endpoint's instance                       | its place                     |
-    |----------------|-----------------------------------------------|-------------------------------|
-    | staying        | registered, and the limit was not lowered     | always                        |
-    | unread         | its uncached read failed                      | always, see below             |
-    | served         | UP, registered under a higher limit           | the first of those left       |
-    | put_out        | OUT_OF_SERVICE, registered under this limit   | the next: it may be UP again  |
-    | newcomers      | not registered                                | the next, if not a kept one's |
-    | put_out_before | OUT_OF_SERVICE, registered under a higher one | the last                      |
-
-    An unread instance may be registered, so nothing is registered in its place. Or it may be gone,
-    so nothing is removed for it: those that are `served` may take its place."""
-
-    staying: list[InstanceKey] = field(default_factory=list)
-    unread: list[InstanceKey] = field(default_factory=list)
-    served: list[InstanceKey] = field(default_factory=list)
-    put_out: list[InstanceKey] = field(default_factory=list)
-    newcomers: list[InstanceKey] = field(default_factory=list)
-    put_out_before: list[InstanceKey] = field(default_factory=list)
-
-    def group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
-        """Return the group of an endpoint."""
-        registered = observed.registered(key) if _has_place(key, observed) else None
-        mark = registered.metadata.get(LIMIT, "") if registered else ""
-        if registered and not limit.lowered_since(mark):
-            return self.staying
-        if key in observed.unread:
-            return self.unread
-        if registered is None:
-            return self.newcomers
-        if registered.status is InstanceStatus.UP:
-            return self.served
-        return self.put_out if limit.let_in(mark) else self.put_out_before
+        may_be_kept: Collection[InstanceKey] = ()
+        if claim.keeps_any:
+            may_be_kept = observed.keys_by_syncer.get(ref, ())
+        claims[ref], more_to_read = _choose(claim, limit, observed, ups_by_vip, may_be_kept)
+        to_read += more_to_read
+    return Ruling(claims=claims, to_read=tuple(to_read))
 
 
 def _choose(
     claim: Serving,
     limit: Limit,
     observed: Observed,
-    callers: Callable[[], _Callers],
-    held: Collection[InstanceKey],
+    ups_by_vip: Callable[[], _UpByVip],
+    may_be_kept: Collection[InstanceKey],
 ) -> tuple[Serving, list[InstanceKey]]:
-    """Return the claim, and the keys to read uncached. `held` are the syncer's keys that may be
-    kept."""
+    """Return the claim within its limit, and the keys to read uncached. Of the registered instances
+    in `may_be_kept`, some may be kept although they have no wanted endpoint."""
     ready = _in_order(claim, observed)
     contenders = _Contenders()
     for key in ready:
         contenders.group_of(key, limit, observed).append(key)
 
-    others = callers().others(claim) if limit.measure is Measure.SHARE else 0
-    places = limit.places(pods=_pods_of(claim), others=others)
-    chosen = _chosen(contenders, places, len(ready), _kept_beside(claim, observed, held))
-    # A syncer with limit 0 has no instance, not even an unread one.
-    admitted = {*contenders.staying, *contenders.unread, *chosen} if limit.value else set()
+    others_up = ups_by_vip().others_than(claim) if limit.measure is Measure.SHARE else 0
+    places = limit.places(pods=_pods_of(claim), others=others_up)
+    kept = _kept_without_endpoint(claim, observed, may_be_kept)
+    given_a_place = _given_a_place(contenders, places, len(ready), kept)
+    admitted = {*contenders.staying, *contenders.unread, *given_a_place}
+    if limit.value == 0:
+        admitted = set()  # then a syncer has no instance, not even an unread one
     note = _note(
         limit,
         places,
         ready=len(ready),
-        others=others,
+        others_up=others_up,
         admitted=len(admitted),
         vip=claim.vip_address,
     )
 
-    able = set(ready)
+    may_have_place = set(ready)
     left_out: dict[InstanceKey, OverLimit] = {}
     for key, wanted in claim.wanted.items():
         # An endpoint that is not ready takes no place, and is left out only by a limit of 0.
-        if key not in admitted and (key in able or limit.value == 0):
+        if key not in admitted and (key in may_have_place or limit.value == 0):
             left_out[key] = OverLimit(wanted=wanted, why=note)
-    limited = replace(claim, verdicts={**claim.verdicts, **left_out}, notes=(*claim.notes, note))
+    limited = replace(claim.with_verdicts(left_out), notes=(*claim.notes, note))
 
-    # The list may not yet show an instance that was registered in place of those that come now.
-    newcomers = set(contenders.newcomers)
-    if newcomers.isdisjoint(chosen):
+    if set(contenders.newcomers).isdisjoint(given_a_place):
         return limited, []
+    # A newcomer that is left out now may have been registered a moment ago, which the list may not
+    # show yet. Then no other may come in its place.
     return limited, [key for key in contenders.newcomers if key in left_out]
 
 
@@ -346,31 +319,78 @@ def _pods_of(claim: Serving) -> int:
     return count
 
 
-def _kept_beside(claim: Serving, observed: Observed, held: Iterable[InstanceKey]) -> int:
-    """Count the kept instances without a wanted endpoint. Each has a place, or the limit would be
-    exceeded once its endpoint is seen again."""
-    count = 0
-    for key in held:
-        unwanted = claim.wanted_at(key) is None and _has_place(key, observed)
-        if unwanted and claim.keeps(observed.ours[key]) is not None:
-            count += 1
-    return count
+@dataclass(slots=True)
+class _Contenders:
+    """The ready endpoints of a syncer, each in one group. The first row that fits decides.
+
+    | group          | the endpoint's instance                                 | its place         |
+    |----------------|---------------------------------------------------------|-------------------|
+    | staying        | UP or OUT_OF_SERVICE, and the limit may not remove it   | always            |
+    | unread         | its uncached read failed                                | always, see below |
+    | newcomers      | not registered, or DOWN                                 | the third         |
+    | served         | UP                                                      | the first         |
+    | put_out        | OUT_OF_SERVICE, and today's limit lets it in            | the second        |
+    | put_out_before | OUT_OF_SERVICE                                          | the last          |
+
+    An unread instance may be registered, so nothing is registered in its place. Or it may be gone,
+    so nothing is removed for it: those that are `served` may take its place.
+
+    A limit such as 20% may remove an instance only after a person lowered it. A number may always,
+    because it is exact: with limit 3 and four UP instances under the mark 3, one has to go. Whom a
+    person set OUT_OF_SERVICE goes first, if it came under a higher limit; else it may be UP again,
+    and comes before a newcomer."""
+
+    staying: list[InstanceKey] = field(default_factory=list)
+    unread: list[InstanceKey] = field(default_factory=list)
+    newcomers: list[InstanceKey] = field(default_factory=list)
+    served: list[InstanceKey] = field(default_factory=list)
+    put_out: list[InstanceKey] = field(default_factory=list)
+    put_out_before: list[InstanceKey] = field(default_factory=list)
+
+    def group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
+        """Return the group of an endpoint."""
+        registered = observed.registered(key) if _has_place(key, observed) else None
+        mark = registered.metadata.get(LIMIT, "") if registered else ""
+        if registered and not limit.may_remove(mark):
+            return self.staying
+        if key in observed.unread:
+            return self.unread
+        if registered is None:
+            return self.newcomers
+        if registered.status is InstanceStatus.UP:
+            return self.served
+        return self.put_out if limit.lets_in(mark) else self.put_out_before
 
 
-def _chosen(
+def _given_a_place(
     contenders: _Contenders, places: int | None, ready: int, kept: int
 ) -> list[InstanceKey]:
     """Return the endpoints that get the places left by those that stay. `places` None: there is one
     for each of the `ready`. The `kept` instances of other endpoints keep only newcomers out."""
-    before = [*contenders.served, *contenders.put_out]
-    taken = len(before) + len(contenders.unread)
+    before_newcomers = [*contenders.served, *contenders.put_out]
+    # Newcomers leave these places free.
+    reserved = len(before_newcomers) + len(contenders.unread)
     if places is None:
-        free = ready
+        places_left = ready
     else:
-        free = max(0, places - len(contenders.staying))
-        taken += kept
-    coming = contenders.newcomers[: max(0, free - taken)]
-    return [*before, *coming, *contenders.put_out_before][:free]
+        places_left = max(0, places - len(contenders.staying))
+        reserved += kept
+    coming = contenders.newcomers[: max(0, places_left - reserved)]
+    in_order = [*before_newcomers, *coming, *contenders.put_out_before]
+    return in_order[:places_left]
+
+
+def _kept_without_endpoint(
+    claim: Serving, observed: Observed, may_be_kept: Iterable[InstanceKey]
+) -> int:
+    """Count the kept instances without a wanted endpoint. Each has a place, or the limit would be
+    exceeded once its endpoint is seen again."""
+    count = 0
+    for key in may_be_kept:
+        unwanted = claim.wanted_at(key) is None and _has_place(key, observed)
+        if unwanted and claim.keeps(observed.ours[key]) is not None:
+            count += 1
+    return count
 
 
 def _has_place(key: InstanceKey, observed: Observed) -> bool:
@@ -379,14 +399,14 @@ def _has_place(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _note(
-    limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str
+    limit: Limit, places: int | None, *, ready: int, others_up: int, admitted: int, vip: str
 ) -> str:
     if limit.measure is Measure.SHARE:
-        others_up = "while no other instance is UP"
-        if others:
-            others_up = f"with {counted(others, 'other UP instance')}"
+        beside = "while no other instance is UP"
+        if others_up:
+            beside = f"with {counted(others_up, 'other UP instance')}"
         allowed = "all" if places is None else places
-        return f"{limit} of VIP {vip} allows {allowed} {others_up}: registers {admitted}"
+        return f"{limit} of VIP {vip} allows {allowed} {beside}: registers {admitted}"
     allows = ""
     if limit.measure is Measure.PODS and places is not None:
         allows = f" allows {places}"
@@ -396,7 +416,7 @@ def _note(
     return f"limit {limit}{allows}: {registers}"
 
 
-class _Callers:
+class _UpByVip:
     """The UP instances that callers find by each VIP address."""
 
     def __init__(self, observed: Observed) -> None:
@@ -407,12 +427,13 @@ class _Callers:
                     self._vips[key] = instance.instance.vip_address
         self._counts = Counter(self._vips.values())
         self._by_syncer = observed.keys_by_syncer
+        # A VIP address may be a list of names, and callers ask for any one of them.
         self._by_name: dict[str, list[str]] = {}
         for vip in self._counts:
             for name in vip_names(vip):
                 self._by_name.setdefault(name, []).append(vip)
 
-    def others(self, claim: Serving) -> int:
+    def others_than(self, claim: Serving) -> int:
         """Count the UP instances under any VIP of the claim that are neither its own nor about to
         be."""
         vips: set[str] = set()

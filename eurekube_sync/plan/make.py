@@ -6,7 +6,7 @@ brake comes later, because it weighs the finished plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from eurekube_sync.desired.claims import (
@@ -35,9 +35,9 @@ from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
 from eurekube_sync.plan.ours import for_ours, may_cancel, renewal, unread_renewal
-from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, Ruling, sorted_plan
 
-RULES: tuple[Callable[[Desired, Observed], Desired], ...] = (
+RULES: tuple[Callable[[Desired, Observed], Ruling], ...] = (
     # First: an endpoint that stays under its former id is not wanted under the new one, so it
     # takes no address and no second place in a limit.
     not_to_move,
@@ -54,20 +54,23 @@ DOWN, or its syncer warns. `desired/rivals` divided the addresses before, withou
 because a pass that cannot read Eureka needs that as well."""
 
 
-def apply_rules(desired: Desired, observed: Observed) -> Desired:
-    """Return the claims as they are to be planned."""
+def apply_rules(desired: Desired, observed: Observed) -> tuple[Desired, Sequence[InstanceKey]]:
+    """Return the claims as they are to be planned, and the keys to read uncached before."""
+    to_read: list[InstanceKey] = []
     for rule in RULES:
-        desired = rule(desired, observed)
-    return desired
+        ruling = rule(desired, observed)
+        desired = desired.with_claims(ruling.claims)
+        to_read += ruling.to_read
+    return desired, to_read
 
 
 def make_plan(
     desired: Desired,
     observed: Observed,
-    last_up: Collection[InstanceKey] = (),
+    last_seen_up: Collection[InstanceKey] = (),
     earlier: EarlierPlan | None = None,
 ) -> Plan:
-    """Return the plan of a pass that could read Eureka, before the brake. `last_up` are the
+    """Return the plan of a pass that could read Eureka, before the brake. `last_seen_up` are the
     instances that this process last saw UP; `earlier` keeps the plan of the previous pass."""
     again = earlier.again(desired, observed) if earlier is not None else None
     if again is not None:
@@ -76,8 +79,8 @@ def make_plan(
     actions: list[Action] = []
     blocked: list[Blocked] = []
     for planned in chain(
-        _of_registered(desired, observed, selves, last_up),
-        _of_missing(desired, observed, selves, last_up),
+        _of_registered(desired, observed, selves, last_seen_up),
+        _of_missing(desired, observed, selves, last_seen_up),
         _make_sure(desired, observed),
     ):
         if isinstance(planned, Blocked):
@@ -91,11 +94,11 @@ def make_plan(
 
 
 def lost(
-    desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+    desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
 ) -> frozenset[InstanceKey]:
     """Return the ready instances of suspended syncers that this process saw UP and Eureka lost."""
     gone: set[InstanceKey] = set()
-    for key in last_up:
+    for key in last_seen_up:
         wanted = desired.wanted(key)
         if wanted is None or wanted.instance.status is not InstanceStatus.UP:
             continue
@@ -108,7 +111,7 @@ def lost(
 # --- Without Eureka's list, or without Kubernetes -------------------------------------------------
 
 
-def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
+def plan_blind(desired: Desired, last_seen_up: Collection[InstanceKey] = ()) -> Plan:
     """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a
     404 it registers again what is certainly wanted, or what this process last saw UP."""
     renewals = []
@@ -116,7 +119,7 @@ def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
         claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is None or wanted is None:
             continue
-        returns = key in last_up or _is_certain(claim, wanted)
+        returns = key in last_seen_up or _is_certain(claim, wanted)
         if wanted.instance.status is not InstanceStatus.UP:
             returns = False
         renewals.append(
@@ -149,7 +152,7 @@ def _of_registered(
     desired: Desired,
     observed: Observed,
     selves: Mapping[InstanceKey, ObservedInstance],
-    last_up: Collection[InstanceKey],
+    last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
     in_doubt = _any_in_doubt(desired)
     for key, instance in observed.ours.items():
@@ -162,18 +165,18 @@ def _of_registered(
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
         elif key in selves:
-            yield from beside_its_own(key, selves[key], desired, observed, last_up)
+            yield from beside_its_own(key, selves[key], desired, observed, last_seen_up)
         elif key in observed.unread:
-            yield from _unread(key, desired, observed, last_up)
+            yield from _unread(key, desired, observed, last_seen_up)
         else:
-            yield for_ours(key, desired, observed, last_up)
+            yield for_ours(key, desired, observed, last_seen_up)
 
 
 def _unread(
-    key: InstanceKey, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+    key: InstanceKey, desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
 ) -> Iterator[Action | Blocked]:
     """Renew an instance whose uncached read failed, and report the change that this prevents."""
-    prevented = for_ours(key, desired, observed, last_up)
+    prevented = for_ours(key, desired, observed, last_seen_up)
     if not isinstance(prevented, Renew):
         yield _unread_again(key, prevented.syncer, observed)
     yield unread_renewal(observed.ours[key], observed)
@@ -208,11 +211,11 @@ def _of_missing(
     desired: Desired,
     observed: Observed,
     selves: Mapping[InstanceKey, ObservedInstance],
-    last_up: Collection[InstanceKey],
+    last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
     """Register the wanted instances that are not registered, unless something prevents it."""
     kept_pods = _kept_pods(desired, observed)
-    comes_back = lost(desired, observed, last_up)
+    comes_back = lost(desired, observed, last_seen_up)
     for key, syncer in desired.wanted_by.items():
         if key in observed.ours:
             continue  # nearly always

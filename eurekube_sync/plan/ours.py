@@ -43,15 +43,15 @@ def for_ours(
     key: InstanceKey,
     desired: Desired,
     observed: Observed,
-    last_up: Collection[InstanceKey] = (),
+    last_seen_up: Collection[InstanceKey] = (),
 ) -> Action:
-    """Return the action that the instance's syncer asks for, as far as it is allowed. `last_up` are
-    the instances that this process last saw UP."""
-    return as_allowed(_asked_for(key, desired, observed), desired, observed, last_up)
+    """Return the action that the instance's syncer asks for, as far as it is allowed.
+    `last_seen_up` are the instances that this process last saw UP."""
+    return as_allowed(_asked_for(key, desired, observed), desired, observed, last_seen_up)
 
 
 def as_allowed(
-    action: Action, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]
+    action: Action, desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
 ) -> Action:
     """Return the action for an instance of ours, or a renewal if it is not allowed.
 
@@ -66,7 +66,7 @@ def as_allowed(
     """
     claim = desired.claims.get(action.syncer) if action.syncer else None
     if is_suspended(claim):
-        return _of_suspended(action, claim, observed.ours[action.key], action.key in last_up)
+        return _of_suspended(action, claim, observed.ours[action.key], action.key in last_seen_up)
     if isinstance(action, Cancel) and not may_cancel(observed):
         # Leases are renewed before Kubernetes is read. And an instance that is left to expire is
         # removed without a proof, and the brake does not weigh it.
@@ -82,17 +82,17 @@ def may_cancel(observed: Observed) -> bool:
 
 
 def _of_suspended(
-    action: Action, claim: Claim | None, registered: ObservedInstance, last_up: bool
+    action: Action, claim: Claim | None, registered: ObservedInstance, last_seen_up: bool
 ) -> Action:
     """Return the action for an instance of a suspended syncer. A 404 registers again only what this
     process last saw UP, because a list does not show whether an instance was lost or cancelled."""
     if isinstance(action, Renew):
-        return action if last_up else replace(action, if_gone=None)
+        return action if last_seen_up else replace(action, if_gone=None)
     if_gone = None
     if isinstance(action, Update):
         if no_longer_granted(claim, registered):
             return action
-        if registered.status is InstanceStatus.UP and last_up:
+        if registered.status is InstanceStatus.UP and last_seen_up:
             if_gone = registered.unchanged()
     return Renew(
         key=action.key,

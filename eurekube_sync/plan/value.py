@@ -1,16 +1,17 @@
-"""The plan as a value: the sorted actions of a pass, the changes that are blocked, and the checksum
-of its removals."""
+"""The values of this folder: what a rule changes in the claims, and the plan: the sorted actions of
+a pass, the changes that are blocked, and the checksum of its removals."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
 
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.actions import (
     Action,
     Cancel,
@@ -24,6 +25,20 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 
 A = TypeVar("A", bound=Action)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What one rule changes."""
+
+    claims: Mapping[SyncerRef, Serving] = field(default_factory=dict)
+    """The claims that it changes, as they are now."""
+    to_read: tuple[InstanceKey, ...] = ()
+    """To be read uncached before a new instance is registered, because the list may not yet show
+    them."""
+
+
+UNCHANGED = Ruling()
 
 
 class Obstacle(StrEnum):

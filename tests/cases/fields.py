@@ -272,7 +272,8 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     registry = observe(
         Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope(), asked=0
     )
-    desired = warned(within_limits(desired, registry), registry)
+    for rule in (within_limits, warned):
+        desired = desired.with_claims(rule(desired, registry).claims)
     found = [_shown(instance) for instance in instances_of(desired)]
     expected = [{"status": "UP", **instance} for instance in row.instances]
     faults: list[str] = []

@@ -15,7 +15,7 @@ import pytest
 from eurekube_sync.cli.command_line import exit_code
 from eurekube_sync.cli.commands import run as run_command
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
+from eurekube_sync.embedded.http import Handler, Request, Response
 from tests.certificates import Authority, server_context, serving_tls
 from tests.command.program import SYNCERS, Ended, Program
 from tests.command.test_passes import first_line
@@ -115,19 +115,16 @@ class TestSecrets:
     def test_the_report_of_an_outage_holds_no_secret(
         self, settled: Program, login: dict[str, str | None]
     ) -> None:
-        """The message about an unreachable server or proxy has no login."""
-        url = f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:1"
-        for variable in ("EUREKUBE_SYNC_EUREKA_URL", "EUREKUBE_SYNC_EUREKA_PROXY"):
-            down = login | {variable: f"{url}/eureka" if variable.endswith("URL") else url}
-            if variable.endswith("URL"):
-                down |= {
-                    "EUREKUBE_SYNC_EUREKA_USERNAME": None,
-                    "EUREKUBE_SYNC_EUREKA_PASSWORD": None,
-                }
-                down |= {"EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": None}
-            ended = settled.run("-v", **down)
-            assert ended.code == ExitCode.EUREKA_UNREAD, ended.out + ended.err
-            assert_no_secret(ended.out, ended.err)
+        """The message about an unreachable server has no login."""
+        down = login | {
+            "EUREKUBE_SYNC_EUREKA_URL": f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:1/eureka",
+            "EUREKUBE_SYNC_EUREKA_USERNAME": None,
+            "EUREKUBE_SYNC_EUREKA_PASSWORD": None,
+            "EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": None,
+        }
+        ended = settled.run("-v", **down)
+        assert ended.code == ExitCode.EUREKA_UNREAD, ended.out + ended.err
+        assert_no_secret(ended.out, ended.err)
 
     def test_the_process_list_holds_no_secret(
         self, settled: Program, login: dict[str, str | None]
@@ -196,50 +193,37 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
         "absent cannot be read: No such file",
     ),
     "empty password": ({"USERNAME": "a", "PASSWORD_FILE": "empty"}, "empty is empty"),
-    "CA without TLS": ({"CA_FILE": "ca.pem"}, "--eureka-ca-file is for https"),
-    "skip without TLS": (
-        {"INSECURE_SKIP_TLS_VERIFY": "1"},
-        "--eureka-insecure-skip-tls-verify is for https",
-    ),
-    "CA and skip": (
-        {"URL": "https://a", "CA_FILE": "ca.pem", "INSECURE_SKIP_TLS_VERIFY": "1"},
-        "give one of them",
-    ),
+    "CA without TLS": ({"TLS": "ca=ca.pem"}, "--eureka-tls is for https"),
     "absent CA": (
-        {"URL": "https://a", "CA_FILE": "absent"},
-        "--eureka-ca-file: absent cannot be read: No such file",
+        {"URL": "https://a", "TLS": "ca=absent"},
+        "--eureka-tls: ca: absent cannot be read: No such file",
     ),
     "CA a folder": (
-        {"URL": "https://a", "CA_FILE": "."},
+        {"URL": "https://a", "TLS": "ca=."},
         "cannot be read: it is a folder, a pipe or a device",
     ),
-    "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
+    "no CA": ({"URL": "https://a", "TLS": "ca=empty"}, "holds no certificate in PEM form"),
     "a key for a CA": (
-        {"URL": "https://a", "CA_FILE": "own.key"},
+        {"URL": "https://a", "TLS": "ca=own.key"},
         "holds no certificate in PEM form",
     ),
-    "key alone": (
-        {"URL": "https://a", "CLIENT_KEY": "own.key"},
-        "--eureka-client-key needs --eureka-client-cert",
-    ),
+    "key alone": ({"URL": "https://a", "TLS": "key=own.key"}, "--eureka-tls: key needs cert"),
     "certificate alone": (
-        {"URL": "https://a", "CLIENT_CERT": "own.pem"},
-        "own.pem and the key in own.pem cannot be used",
+        {"URL": "https://a", "TLS": "cert=own.pem"},
+        "the key in own.pem cannot be used",
     ),
     "another's key": (
-        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "other.key"},
+        {"URL": "https://a", "TLS": "cert=own.pem,key=other.key"},
         "in PEM form and belong together",
     ),
     "encrypted key": (
-        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "locked.key"},
+        {"URL": "https://a", "TLS": "cert=own.pem,key=locked.key"},
         "must not be encrypted",
     ),
     "absent key": (
-        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "absent"},
-        "--eureka-client-key: absent",
+        {"URL": "https://a", "TLS": "cert=own.pem,key=absent"},
+        "--eureka-tls: key: absent",
     ),
-    "no proxy": ({"PROXY": "proxy:3128"}, "write it as http://proxy:3128"),
-    "SOCKS": ({"PROXY": "socks5://joe:s3cr3t@proxy"}, "not the URL of an HTTP proxy"),
     "user in the URL too": (
         {"URL": "http://a:b@c", "USERNAME": "d", "PASSWORD": "e"},
         "given twice, in --eureka-url and",
@@ -307,34 +291,12 @@ def test_a_private_authority_and_a_client_certificate_work(
     certificate, key = authority.issue("sync@example.test")
     both = settled.folder / "both.pem"
     both.write_text(certificate.read_text() + key.read_text())
-    ca_file = f"--eureka-ca-file={authority.ca_file}"
-    for own in (
-        [f"--eureka-client-cert={certificate}", f"--eureka-client-key={key}"],
-        [f"--eureka-client-cert={both}"],
-    ):
-        ended = over_tls(settled, authority, ca_file, *own, clients=True)
+    for own in (f"cert={certificate},key={key}", f"cert={both}"):
+        tls = f"--eureka-tls=ca={authority.ca_file},{own}"
+        ended = over_tls(settled, authority, tls, clients=True)
         assert (ended.code, ended.eureka, ended.err) == (ExitCode.OK, Counter(GET=1, PUT=2), ""), (
             ended.out
         )
-
-
-def test_skipped_verification_is_warned_of(settled: Program, authority: Authority) -> None:
-    """It works without the authority, and stderr says so once."""
-    ended = over_tls(
-        settled,
-        authority,
-        "--eureka-insecure-skip-tls-verify",
-        "--passes=2",
-        "--interval=1s",
-        "-o",
-        "json",
-    )
-    assert ended.code == ExitCode.OK
-    assert (
-        ended.err.count("Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify)")
-        == 1
-    )
-    assert "InsecureRequestWarning" not in ended.err, "urllib3 does not warn beside us"
 
 
 def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None:
@@ -356,28 +318,6 @@ def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None
     assert seen
     of_netrc = f"Basic {base64.b64encode(b'joe:s3cr3t').decode()}"
     assert of_netrc not in [request.headers.get("authorization") for request in seen]
-
-
-def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
-    """Only the proxy knows the server's name. It gets its own login, and Eureka gets Eureka's."""
-    seen: list[Request] = []
-
-    def proxy(request: Request) -> Response:
-        seen.append(request)
-        return settled.playground.eureka.handle(request)
-
-    settled.playground.eureka.credentials = (USER, PASSWORD)
-    with LoopbackServer(proxy) as server:
-        ended = settled.run(
-            EUREKUBE_SYNC_EUREKA_URL="http://eureka.test:8761/eureka",
-            EUREKUBE_SYNC_EUREKA_PROXY=server.url.replace("://", "://pat:pr0xy@"),
-            EUREKUBE_SYNC_EUREKA_USERNAME=USER,
-            EUREKUBE_SYNC_EUREKA_PASSWORD=PASSWORD,
-        )
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    logins = {request.headers["proxy-authorization"] for request in seen}
-    assert logins == {"Basic " + base64.b64encode(b"pat:pr0xy").decode()}
-    assert Counter(request.method for request in seen) == Counter(GET=1, PUT=2)
 
 
 def test_csrf_protection_is_reported_once_for_many_instances(program: Program) -> None:

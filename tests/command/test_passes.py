@@ -182,14 +182,14 @@ def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
     left."""
 
     def slow(request: Request, registry: Handler) -> Response:
-        time.sleep(0.3 if request.method == "POST" else 0)
+        time.sleep(0.6 if request.method == "POST" else 0)
         return registry(request)
 
     with (
         rating(tmp_path, pods=100) as program,
         program.eureka_behind(slow),
-    ):  # registrations that take 15 s
-        process = program.start("run", "--concurrency", "2")
+    ):  # registrations that take 4 s
+        process = program.start("run")
         wait_until(
             lambda: any(
                 call.method == "POST" for call in program.playground.calls if "eureka" in call.path
@@ -204,7 +204,7 @@ def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
         ended = program.end(process)
     assert ended.code == ExitCode.INCOMPLETE, ended.out
     assert 1 <= ended.eureka["POST"] < 100
-    assert ended.eureka["POST"] <= begun + 2, "of two at a time"
+    assert ended.eureka["POST"] <= begun + 16, "of so many at a time"
     assert any("cut short by its deadline or a signal" in sentence for sentence in ended.sentences)
     assert "not tried" in ended.out.splitlines()[-1]
     assert "Traceback" not in ended.err

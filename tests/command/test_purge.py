@@ -190,7 +190,7 @@ def test_held_removals_of_orphans_follow_the_brakes_options(ours: Program) -> No
         "to 620 s after the first,"
     )
     assert f"held by the brake: {waits} plans the same" in held.out
-    strict = ("--brake-count", "0", "--brake-percent", "1")
+    strict = ("--brake", "too-much=1,too-much-count=0")
     ended = give(ours, "orphans", *strict)
     assert ended.out.splitlines()[-1] == "2 orphans: 2 held", ended.out + ended.err
     assert ours.run("--dry-run", *strict).code == ExitCode.REMOVAL_HELD

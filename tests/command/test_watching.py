@@ -52,13 +52,13 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
 def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
     """A failed run does too, and its file keeps the time of the last good pass."""
     path = tmp_path / "sync.prom"
-    assert program.run(f"--metrics-file={path}").code == 0
+    assert program.run(f"--metrics-to={path}").code == 0
     good = [
         line for line in path.read_text().splitlines() if line.startswith("eurekube_sync_last_good")
     ]
     assert len(good) == 1
     program.eureka_url = "http://127.0.0.1:9/eureka"
-    assert program.run(f"--metrics-file={path}").code == 20
+    assert program.run(f"--metrics-to={path}").code == 20
     text = path.read_text()
     assert "eurekube_sync_last_pass_exit_code 20.0" in text
     assert good[0] in text
@@ -78,7 +78,7 @@ def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(
 
     with LoopbackServer(slow) as server:
         done = program.run(
-            "--eureka-url", f"{server.url}/eureka", "--lock=rating/sync", f"--metrics-file={path}"
+            "--eureka-url", f"{server.url}/eureka", "--lock=rating/sync", f"--metrics-to={path}"
         )
     assert done.code == 0, done.err
     ended = re.search(

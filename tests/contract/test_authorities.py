@@ -90,12 +90,8 @@ def cluster(folder: Path, url: str, token: str, ca_file: Path) -> KubernetesClus
     return KubernetesCluster(connection, clock=SystemClock(), random=random.Random(0), tries=1)
 
 
-def eureka(url: str, ca_file: Path, **more: str) -> EurekaClient:
-    options = ConnectionOptions(
-        address=EurekaAddress.parse(url),
-        ca_file=str(ca_file),
-        proxies={"https": more["proxy"]} if more else {},
-    )
+def eureka(url: str, ca_file: Path) -> EurekaClient:
+    options = ConnectionOptions(address=EurekaAddress.parse(url), ca_file=str(ca_file))
     return EurekaClient(options, clock=SystemClock(), random=random.Random(0))
 
 

@@ -103,9 +103,7 @@ def let_in(program: Program, eureka: EurekaServer, secrets: Secrets) -> Program:
     program.options += (
         f"--eureka-url={eureka.url}",
         f"--eureka-token-file={secrets.token_file}",
-        f"--eureka-ca-file={secrets.authority.ca_file}",
-        f"--eureka-client-cert={secrets.certificate}",
-        f"--eureka-client-key={secrets.key}",
+        f"--eureka-tls=ca={secrets.authority.ca_file},cert={secrets.certificate},key={secrets.key}",
     )
     return program
 

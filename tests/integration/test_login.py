@@ -67,7 +67,7 @@ def logged_in(
         f"--eureka-url={eureka.url}",
         f"--eureka-username={USER}",
         f"--eureka-password-file={password_file}",
-        f"--eureka-ca-file={authority.ca_file}",
+        f"--eureka-tls=ca={authority.ca_file}",
     )
     return program
 
@@ -180,7 +180,7 @@ def test_a_wrong_login_or_tls_setting_removes_nothing(
         ((*right, f"--eureka-password-file={wrong}"), 21, "Eureka refuses this user or password"),
         (open_options, 21, "give user and password"),
         (
-            (*right, f"--eureka-ca-file={stranger.ca_file}"),
+            (*right, f"--eureka-tls=ca={stranger.ca_file}"),
             20,
             "not trusted: give that authority's certificate",
         ),

@@ -67,7 +67,7 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
             stranger_lease=30,
             falling_silent=3,
             leeway=15,
-            options=("--concurrency=4", "--call-timeout=30s"),
+            options=("--call-timeout=30s",),
         )
 
 

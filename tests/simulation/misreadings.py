@@ -206,7 +206,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a percentage that falls by itself removes instances",
             about="limits",
-            patches=((Limit, "lowered_since", lambda limit, mark: True),),
+            patches=((Limit, "may_remove", lambda limit, mark: True),),
         ),
         Defect(
             name="KeepWhileServing is read as Cancel",
@@ -323,12 +323,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a plan id releases whatever is held",
             about="held",
-            patches=((braking, "released_by", _all_of_it),),
+            patches=((braking, "approved_by", _all_of_it),),
         ),
         Defect(
             name="a plan id releases nothing",
             about="held",
-            patches=((braking, "released_by", lambda *sets: frozenset()),),
+            patches=((braking, "approved_by", lambda *sets: frozenset()),),
         ),
         Defect(
             name="an abandoned deletion waits",

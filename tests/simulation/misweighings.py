@@ -20,7 +20,7 @@ from eurekube_sync.plan import ours
 from .defect import Defect
 
 _TOO_MUCH = too_much
-_DEAD = braking.dead
+_DEAD = braking.dead_pods
 _LOSS_OF = loss_of
 
 
@@ -117,7 +117,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="a larger hold is no look at what it holds",
             about="a flapping app",
-            patches=((braking, "_seen_now", _nothing_waits),),
+            patches=((braking, "_for_a_second_pass", _nothing_waits),),
         ),
         Defect(
             name="a pass may take ever so many",
@@ -149,9 +149,15 @@ def misweighings() -> tuple[Defect, ...]:
             about="teams",
             patches=((braking, "too_much", _with_hostages),),
         ),
-        Defect(name="a new name is a loss", about="a crowd", patches=((braking, "moved", wrong),)),
         Defect(
-            name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)
+            name="a new name is a loss",
+            about="a crowd",
+            patches=((braking, "in_other_apps", wrong),),
+        ),
+        Defect(
+            name="dead pods are a loss for ever",
+            about="teams",
+            patches=((braking, "dead_pods", wrong),),
         ),
         Defect(
             name="dead pods go at the first look",
@@ -161,12 +167,12 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="a pod that terminates is dead",
             about="teams",
-            patches=((braking, "dead", _all_that_end),),
+            patches=((braking, "dead_pods", _all_that_end),),
         ),
         Defect(
             name="a list of pods that failed is read as empty",
             about="teams",
-            patches=((braking, "dead", _unless_listed),),
+            patches=((braking, "dead_pods", _unless_listed),),
         ),
         Defect(
             name="nobody reads whose an address is now",

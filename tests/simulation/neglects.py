@@ -48,7 +48,7 @@ def _one_is_enough(together: Callable[..., Opening | None]) -> Callable[..., Ope
 
 
 def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
-    return lambda self, *shares: stage(self, 1.0)
+    return lambda self, share, part=1.0: stage(self, 1.0)
 
 
 def _unreachable_when_refused(record_event: Callable[..., None]) -> Callable[..., None]:
@@ -99,9 +99,6 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a stage may take all the time of a pass",
             about="a slow stage",
-            patches=(
-                (Deadline, "stage", _all_the_time(stage)),
-                (Deadline, "stage_of_rest", _all_the_time(stage)),
-            ),
+            patches=((Deadline, "stage", _all_the_time(stage)),),
         ),
     )

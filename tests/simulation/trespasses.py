@@ -11,7 +11,7 @@ from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.desired import resolve, rivals
 from eurekube_sync.desired.catalog import pods_by_socket
-from eurekube_sync.desired.claims import Desired, Right, Serving
+from eurekube_sync.desired.claims import Desired, Right
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.ports import Batched
@@ -29,14 +29,10 @@ def _of_one_namespace(places: Callable[..., Any]) -> Callable[..., Any]:
 def _all_come(first_registered: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(desired: Desired, observed: Any) -> Any:
         found = first_registered(desired, observed)
-        claims = {
-            ref: claim.outdone_by(
-                {key: None for key, one in claim.rivals.items() if one.right is Right.FIRST}
-            )
-            if isinstance(claim, Serving)
-            else claim
-            for ref, claim in found.claims.items()
-        }
+        claims = {}
+        for ref, claim in found.claims.items():
+            outdone = [key for key, rival in claim.rivals.items() if rival.right is Right.FIRST]
+            claims[ref] = claim.with_rivals(dict.fromkeys(outdone))
         return replace(found, claims=claims)
 
     return wrong

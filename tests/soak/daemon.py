@@ -61,7 +61,7 @@ class Daemon:
                 "EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": str(secret),
             }
         if eureka.tls is not None:
-            self._environment["EUREKUBE_SYNC_EUREKA_CA_FILE"] = str(eureka.tls.ca_file)
+            self._environment["EUREKUBE_SYNC_EUREKA_TLS"] = f"ca={eureka.tls.ca_file}"
 
     def start(self, *options: str) -> None:
         """Begin a `run`; `options` such as `--daemon`."""

@@ -7,13 +7,12 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from eurekube_sync.adapters.no_answer import proxy_named
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
@@ -168,20 +167,10 @@ class ConnectionOptions:  # times are seconds
     answer_timeout: float = 120.0  # for a whole answer
     concurrency: int = 8  # threads that may call at once: the size of the connection pool
     retries: int = 2  # after the first try, for failures that may pass by themselves
-    # By scheme; not from the environment
-    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
-    proxy_origin: str = "--eureka-proxy"  # the option or variable that names the proxies
     # PEM file of the trusted authorities, read for each connection; empty: those of `certifi`
     ca_file: str = ""
-    verify: bool = True  # False: any certificate is accepted
     # PEM files of certificate and key, read for each connection
     client_certificate: tuple[str, str] | None = None
-
-    @property
-    def proxy_words(self) -> str:
-        """The proxy of the address, as a message names it."""
-        url = self.proxies.get(self.address.url.partition(":")[0])
-        return proxy_named(url, self.proxy_origin) if url else ""
 
     @property
     def credentials(self) -> Login | None:

@@ -161,7 +161,7 @@ def _denied(answer: Answer, login: Credentials | BearerToken | None) -> errors.R
     elif answer.status == 403:
         why = f": this login has no right to {'read' if reads else 'use'} Eureka"
     elif answer.status == 407:
-        why = ": the proxy asks for a login; put it into the proxy's URL"
+        why = ": a proxy in between asks for a login of its own"
     elif login is not None:
         why = f": Eureka {login.refused}"
     else:
@@ -257,15 +257,15 @@ def unreadable(answer: Answer) -> errors.RegistryUnusable | None:
 
 
 def failure(
-    error: OSError | HTTPError | ValueError, call: str, proxy: str
+    error: OSError | HTTPError | ValueError, call: str
 ) -> tuple[errors.RegistryError, bool]:
     """Return the error for a call without a usable answer, and whether another try may help."""
-    said = no_answer(error, "Eureka", proxy)
+    said = no_answer(error, "Eureka")
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         said = NoAnswer("the CA file, client certificate or key cannot be read any more")
     elif not isinstance(error, _OF_THE_NETWORK):
         what = "an unusable address, or an answer that is no HTTP"  # the same for each library
-        said = NoAnswer(what, "check the URL and the proxy settings", Cause.UNUSABLE)
+        said = NoAnswer(what, "check the URL", Cause.UNUSABLE)
     why = f"{said.why}; {said.look}" if said.look else said.why
     return _ERRORS[said.cause](f"{call} failed: {why}"), said.again
 

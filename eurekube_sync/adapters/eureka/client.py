@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http.cookiejar import DefaultCookiePolicy
@@ -14,7 +13,7 @@ from urllib.parse import quote
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from urllib3.exceptions import HTTPError, InsecureRequestWarning
+from urllib3.exceptions import HTTPError
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import ahead, unix_time
@@ -279,7 +278,7 @@ class EurekaClient(Registry):
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
                 self._tries.count(NO_ANSWER)
-                error, again = answers.failure(failed, call, self._options.proxy_words)
+                error, again = answers.failure(failed, call)
                 error.__cause__ = failed
                 return error, "" if again else None
             self._tries.count(str(answer.status))
@@ -333,14 +332,6 @@ class _Pool(HTTPAdapter):
         verify_as_kubectl(self.poolmanager)
         bound_answers(self.poolmanager)
 
-    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        known = proxy in self.proxy_manager
-        manager = super().proxy_manager_for(proxy, **kwargs)
-        if not known:
-            verify_as_kubectl(manager)
-            bound_answers(manager)
-        return manager
-
 
 def _prepared(
     session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None
@@ -349,11 +340,8 @@ def _prepared(
     session.headers.clear()
     session.headers.update(_HEADERS)
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    session.proxies.update(options.proxies)
-    session.verify = (options.ca_file or True) if options.verify else False
+    session.verify = options.ca_file or True
     session.cert = options.client_certificate
-    if not options.verify:  # the program warns once, urllib3 at every call
-        warnings.filterwarnings("ignore", category=InsecureRequestWarning)
     login = options.credentials
     if login is not None:
 

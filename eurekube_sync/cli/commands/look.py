@@ -20,7 +20,7 @@ from eurekube_sync.cli import connect
 from eurekube_sync.cli.connect import Installation, installation_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.passes import brake_options
+from eurekube_sync.cli.options.passes import brake_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
@@ -241,7 +241,7 @@ def check_command(
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@installation_options(*connect.required_options, imports_option, brake_options)
+@installation_options(*connect.required_options, imports_option, brake_option)
 @option(
     "--detailed-exitcode",
     is_flag=True,

@@ -37,7 +37,7 @@ from eurekube_sync.cli.options.scope import (
 from eurekube_sync.cli.options.servers import (
     SavedInput,
     batch_option,
-    call_options,
+    call_option,
     eureka_options,
     saved_options,
 )
@@ -67,7 +67,7 @@ from eurekube_sync.model.text import counted, duration
     lock_option,
     imports_option,
     drain_option,
-    choices.brake_options,
+    choices.brake_option,
     batch_option,
     *choices.lease_options,
 )
@@ -115,9 +115,10 @@ def run_command(
     if monitoring.record is not None and installation.recorded is None:
         from eurekube_sync.cli.records import Recorder, Recording
 
-        recording, limit = Recording(clock), monitoring.record_limit * 1024 * 1024
+        recording, records = Recording(clock), monitoring.record
         installation = replace(installation, recording=recording)
-        reporters.insert(0, Recorder(monitoring.record, recording, most_bytes=limit).keep)
+        most_bytes = records.most_mib * 1024 * 1024
+        reporters.insert(0, Recorder(records.folder, recording, most_bytes=most_bytes).keep)
     if installation.recorded is not None:
         reporters.append(installation.recorded.compare)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
@@ -238,7 +239,7 @@ def _run(
     owner_option,
     *eureka_options,
     name_scope_options,
-    *call_options,
+    call_option,
     batch_option,
     choices.kept_lease_option,
 )

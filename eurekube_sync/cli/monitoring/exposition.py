@@ -111,7 +111,7 @@ def write_file(monitor: Monitor, path: Path) -> None:
         content = generate_latest(_registry(monitor))
         write_new(path, part, content, mode=0o644)  # node_exporter is another user
     except OSError as error:
-        _log.warning("cannot write --metrics-file %s: %s", path, error.strerror or error)
+        _log.warning("cannot write metrics to %s: %s", path, error.strerror or error)
 
 
 def good_in_file(path: Path) -> float | None:
@@ -139,7 +139,7 @@ def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
         in_side_thread(send).result(PUSH_SECONDS)
     except Exception as error:  # noqa: BLE001 - urllib raises many types, and metrics must not end a pass
         why = str(error) or "no answer in time"
-        _log.warning("cannot push metrics to --push-metrics %s: %s", url, why)
+        _log.warning("cannot push metrics to %s: %s", url, why)
 
 
 @contextmanager

@@ -75,7 +75,8 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
     if variable:
         settings.setdefault("envvar", variable_of(names))
     settings.setdefault("help", HELP.get(next(name for name in names if name.startswith("--"))))
-    return click.option(*names, cls=Option, show_default=True, **settings)
+    settings.setdefault("show_default", True)
+    return click.option(*names, cls=Option, **settings)
 
 
 def variable_of(names: Sequence[str]) -> str:
@@ -190,16 +191,12 @@ HELP: Mapping[str, str] = {
     "released.",
     "--at": "With --from DIR: use the last pass that began at or before this time in UTC, such as "
     "03:12 or 2026-11-23T03:12:05Z. Default: the newest pass.",
-    "--brake-apps-percent": "Hold removals if two or more apps, and more than this percentage of "
-    "all apps, would lose their last UP instance.",
-    "--brake-count": "Never hold this many removals or fewer because of --brake-percent (in total, "
-    "or for one app).",
-    "--brake-percent": "Hold removals of more than this percentage of all UP instances, or of the "
-    "UP instances of one app. A removal cancels an UP instance or turns it DOWN. Removals with "
-    "evidence, such as a terminating pod, do not count.",
+    "--brake": "Hold removals above a percentage and a count: of all UP instances or those of one "
+    "app (too-much), of the apps that lose their last UP instance (emptied), or that lose it "
+    "because somebody deleted, drained or limited them (asked-for). confirm: seconds until the "
+    "second pass that confirms a removal. What is not given keeps its default.",
     "--call-timeout": "Timeout of one call to Eureka or Kubernetes.",
     "--cluster": "UID of a cluster: renew only its instances. Default: all instances of the owner.",
-    "--concurrency": "Maximum number of concurrent calls to Eureka or Kubernetes.",
     "--condition": "Show only syncers with this condition (RemovalHeld, Ready=False), reason "
     "(NoneUp) or STATE (NotReady).",
     "--context": "Name of the kubeconfig context. Default: the current context.",
@@ -208,15 +205,9 @@ HELP: Mapping[str, str] = {
     "Services.",
     "--eureka-batch": "Send up to 250 renewals or changes in one call. auto: only if --eureka-url "
     "names every peer of the servers. on: without that check.",
-    "--eureka-ca-file": "PEM file with the certificate authorities for Eureka. Default: the public "
-    "ones.",
-    "--eureka-client-cert": "PEM file with the client certificate for Eureka.",
-    "--eureka-client-key": "PEM file with the key of the client certificate.  [default: the file "
-    "of the certificate]",
-    "--eureka-insecure-skip-tls-verify": "Do not verify Eureka's certificate. This makes the "
-    "connection insecure.",
     "--eureka-password-file": "File with the password for Eureka. Reloaded when it changes.",
-    "--eureka-proxy": "HTTP proxy for Eureka. HTTPS_PROXY and netrc are ignored.",
+    "--eureka-tls": "PEM files for Eureka: ca has the certificate authorities (default: the public "
+    "ones), cert a client certificate, key its key (default: in the file of cert).",
     "--eureka-token-file": "File with a bearer token for Eureka, instead of user and password. "
     "Reloaded when it changes.",
     "--eureka-url": "URL of Eureka, such as http://eureka.example.com:8761/eureka. For several "
@@ -245,8 +236,8 @@ HELP: Mapping[str, str] = {
     "the pod's own namespace. Outside a cluster, run uses no lock, and other commands read the "
     "Lease in the namespace eurekube-sync. A dry run, or a single pass with --approve, needs no "
     "lock.",
-    "--metrics-file": "Write metrics to this file after each pass, for the textfile collector of "
-    "node_exporter.",
+    "--metrics-to": "Write metrics after each pass: to a file, for the textfile collector of "
+    "node_exporter, or to the URL of a Pushgateway.",
     "--namespace": "Only syncers in this namespace. May be repeated. Default: all namespaces.",
     "--owner": "Name of this installation, which marks its instances and is part of their ids. Use "
     "a different one in each cluster.",
@@ -254,8 +245,7 @@ HELP: Mapping[str, str] = {
     "--policy": "What run may change. sync: register, update and cancel instances. upsert-only: "
     "register and update instances, and cancel none.",
     "--record": "Folder for records of what each pass reads and decides, to use with --from. They "
-    "have no secrets.",
-    "--record-limit": "Maximum size of the folder of --record. The oldest records are deleted.",
+    "have no secrets. Above MIB, 256 by default, the oldest are deleted.",
     "--registry-cache": "Maximum age of Eureka's cached lists. The finalizer of a deleted syncer "
     "stays at least that long.",
     "--require-app-grant": "Serve a syncer only if its Namespace allows its app and host names, "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ import click
 from eurekube_sync.brake.approval import parse_plan_id
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
-from eurekube_sync.cli.values import LISTEN, PERCENT, Duration, File, Value
+from eurekube_sync.cli.values import LISTEN, Duration, Value, keyed, percent
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 
 _SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds; with less, one slow pass would let leases expire
@@ -86,25 +87,43 @@ kept_lease_option = _lease_duration(
 )
 
 
-def _limits(brake_percent: float, brake_count: float, brake_apps_percent: float) -> BrakeLimits:
-    return BrakeLimits(
-        loss_percent=brake_percent,
-        loss_floor=brake_count,
-        app_loss_floor=brake_count,
-        apps_percent=brake_apps_percent,
-    )
+def _count(text: str) -> float:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a number of instances or apps")
+    return float(text)
 
 
-brake_options = group(
-    "brake",
-    _limits,
-    option("--brake-percent", variable=False, type=PERCENT, default=_LIMITS.loss_percent),
-    option("--brake-count", variable=False, type=click.IntRange(0), default=_LIMITS.loss_floor),
-    option("--brake-apps-percent", variable=False, type=PERCENT, default=_LIMITS.apps_percent),
+_NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "too-much": ("loss_percent", percent),
+    "too-much-count": ("loss_floor", _count),
+    "emptied": ("apps_percent", percent),
+    "emptied-count": ("apps_floor", _count),
+    "asked-for": ("asked_percent", percent),
+    "asked-for-count": ("asked_floor", _count),
+    "confirm": ("confirm_after", Duration().seconds),
+}
+"""The keys of `--brake`: the field of `BrakeLimits`, and how its value is read."""
+_DEFAULTS = ", ".join(f"{key}={getattr(_LIMITS, field):g}" for key, (field, _) in _NUMBERS.items())
+
+
+def _limits(text: str) -> BrakeLimits:
+    """Read `--brake`; what it does not name has its default."""
+    given: dict[str, float] = {}
+    for key, value in keyed(text, {key: read for key, (_, read) in _NUMBERS.items()}).items():
+        given[_NUMBERS[key][0]] = value
+    if "loss_floor" in given:  # one number counts for all instances, and for those of each app
+        given["app_loss_floor"] = given["loss_floor"]
+    return replace(_LIMITS, **given)
+
+
+brake_option = option(
+    "--brake",
+    variable=False,
     section=Section.BRAKE,
+    type=Value("key=number[,...]", _limits),
+    default=_DEFAULTS,
 )
-"""The command gets a `BrakeLimits` named `brake`. Variables would weaken the brake for every
-command of a shell."""
+"""Gives a `BrakeLimits`. A variable would weaken the brake for every command of a shell."""
 
 _plan_id = Value("plan id", parse_plan_id)
 approve_option = option(
@@ -117,34 +136,54 @@ class Monitoring:
     """Where to write metrics and records."""
 
     listen: tuple[str, int] | None = None
-    metrics_file: Path | None = None
-    push_metrics: str | None = None
-    record: Path | None = None
-    record_limit: int = 256  # MiB of all records together
+    metrics_to: Path | str | None = None  # a file, or the URL of a Pushgateway
+    record: Records | None = None
 
 
-def _url(text: str) -> str:
-    parts = urlsplit(text.strip())
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where to write records."""
+
+    folder: Path
+    most_mib: int = 256  # MiB of all records together
+
+
+def _file_or_url(text: str) -> Path | str:
+    text = text.strip()
+    if not text:
+        raise ValueError("it is empty")
+    if "://" not in text:
+        return Path(text)
+    parts = urlsplit(text)
     if "@" in text:
         raise ValueError(
             "the URL of a Pushgateway must not have a login; write http://pushgateway:9091"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is not the URL of a Pushgateway; write http://pushgateway:9091")
-    return text.strip()
+    return text
+
+
+def _records(text: str) -> Records:
+    folder, comma, most = text.rpartition(",")
+    if not comma or not most.isdecimal():
+        folder, most = text, ""
+    if not folder.strip():
+        raise ValueError("it is empty")
+    if Path(folder).is_file():
+        raise ValueError(f"{folder!r} is a file; records need a folder")
+    if not most:
+        return Records(Path(folder))
+    if not 1 <= int(most) <= 1024 * 1024:
+        raise ValueError(f"{most} MiB is not a size from 1 to {1024 * 1024}")
+    return Records(Path(folder), int(most))
 
 
 monitoring_options = group(
     "monitoring",
     Monitoring,
     option("--listen", type=LISTEN),
-    option("--metrics-file", type=File(dir_okay=False, path_type=Path)),
-    option(
-        "--push-metrics",
-        type=Value("url", _url),
-        help="Push metrics to this Pushgateway after each pass.",
-    ),
-    option("--record", metavar="DIR", type=File(file_okay=False, path_type=Path)),
-    option("--record-limit", metavar="MIB", type=click.IntRange(1, 1024 * 1024), default=256),
+    option("--metrics-to", metavar="FILE|URL", type=Value("file or url", _file_or_url)),
+    option("--record", metavar="DIR[,MIB]", type=Value("folder", _records)),
     section=Section.WATCHING,
 )

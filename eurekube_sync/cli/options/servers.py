@@ -1,5 +1,5 @@
-"""Options for both servers and for Eureka's login, TLS and proxy, which are checked before anything
-is sent."""
+"""Options for both servers and for Eureka's login and TLS, which are checked before anything is
+sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import click
 
@@ -24,7 +23,15 @@ from eurekube_sync.cli.options.declare import (
     option,
     variable_of,
 )
-from eurekube_sync.cli.values import NAME, Duration, File, Value, complete_contexts, end_of_moment
+from eurekube_sync.cli.values import (
+    NAME,
+    Duration,
+    File,
+    Value,
+    complete_contexts,
+    end_of_moment,
+    keyed,
+)
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
@@ -37,9 +44,8 @@ PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 _MOST_BYTES = 16 * 1024 * 1024  # of a file with certificates
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
-call_options = (
-    option("--concurrency", section=Section.CALLS, type=click.IntRange(1, 256), default=16),
-    option("--call-timeout", section=Section.CALLS, type=Duration(least=0.1), default="10s"),
+call_option = option(
+    "--call-timeout", section=Section.CALLS, type=Duration(least=0.1), default="10s"
 )
 batch_option = option(
     "--eureka-batch",
@@ -98,6 +104,22 @@ saved_options = group(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """PEM files for the connections to Eureka; an empty path is none."""
+
+    ca: str = ""  # the authorities; without it, the public ones
+    cert: str = ""
+    key: str = ""  # of `cert`; without it, in the same file
+
+
+NO_TLS_FILES = TlsFiles()
+
+
+def _tls_files(text: str) -> TlsFiles:
+    return TlsFiles(**keyed(text, dict.fromkeys(("ca", "cert", "key"), str)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
     """How to reach Eureka."""
 
@@ -106,11 +128,7 @@ class EurekaAccess:
     eureka_username: str | None = None
     eureka_password_file: str | None = None
     eureka_token_file: str | None = None
-    eureka_ca_file: str | None = None
-    eureka_client_cert: str | None = None
-    eureka_client_key: str | None = None
-    eureka_insecure_skip_tls_verify: bool = False
-    eureka_proxy: str | None = None
+    eureka_tls: TlsFiles = NO_TLS_FILES
 
     @property
     def printable_urls(self) -> tuple[str, ...]:
@@ -124,22 +142,11 @@ class EurekaAccess:
     @property
     def warnings(self) -> Iterator[str]:
         """Sentences to log once, at the start."""
-        if self.eureka_insecure_skip_tls_verify:
+        if _URL_WITH_PASSWORD.search(self.eureka_url) and on_command_line("eureka_url"):
             yield (
-                "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody "
-                "in between can read the login and change what is registered; give "
-                "--eureka-ca-file instead."
+                "The password in --eureka-url is in the process list of this machine; set "
+                f"{variable_of(['--eureka-url'])} instead."
             )
-        for name, url in (
-            ("--eureka-url", self.eureka_url),
-            ("--eureka-proxy", self.eureka_proxy or ""),
-        ):
-            if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_")):
-                variable = variable_of([name])
-                yield (
-                    f"The password in {name} is in the process list of this machine; set "
-                    f"{variable} instead."
-                )
 
 
 def with_access(
@@ -148,20 +155,14 @@ def with_access(
     addresses: Sequence[EurekaAddress],
     clock: Clock,
 ) -> ConnectionOptions:
-    """Add login, TLS and proxy to the options. Reads each file once, and raises
-    ConfigurationError."""
-    _check_tls(access, addresses)
-    certificate, key = access.eureka_client_cert, access.eureka_client_key
+    """Add login and TLS to the options. Reads each file once, and raises ConfigurationError."""
+    tls = access.eureka_tls
+    _check_tls(tls, addresses)
     return replace(
         options,
         login=_login(access, addresses, clock),
-        ca_file=access.eureka_ca_file or "",
-        verify=not access.eureka_insecure_skip_tls_verify,
-        client_certificate=(certificate, key or certificate) if certificate else None,
-        proxies=_proxies(access.eureka_proxy),
-        proxy_origin="--eureka-proxy"
-        if on_command_line("eureka_proxy")
-        else variable_of(["--eureka-proxy"]),
+        ca_file=tls.ca,
+        client_certificate=(tls.cert, tls.key or tls.cert) if tls.cert else None,
     )
 
 
@@ -203,50 +204,39 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     )
 
 
-def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
-    certificate, key = access.eureka_client_cert, access.eureka_client_key
-    files = {
-        "--eureka-ca-file": access.eureka_ca_file,
-        "--eureka-client-cert": certificate,
-        "--eureka-client-key": key,
-    }
-    given = [name for name, path in files.items() if path]
-    if access.eureka_insecure_skip_tls_verify:
-        if access.eureka_ca_file:
-            raise ConfigurationError(
-                "--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them"
-            )
-        given.append("--eureka-insecure-skip-tls-verify")
-    if key and not certificate:
-        raise ConfigurationError("--eureka-client-key needs --eureka-client-cert")
-    if given and not any(address.url.startswith("https:") for address in addresses):
+def _check_tls(tls: TlsFiles, addresses: Sequence[EurekaAddress]) -> None:
+    if tls == NO_TLS_FILES:
+        return
+    if tls.key and not tls.cert:
+        raise ConfigurationError("--eureka-tls: key needs cert")
+    if not any(address.url.startswith("https:") for address in addresses):
         raise ConfigurationError(
-            f"{given[0]} is for https, and --eureka-url is http, where nothing is encrypted"
+            "--eureka-tls is for https, and --eureka-url is http, where nothing is encrypted"
         )
-    for name, path in files.items():
+    for key, path in (("ca", tls.ca), ("cert", tls.cert), ("key", tls.key)):
         if path:
-            _check_readable(name, path)
-    _check_usable(access.eureka_ca_file, certificate, key)
+            _check_readable(f"--eureka-tls: {key}", path)
+    _check_usable(tls)
 
 
-def _check_usable(ca_file: str | None, certificate: str | None, key: str | None) -> None:
+def _check_usable(tls: TlsFiles) -> None:
     """Let TLS load the files, as each connection does later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if ca_file:
+    if tls.ca:
         try:
-            context.load_verify_locations(ca_file)
+            context.load_verify_locations(tls.ca)
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-ca-file: {ca_file} holds no certificate in PEM form"
+                f"--eureka-tls: ca: {tls.ca} holds no certificate in PEM form"
             ) from None
-    if certificate:
+    if tls.cert:
         try:
-            context.load_cert_chain(certificate, key, password=lambda: "")
+            context.load_cert_chain(tls.cert, tls.key or None, password=lambda: "")
         except ssl.SSLError:
             raise ConfigurationError(
-                f"--eureka-client-cert {certificate} and the key in {key or certificate} cannot be "
-                "used: both have to be in PEM form and belong together, and the key must not be "
-                "encrypted"
+                f"--eureka-tls: the certificate in {tls.cert} and the key in "
+                f"{tls.key or tls.cert} cannot be used: both have to be in PEM form and belong "
+                "together, and the key must not be encrypted"
             ) from None
 
 
@@ -258,21 +248,6 @@ def _check_readable(name: str, path: str) -> None:
         raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}") from None
     if size > _MOST_BYTES:
         raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB")
-
-
-def _proxies(url: str | None) -> dict[str, str]:
-    if not url:
-        return {}
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigurationError(
-            "--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128"
-        )
-    return {"http": url, "https": url}
 
 
 def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> str:
@@ -296,11 +271,13 @@ _login_options = (
     _login_option("--eureka-username", metavar="NAME"),
     _file("--eureka-password-file"),
     _file("--eureka-token-file"),
-    _file("--eureka-ca-file"),
-    _file("--eureka-client-cert"),
-    _file("--eureka-client-key"),
-    _login_option("--eureka-insecure-skip-tls-verify", is_flag=True),
-    _login_option("--eureka-proxy", metavar="URL"),
+    _login_option(
+        "--eureka-tls",
+        metavar="KEY=FILE[,...]",
+        type=Value("key=file[,...]", _tls_files),
+        default=NO_TLS_FILES,
+        show_default=False,
+    ),
 )
 eureka_options = (_url(required=True), *_login_options)
 optional_eureka_options = (_url(), *_login_options)  # without --eureka-url, the URL is empty

@@ -6,13 +6,10 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
-from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.no_answer import proxy_named
@@ -34,20 +31,6 @@ VARIABLES = (
     "no_proxy",
     "NO_PROXY",
 )
-
-
-def of_eureka(url: str, server: str, **options: Any) -> str:
-    """Return why Eureka's list is unknown, by way of this proxy."""
-    settings = ConnectionOptions(
-        address=EurekaAddress.parse(f"{server}/eureka"),
-        proxies={"http": url, "https": url},
-        retries=0,
-        **options,
-    )
-    with EurekaClient(settings, clock=SystemClock(), random=random.Random(0)) as client:
-        found = client.list_instances()
-    assert isinstance(found, Unknown)
-    return found.message
 
 
 def of_kubernetes(folder: Path, server: str, **cluster: str) -> str:
@@ -82,17 +65,6 @@ def no_proxy_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 REFUSED = "could not be reached: the connection was refused"
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("origin", ["--eureka-proxy", "EUREKUBE_SYNC_EUREKA_PROXY"])
-def test_the_proxy_of_eureka_is_named(closed: str, scheme: str, origin: str) -> None:
-    """The option's name or the variable's, whichever has it."""
-    told = of_eureka(closed, f"{scheme}://eureka.test", proxy_origin=origin)
-    assert (
-        told == f"GET {scheme}://eureka.test/eureka/apps failed: the proxy http://127.0.0.1:1 of "
-        f"{origin} {REFUSED}"
-    )
-
-
 @pytest.mark.parametrize(
     ("variable", "scheme"),
     [("HTTPS_PROXY", "https"), ("https_proxy", "https"), ("HTTP_PROXY", "http")],
@@ -123,24 +95,22 @@ def test_a_proxy_that_is_not_used_is_not_blamed(
     [(407, "asks for a login; put it into the proxy's URL"), (403, "refuses the call (403)")],
 )
 def test_a_proxy_that_refuses_is_named(status: int, sentence: str, tmp_path: Path) -> None:
-    """For both servers; no login is shown."""
+    """No login is shown."""
     with ConnectProxy(status=status) as proxy:
         url = proxy.url.replace("//", f"//{LOGIN}@")
-        first = of_eureka(url, "https://eureka.test")
-        second = of_kubernetes(tmp_path, "https://kubernetes.test", **{"proxy-url": url})
-    assert f"the proxy {proxy.url} of --eureka-proxy {sentence}" in first
-    assert f"the proxy {proxy.url} of proxy-url in the kubeconfig {sentence}" in second
-    assert "pr0xy" not in first + second
+        told = of_kubernetes(tmp_path, "https://kubernetes.test", **{"proxy-url": url})
+    assert f"the proxy {proxy.url} of proxy-url in the kubeconfig {sentence}" in told
+    assert "pr0xy" not in told
 
 
 def test_a_proxy_whose_certificate_is_not_trusted_is_named(tmp_path: Path) -> None:
     """The proxy's certificate is to blame, and not the server's."""
     authority = Authority(folder=tmp_path)
     with ConnectProxy(context=server_context(*authority.issue("localhost"))) as proxy:
-        told = of_eureka(proxy.url, "https://eureka.test")
+        told = of_kubernetes(tmp_path, "https://kubernetes.test", **{"proxy-url": proxy.url})
     assert (
-        f"the proxy {proxy.url} of --eureka-proxy could not be reached: the proxy's certificate "
-        "comes from" in told
+        f"the proxy {proxy.url} of proxy-url in the kubeconfig could not be reached: the proxy's "
+        "certificate comes from" in told
     )
 
 
@@ -153,8 +123,6 @@ def test_the_certificate_of_a_proxy_is_verified_as_that_of_a_server(
     verify_strictly(monkeypatch)
     issued = issue(kind, tmp_path, "localhost")
     with ConnectProxy(status=403, context=server_context(issued.certificate, issued.key)) as proxy:
-        told = of_eureka(proxy.url, "https://eureka.test", ca_file=str(issued.ca_file))
-        assert "refuses the call (403)" in told
         cluster = {"proxy-url": proxy.url, "certificate-authority": str(issued.ca_file)}
         assert "refuses the call (403)" in of_kubernetes(
             tmp_path, "https://kubernetes.test", **cluster

@@ -654,8 +654,8 @@ def test_a_missing_instance_is_registered_on_the_server_if_it_is_desired(batchin
     )
     assert [o.result for o in renewed] == [Result.DONE] * 4
     assert all(outcome.lacking for outcome in renewed)
-    assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
-    (brought,) = batching.applier.level(renewed, {})
+    assert batching.applier.register_where_lacking(renewed, {REF: "no finalizer"}) == []
+    (brought,) = batching.applier.register_where_lacking(renewed, {})
     assert (brought.action.key, brought.result, brought.lacking) == (key(1), Result.DONE, False)
     assert batching.wire.calls.count("level_batch 2") == 1
     assert batching.wire.calls.count(f"renew {key(3)}") == 1
@@ -670,7 +670,7 @@ def test_namespaces_take_turns_when_missing_instances_are_registered(batching: B
     batching.registry.lacking = {one.key for one in wanted}
     renewed = batching.applier.renew([replace(renew(), key=one.key, if_gone=one) for one in wanted])
     batching.wire.then = lambda: batching.clock.sleep(200)
-    brought = batching.applier.level(
+    brought = batching.applier.register_where_lacking(
         sorted(renewed, key=lambda one: one.action.key.id, reverse=True), {}
     )
     assert len(brought) == 2
@@ -683,12 +683,12 @@ def test_a_server_that_is_back_is_asked_about_instances_not_yet_renewed(batching
     batching.registry.lacking = {key(1), key(2)}
     due, fresh, there = renew(1, if_gone=True), renew(2, if_gone=True), renew(3)
     renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
-    assert batching.applier.missed([due, fresh, there], renewed) == []
+    assert batching.applier.ask_returned_servers([due, fresh, there], renewed) == []
     batching.registry.returned = True
-    assert batching.applier.missed([due, fresh, there], renewed) == [
+    assert batching.applier.ask_returned_servers([due, fresh, there], renewed) == [
         Outcome(action=fresh, result=Result.DONE, status=UP, lacking=True)
     ]
-    assert batching.applier.missed([due, fresh, there], renewed) == []
+    assert batching.applier.ask_returned_servers([due, fresh, there], renewed) == []
 
 
 def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) -> None:
@@ -709,7 +709,9 @@ def test_an_instance_that_a_server_did_not_take_is_due_again(batching: Bench) ->
     for _ in range(2):  # the first renewal is dated at another time, to spread the leases
         renewed = applier.renew_now([renew(1, if_gone=True), renew(2, if_gone=True)])
     batching.registry.refuse[key(1)] = RegistryRejected("no")
-    assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
+    assert [outcome.action.key for outcome in applier.register_where_lacking(renewed, {})] == [
+        key(2)
+    ]
     assert ledger.due(map(key, (1, 2)), begun) == [key(1)]
     assert "renew" not in batching.wire.verbs(), (
         "a server that refuses it may hold another owner's instance"
@@ -735,7 +737,9 @@ def test_an_instance_of_others_on_a_server_that_lacks_ours_is_a_conflict(batchin
     batching.registry.put(stored(instance(1)))
     batching.registry.lacking = {key(1)}
     batching.registry.anothers = {key(1)}
-    (conflict,) = batching.applier.level(batching.applier.renew([renew(if_gone=True)]), {})
+    (conflict,) = batching.applier.register_where_lacking(
+        batching.applier.renew([renew(if_gone=True)]), {}
+    )
     assert (conflict.result, conflict.status) == (Result.CONFLICT, UP)
 
 
@@ -751,7 +755,7 @@ def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
     renewed = [
         replace(outcome, action=renew(1, if_gone=True), lacking=True) for outcome in outcomes[:1]
     ]
-    assert batching.applier.level(renewed, {}) == []
+    assert batching.applier.register_where_lacking(renewed, {}) == []
     assert len(batching.wire.calls) == 2
 
 

@@ -9,9 +9,9 @@ from eurekube_sync.brake.approval import (
     PlanId,
     annotation_refused,
     annotation_releases,
+    approved_by,
     parse_plan_id,
     refusal,
-    released_by,
 )
 from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
 from eurekube_sync.model.text import rfc_3339
@@ -47,11 +47,11 @@ def test_a_plan_id_releases_exactly_the_set_that_is_held_or_planned() -> None:
     one, two, three = cancel(1), down(2), cancel(3)
     held: list[Removal] = [one, two]
     planned: list[Removal] = [one, two, three]
-    assert released_by(PlanId(removal_id(held)), planned, held) == {one.key, two.key}
-    assert released_by(PlanId(removal_id(planned)), planned, held) == {one.key, two.key, three.key}
-    assert released_by(PlanId(removal_id([one])), planned, held) == frozenset()
-    assert released_by(PlanId(removal_id([])), [], []) == frozenset()
-    assert released_by(None, planned, held) == frozenset()
+    assert approved_by(PlanId(removal_id(held)), planned, held) == {one.key, two.key}
+    assert approved_by(PlanId(removal_id(planned)), planned, held) == {one.key, two.key, three.key}
+    assert approved_by(PlanId(removal_id([one])), planned, held) == frozenset()
+    assert approved_by(PlanId(removal_id([])), [], []) == frozenset()
+    assert approved_by(None, planned, held) == frozenset()
 
 
 def test_a_plan_id_is_valid_for_an_hour() -> None:

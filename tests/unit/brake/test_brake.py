@@ -494,9 +494,11 @@ def test_removals_that_an_annotation_released_are_neither_held_nor_counted() -> 
     """The other removals are weighed as if the released ones were already done."""
     plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
     freed = frozenset({REF})
-    assert weigh(plan, STANDS, SECOND_LOOK, freed=freed) == Braked(plan=plan, held=None)
+    assert weigh(plan, STANDS, SECOND_LOOK, freed_by_annotation=freed) == Braked(
+        plan=plan, held=None
+    )
     everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
-    braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
+    braked = weigh(everything, STANDS, SECOND_LOOK, freed_by_annotation=freed)
     assert braked.held is not None
     assert braked.held.reason.startswith("app WEB would have no UP instance left")
     assert {one.syncer for one in braked.held.removals} == {OTHER}
@@ -511,7 +513,9 @@ def test_instances_that_replace_released_removals_offset_no_other_loss() -> None
     rollout: list[Action] = [replace(cancel(number), syncer=web) for number in range(10)]
     rollout += [replace(register(100 + number), syncer=web) for number in range(10)]
     failing: list[Action] = [down(number) for number in range(10, 22)]
-    held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
+    held = weigh(
+        sorted_plan([*rollout, *failing]), stands, freed_by_annotation=frozenset({web})
+    ).held
     assert held is not None
     assert {one.syncer for one in held.removals} == {REF}
     assert held.reason == "this installation would lose 12 of its 15 UP instances, more than 30 %"
@@ -526,9 +530,9 @@ def test_instances_that_replace_released_removals_keep_their_app_from_being_empt
     plan = sorted_plan(
         [replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)]
     )
-    assert weigh(plan, stands, LIMITS, freed=frozenset({web})).held is None
+    assert weigh(plan, stands, LIMITS, freed_by_annotation=frozenset({web})).held is None
     waiting = BrakeLimits(confirm_after=20)
-    assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None
+    assert weigh(plan, stands, waiting, freed_by_annotation=frozenset({web})).held is None
 
 
 @pytest.mark.parametrize(

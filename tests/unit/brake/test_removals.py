@@ -9,7 +9,12 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake.holds import Brake
-from eurekube_sync.brake.removals import failed_adds, removals_left, without_successor, witnesses
+from eurekube_sync.brake.removals import (
+    failed_adds,
+    keep_without_successor,
+    removals_left,
+    witnesses,
+)
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Outcome, Register, Renew, Result
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -166,7 +171,7 @@ def test_an_instance_that_waits_for_an_unread_one_is_renewed() -> None:
         observed(stored(instance(1)), stored(instance(2))),
     )
     renewed = Renew(key=key(1), syncer=REF, why=WHY, status=UP)
-    assert without_successor(plan, wants, stands) == sorted_plan([renewed], [unread])
+    assert keep_without_successor(plan, wants, stands) == sorted_plan([renewed], [unread])
     assert removals_left(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
 
 
@@ -175,7 +180,7 @@ def test_an_instance_with_another_replacement_does_not_wait_for_an_unread_one() 
     wants = desired([syncer()], [service()], [piece(endpoint(2), endpoint(3))])
     unread = Blocked(key=key(2), syncer=REF, why="", obstacle=Obstacle.UNREAD)
     plan = sorted_plan([cancel(1), register(3)], [unread])
-    assert without_successor(plan, wants, observed(stored(instance(1)))) == plan
+    assert keep_without_successor(plan, wants, observed(stored(instance(1)))) == plan
 
 
 def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:

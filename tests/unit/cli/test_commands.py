@@ -118,7 +118,7 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert max(map(len, narrow.splitlines())) <= 80
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
-    assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
+    assert ("--brake, --approve." in wide) is (command == ["run"])
     offline = command[0] == "validate"
     example = (
         "EUREKUBE_SYNC_OUTPUT for --output"

@@ -1,4 +1,4 @@
-"""The options for Eureka's login, TLS and proxy: they are combined or refused without any call."""
+"""The options for Eureka's login and TLS: they are combined or refused without any call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import pytest
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, Credentials, EurekaAddress
-from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, EurekaAccess, with_access
+from eurekube_sync.cli.options.servers import (
+    PASSWORD_VARIABLE,
+    EurekaAccess,
+    TlsFiles,
+    with_access,
+)
 from eurekube_sync.model.errors import ConfigurationError
 from tests.certificates import Authority
 
@@ -38,34 +43,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_given_is_nothing_done(folder: Path) -> None:
-    """The defaults are the usual authorities, no login and no proxy."""
+    """The defaults are the usual authorities and no login."""
     options = put_together()
-    assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (
-        None,
-        "",
-        True,
-        {},
-    )
+    assert (options.login, options.ca_file, options.client_certificate) == (None, "", None)
     assert not list(EurekaAccess(eureka_url="http://eureka").warnings)
 
 
 def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
-    """A password file, a CA, certificate and key, and a proxy for both schemes are used."""
+    """A password file, a CA, certificate and key are used."""
     authority = Authority(folder=folder)
     certificate, key = map(str, authority.issue("sync@example.test"))
     options = put_together(
         eureka_username="jöe",
         eureka_password_file="password",
-        eureka_ca_file=str(authority.ca_file),
-        eureka_client_cert=certificate,
-        eureka_client_key=key,
-        eureka_proxy="http://joe:pr0xy@proxy:3128",
+        eureka_tls=TlsFiles(ca=str(authority.ca_file), cert=certificate, key=key),
     )
     assert options.credentials is not None
     assert options.credentials() == Credentials(user="jöe", password=SECRET)
     assert options.client_certificate == (certificate, key)
-    assert set(options.proxies) == {"http", "https"}
-    assert not [secret for secret in (SECRET, "pr0xy") if secret in repr(options)]
+    assert options.ca_file == str(authority.ca_file)
+    assert SECRET not in repr(options)
 
 
 def test_the_variables_password_goes_with_the_options_user(
@@ -98,16 +95,10 @@ def test_a_token_file_is_a_login(folder: Path) -> None:
         ({"eureka_password_file": "password"}, "needs --eureka-username"),
         ({"eureka_username": "a:b", "eureka_password_file": "password"}, "a colon"),
         ({"eureka_username": "a", "eureka_password_file": "absent"}, "cannot be read"),
-        ({"eureka_ca_file": "password"}, "holds no certificate"),
-        (
-            {"eureka_ca_file": "password", "eureka_insecure_skip_tls_verify": True},
-            "give one of them",
-        ),
-        ({"eureka_client_key": "password"}, "needs --eureka-client-cert"),
-        ({"eureka_client_cert": "password"}, "password and the key in password cannot be used"),
-        ({"eureka_proxy": f"socks5://joe:{SECRET}@proxy"}, "not the URL of an HTTP proxy"),
-        ({"eureka_proxy": f"http://joe:{SECRET}@proxy:port"}, "not the URL of an HTTP proxy"),
-        ({"url": "http://eureka.test", "eureka_insecure_skip_tls_verify": True}, "is for https"),
+        ({"eureka_tls": TlsFiles(ca="password")}, "ca: password holds no certificate"),
+        ({"eureka_tls": TlsFiles(key="password")}, "--eureka-tls: key needs cert"),
+        ({"eureka_tls": TlsFiles(cert="password")}, "the key in password cannot be used"),
+        ({"url": "http://eureka.test", "eureka_tls": TlsFiles(ca="password")}, "is for https"),
         (
             {
                 "url": f"https://a:{SECRET}@b",

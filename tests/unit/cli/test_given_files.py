@@ -16,7 +16,7 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddre
 from eurekube_sync.adapters.kubernetes.connection import Call, ClientConnection, ConnectionSettings
 from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
 from eurekube_sync.adapters.tries import AnswerTime
-from eurekube_sync.cli.options.servers import EurekaAccess, with_access
+from eurekube_sync.cli.options.servers import EurekaAccess, TlsFiles, with_access
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.model.deadline import TimeLimit
@@ -29,8 +29,12 @@ def _access(option: str) -> Callable[[str], None]:
     def read(path: str) -> None:
         url = "https://eureka.test/eureka"
         address = EurekaAddress.parse(url)
-        given: dict[str, Any] = {"eureka_username": "joe"} if "password" in option else {}
-        access = EurekaAccess(eureka_url=url, **given | {option: path})
+        given: dict[str, Any] = {option: path}
+        if option == "eureka_password_file":
+            given["eureka_username"] = "joe"
+        else:
+            given = {"eureka_tls": TlsFiles(**given)}
+        access = EurekaAccess(eureka_url=url, **given)
         with_access(ConnectionOptions(address=address), access, (address,), SystemClock())
 
     return read
@@ -45,8 +49,8 @@ READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "--from": (lambda path: read_dumps([path], stdin=io.BytesIO()), NO_FILE),
     "--kubeconfig": (context_names, "there is no kubeconfig"),
     "validate": (_validate, NO_FILE),
-    "--eureka-ca-file": (_access("eureka_ca_file"), NO_FILE),
-    "--eureka-client-cert": (_access("eureka_client_cert"), NO_FILE),
+    "--eureka-tls: ca": (_access("ca"), NO_FILE),
+    "--eureka-tls: cert": (_access("cert"), NO_FILE),
     "--eureka-password-file": (_access("eureka_password_file"), NO_FILE),
 }
 
@@ -69,7 +73,7 @@ def test_a_path_that_is_no_file_is_refused_in_one_sentence(
         read(pipe if kind == "pipe" else "/dev/zero")
 
 
-@pytest.mark.parametrize("option", ["--kubeconfig", "--eureka-ca-file"])
+@pytest.mark.parametrize("option", ["--kubeconfig", "--eureka-tls: ca"])
 def test_a_huge_file_is_not_read(option: str, tmp_path: Path) -> None:
     """A person may give a file of ten gigabytes by mistake."""
     with (tmp_path / "sparse").open("wb") as file:

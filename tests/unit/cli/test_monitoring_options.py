@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.passes import Monitoring, monitoring_options
+from eurekube_sync.cli.options.passes import Monitoring, Records, monitoring_options
 
 
 def read(*arguments: str) -> Monitoring:
@@ -45,18 +47,51 @@ def test_a_text_that_is_no_address_is_refused(text: str) -> None:
         read("--listen", text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "pushgateway:9091", "ftp://a", "http://", "http://joe:s3cr3t@a:9091"]
-)
+@pytest.mark.parametrize("text", ["ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
 def test_a_url_that_is_no_gateway_is_refused(text: str) -> None:
     """Otherwise a push would fail after each pass."""
     with pytest.raises(click.BadParameter, match="write http://pushgateway:9091") as refused:
-        read("--push-metrics", text)
+        read("--metrics-to", text)
     assert "s3cr3t" not in str(refused.value)
 
 
 def test_nothing_is_asked_for_by_default() -> None:
     """Without options, no server is started."""
     assert read() == Monitoring()
-    assert read("--push-metrics", "http://a:9091").push_metrics == "http://a:9091"
-    assert str(read("--metrics-file", "x.prom").metrics_file) == "x.prom"
+
+
+def test_metrics_go_to_a_file_or_to_a_gateway() -> None:
+    """Only an address with a scheme is a gateway's."""
+    assert read("--metrics-to", "http://a:9091").metrics_to == "http://a:9091"
+    assert read("--metrics-to", "x.prom").metrics_to == Path("x.prom")
+    with pytest.raises(click.BadParameter, match="it is empty"):
+        read("--metrics-to", " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("records", Records(Path("records"), 256)),
+        ("records,8", Records(Path("records"), 8)),
+        ("a,b", Records(Path("a,b"), 256)),
+        ("a,b,8", Records(Path("a,b"), 8)),
+    ],
+)
+def test_the_folder_of_records_may_have_a_size(text: str, records: Records) -> None:
+    """It is the number after the last comma, in MiB."""
+    assert read("--record", text).record == records
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "it is empty"),
+        (",8", "it is empty"),
+        ("a,0", "0 MiB is not a size"),
+        (__file__, "is a file"),
+    ],
+)
+def test_a_folder_that_cannot_be_one_is_refused(text: str, words: str) -> None:
+    """Before any pass."""
+    with pytest.raises(click.BadParameter, match=words):
+        read("--record", text)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import click
 import pytest
 
-from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.options.passes import brake_options
 
 
 @dataclass(frozen=True)
@@ -46,17 +44,3 @@ def test_options_that_do_not_fit_together_give_one_sentence() -> None:
     """The value is not created."""
     with pytest.raises(click.UsageError, match="--low 3 is above --high 2"):
         command.main(["--low", "3", "--high", "2"], standalone_mode=False)
-
-
-def test_one_number_counts_for_all_and_for_each_app() -> None:
-    """Without options, the brake has its defaults."""
-
-    @click.command(cls=Command)
-    @brake_options
-    def braked(brake: BrakeLimits) -> BrakeLimits:
-        return brake
-
-    assert braked.main([], standalone_mode=False) == BrakeLimits()
-    given = ["--brake-percent=5", "--brake-count=3", "--brake-apps-percent=2"]
-    expected = BrakeLimits(loss_percent=5, loss_floor=3, app_loss_floor=3, apps_percent=2)
-    assert braked.main(given, standalone_mode=False) == expected

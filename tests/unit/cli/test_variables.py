@@ -22,7 +22,7 @@ def _commands() -> dict[str, click.Command]:
 
 
 COMMANDS = _commands()
-BRAKE = {"--brake-percent", "--brake-count", "--brake-apps-percent"}
+BRAKE = {"--brake"}
 FROM_NO_VARIABLE = {
     "run": {"--approve", "--from", "--at", *BRAKE},
     "orphans": BRAKE,

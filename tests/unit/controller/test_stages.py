@@ -184,7 +184,7 @@ def test_a_part_of_the_rest_is_counted_from_now(
     limit = TimeLimit(clock)
     deadline = Deadline(clock, SECONDS, limit)
     clock.sleep(spent)
-    deadline.stage_of_rest(part, share)
+    deadline.stage(share, part=part)
     assert limit.left() == pytest.approx(left)
     assert deadline.passed is (left == 0)
 

@@ -118,4 +118,4 @@ def test_only_a_lowered_percentage_may_remove_an_instance(
 ) -> None:
     """A percentage of something else, or no earlier limit, counts as lowered. A plain number always
     may."""
-    assert limit(value).lowered_since(mark) is lowered
+    assert limit(value).may_remove(mark) is lowered

@@ -407,7 +407,7 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     assert getattr(claim, "notes", ()) == (
         "share 50% of VIP rating allows 3 with 3 other UP instances: registers 3",
     )
-    assert len(found.wanted_by) == 3
+    assert len(claims.with_claims(found.claims).wanted_by) == 3
 
 
 def test_many_shares_of_one_vip_cost_in_a_straight_line() -> None:

@@ -18,6 +18,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.observe.eureka import OwnWrites, Unread
 from eurekube_sync.plan.left_out import within_limits
+from eurekube_sync.plan.value import UNCHANGED, Ruling
 from tests.unit.worlds.build import (
     DOWN,
     NS,
@@ -51,14 +52,14 @@ def claims(
     return desired([syncer(**spec)], [service()], [piece(*endpoints)])
 
 
-def serving(admission: Desired) -> Serving:
+def serving(admission: Ruling) -> Serving:
     """The syncer's claim within its limit."""
     claim = admission.claims[REF]
     assert isinstance(claim, Serving)
     return claim
 
 
-def let_in(admission: Desired) -> set[InstanceKey]:
+def let_in(admission: Ruling) -> set[InstanceKey]:
     """The ready endpoints that have a place."""
     return {
         one for one, wanted in serving(admission).wanted.items() if wanted.instance.status is UP
@@ -199,7 +200,7 @@ def test_a_limit_is_reached_exactly(
     stay = {
         one.key
         for one in placed
-        if not isinstance(value, int) and limit.value and limit.let_in(one.metadata.get(LIMIT, ""))
+        if not isinstance(value, int) and limit.value and limit.lets_in(one.metadata.get(LIMIT, ""))
     }
     places = asked_for(value, pods=ready + not_ready, others=others)
     inside = let_in(admitted)
@@ -257,7 +258,7 @@ def test_addresses_that_an_older_syncer_only_holds_take_no_place() -> None:
 def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
     """Its limit neither removes nor registers an instance."""
     found = claims(1, 2, 3, limit=1, suspend=True)
-    assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == found
+    assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == UNCHANGED
 
 
 def test_a_lowered_limit_keeps_an_up_instance_rather_than_one_out_of_service() -> None:

@@ -195,7 +195,7 @@ def test_a_push_adds_to_what_is_there(
     assert b"eurekube_sync_passes_total" in call.body
     assert b"process_" not in call.body
     exposition.push(monitor, url, {})
-    assert f"cannot push metrics to --push-metrics {url}: " in caplog.text
+    assert f"cannot push metrics to {url}: " in caplog.text
 
 
 @pytest.mark.loopback
@@ -208,4 +208,4 @@ def test_a_push_that_is_answered_byte_by_byte_delays_no_pass(
         watch = Stopwatch()
         exposition.push(monitor, server.url, {})
         assert watch.seconds < SOON_SECONDS
-    assert f"cannot push metrics to --push-metrics {server.url}: no answer in time" in caplog.text
+    assert f"cannot push metrics to {server.url}: no answer in time" in caplog.text
