@@ -26,7 +26,7 @@ from tests.embedded.instances import Listed
 from .story import Mode
 from .troubles import Call
 from .truth import Ref
-from .view import PassView, Violation, is_up, pod_of, syncer_of
+from .view import PassView, State, Violation, is_up, pod_of, syncer_of
 from .world import TEAMS, Key
 
 if TYPE_CHECKING:
@@ -332,26 +332,33 @@ class Dead:
     def _moved(self, app: str, held: set[Key], *, listed_since: float) -> int:
         """How many held instances of an app are UP under another name, which stays, and have been
         for so long that every list shows that."""
-        known = self._judge.known
-        return sum(
-            all(
-                any(
-                    other.app != app
-                    and other not in held
-                    and is_up(listed)
-                    and self._judge.up_since(other) <= listed_since
-                    and self._judge.ours(listed)
-                    and _place(other) == _place(key)
-                    and pod_of(listed[0]) == pod_of(state[key][0])
-                    and syncer_of(listed[0]) == syncer_of(state[key][0])
-                    for other, listed in state.items()
-                )
-                for state in known
-                if key in state
-            )
-            for key in held
-            if key.app == app
-        )
+        moved = 0
+        for key in held:
+            if key.app != app:
+                continue
+            there = [state for state in self._judge.known if key in state]
+            if not there:
+                # An earlier pass cancelled it, and this one read a peer that did not know yet. It
+                # shows no more whose pod it was.
+                self._judge.reached["a held instance that is gone when its pass ends"] += 1
+                continue
+            moved += all(self._has_another_name(key, state, held, listed_since) for state in there)
+        return moved
+
+    def _has_another_name(
+        self, key: Key, state: State, held: set[Key], listed_since: float
+    ) -> bool:
+        """Whether the same syncer has the same pod UP in another app of this server."""
+        own = state[key][0]
+        for other, listed in state.items():
+            stays = other.app != key.app and other not in held and is_up(listed)
+            if not stays or not self._judge.ours(listed):
+                continue
+            same_pod = _place(other) == _place(key) and pod_of(listed[0]) == pod_of(own)
+            same_syncer = syncer_of(listed[0]) == syncer_of(own)
+            if same_pod and same_syncer and self._judge.up_since(other) <= listed_since:
+                return True
+        return False
 
 
 def _address(key: Key) -> str:
