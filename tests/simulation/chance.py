@@ -15,6 +15,7 @@ from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
+from .hostports import with_host_ports
 from .hours import with_a_long_silence
 from .machines import with_machines
 from .neighbours import with_neighbours
@@ -79,6 +80,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.450, "a broken selector", with_a_broken_selector),
     (0.465, "an unlisted deletion", with_an_unlisted_deletion),
     (0.475, "refused events", with_refused_events),
+    (0.490, "host ports", with_host_ports),
 )
 """Additions to some stories: the highest chance, by name."""
 

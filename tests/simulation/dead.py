@@ -27,7 +27,7 @@ from .story import Mode
 from .troubles import Call
 from .truth import Ref
 from .view import PassView, State, Violation, is_up, pod_of, syncer_of
-from .world import TEAMS, Key
+from .world import TEAMS, Key, app_apart
 
 if TYPE_CHECKING:
     from eurekube_sync.controller.one_pass import PassReport
@@ -211,7 +211,7 @@ class Dead:
         orphaned: set[Ref] = set()
         for key, listed in found:
             ref = syncer_of(listed[0])
-            if ref not in self._judge.truth.syncers:
+            if not self._exists(ref):
                 orphaned.add(ref)
             came = ref in self._orphaned and ref not in orphaned and not daemon
             went = (
@@ -251,20 +251,19 @@ class Dead:
     def _is_served(self, listed: Listed) -> bool:
         """Whether the program has to remove it: it is not of the other half of an installation, and
         its pod is not a neighbour's invention."""
-        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
+        if self._judge.tenants.is_theirs(listed) or not pod_of(listed[0]):
             return False
-        syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
-        return (
-            syncer is None
-            or not self._judge.story.installation.halves
-            or TEAMS[syncer.app] == "one"
-        )
+        ref = syncer_of(listed[0])
+        syncer = self._judge.truth.syncers.get(ref)
+        app = syncer.app if syncer is not None else app_apart(ref[1])
+        halves = self._judge.story.installation.halves
+        return not halves or app not in TEAMS or TEAMS[app] == "one"
 
     def _is_excused(self, view: PassView, key: Key, listed: Listed, reason: str) -> bool:
         """Whether something other than a brake may keep it: its syncer is suspended, a stranger has
         the place of its successor, a CRD went so that its syncer may come back, or nobody could
         remember the first look."""
-        truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
+        truth = self._judge.truth
         if self._is_suspended(view, listed):
             return True
         for other, claim in truth.eligible.items():
@@ -273,7 +272,7 @@ class Dead:
             )  # by another name
             if succeeds and self._judge.duplicates(other):
                 return True
-        if syncer is not None:
+        if self._exists(syncer_of(listed[0])):
             return False
         if reason == _OF_AN_EARLIER_CRD and self._is_of_an_earlier_crd(listed):
             self._judge.reached["a dead pod whose syncer went with an earlier CRD"] += 1
@@ -282,6 +281,9 @@ class Dead:
         if alone:
             self._judge.reached["a dead orphan that single passes hold"] += 1
         return alone
+
+    def _exists(self, ref: Ref) -> bool:
+        return ref in self._judge.truth.syncers or ref in self._judge.truth.apart
 
     def _is_suspended(self, view: PassView, listed: Listed) -> bool:
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))

@@ -566,7 +566,7 @@ def test_machines_of_a_service_that_is_gone_stayed() -> None:
         for name, story in CORNERS.items()
         if "Service of machines is gone" in name
     )
-    assert reached["machines of a Service that is gone, at rest"]
+    assert reached["what stays of a syncer machine that is not served"]
 
 
 def test_a_spec_from_after_the_service_was_excused() -> None:

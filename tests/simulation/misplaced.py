@@ -1,0 +1,88 @@
+"""Defects in the place at which callers reach an app: host ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.controller import record
+from eurekube_sync.desired import pods
+from eurekube_sync.desired.endpoints import Identity
+from eurekube_sync.desired.hosts import site_at_host
+from eurekube_sync.desired.instance import Builder, Site
+from eurekube_sync.model.sources import Complete, Listed, Source
+
+from .defect import Defect
+
+
+def _at_their_own_addresses(_main: Any, sites: Mapping[Identity, Site], *_: Any) -> Any:
+    return sites
+
+
+def _or_nothing(source: Source[Any]) -> Complete[Any]:
+    return source if isinstance(source, Complete) else Complete(data=())
+
+
+def _read_as_empty(list_: Callable[..., Any]) -> Callable[..., Any]:
+    """A list that fails has nothing."""
+
+    def wrong(self: KubernetesCluster, *namespaces: Any) -> Any:
+        listed = list_(self, *namespaces)
+        read = {name: _or_nothing(source) for name, source in listed.by_namespace.items()}
+        return Listed(by_namespace=read, elsewhere=_or_nothing(listed.elsewhere))
+
+    return wrong
+
+
+def _without_the_hostless(
+    _main: Any, sites: Mapping[Identity, Site], catalog: Any, builder: Builder
+) -> Mapping[Identity, Site]:
+    """A pod whose node is unknown has no instance."""
+    hosted: dict[Identity, Site] = {}
+    for identity, site in sites.items():
+        there = site_at_host(site, catalog.hosts, builder.spec.address_family)
+        if not isinstance(there, str):
+            hosted[identity] = there
+    return hosted
+
+
+def _where_its_name_was_before(site_of: Callable[..., Site | str]) -> Callable[..., Site | str]:
+    known: dict[str, Site] = {}
+
+    def wrong(site: Site, *rest: Any) -> Site | str:
+        there = site_of(site, *rest)
+        if site.pod is None or isinstance(there, str):
+            return there
+        return known.setdefault(site.pod.name, there)
+
+    return wrong
+
+
+def misplaced() -> tuple[Defect, ...]:
+    """All of these defects, in the order of the table."""
+    return (
+        Defect(
+            name="a pod is registered at its own address, and not at its node",
+            about="host ports",
+            patches=((pods, "_at_hosts", _at_their_own_addresses),),
+        ),
+        Defect(
+            name="a list of Pods that failed says that no pod has a host port",
+            about="host ports",
+            patches=(
+                (KubernetesCluster, "list_hosts", _read_as_empty(KubernetesCluster.list_hosts)),
+                (pods, "_at_hosts", _without_the_hostless),
+            ),
+        ),
+        Defect(
+            name="the node of a pod is remembered by the pod's name",
+            about="host ports",
+            patches=((pods, "site_at_host", _where_its_name_was_before(site_at_host)),),
+        ),
+        Defect(
+            name="the record of a pass forgets where pods are reached",
+            about="host ports",
+            patches=((record, "_OF_POD_STATUSES", ("conditions", "phase", "podIPs")),),
+        ),
+    )
