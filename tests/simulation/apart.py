@@ -1,28 +1,114 @@
 """The promise about syncers that are served in another way than the pods of most stories: machines,
-pods at the host ports of their nodes.
+pods at the host ports of their nodes, Services at node ports.
 
 reach       an endpoint is an address and a port where callers reach it: at rest each ready one is
             UP, one that is not ready is not, and no other is registered; no pass registers one that
             was not ready when it looked, and none removes one that is ready since before the pass
-            looked. What stands of a syncer that is not served stays, as long as nothing proves that
-            it is gone
+            looked. What stands of a syncer that is not served stays, and its condition says why, as
+            long as nothing else proves that it is gone
 """
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.embedded.instances import Listed
 
-from .troubles import Call
+from .events import Event
+from .troubles import Call, Kind, Trouble
 from .truth import Ref
 from .view import OUT, PassView, State, Violation, change, is_up, status_of, syncer_of
-from .world import Key
+from .world import APPS, PORT, TEAMS, Key, apart_name, syncer_path
 
 if TYPE_CHECKING:
     from .judge import Judge
+    from .stage import Stage
+
+_SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
+_UNREAD = (
+    Kind.FORBIDDEN,
+    Kind.ERROR_503,
+    Kind.TIMEOUT_BEFORE,
+    Kind.EMPTY,
+    Kind.CUT,
+    Kind.PAGE,
+    Kind.GONE_410,
+)
+
+_UNSERVED = frozenset({"NoMatchingService", "AddressPending", "NoAddress"})
+"""Reasons of a condition for which a registered instance is left as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodBehind(Event):
+    """A pod behind such a Service starts; one that runs turns ready, or not."""
+
+    kind: str
+    app: str
+    node: str = "node-1"
+    ready: bool = True
+
+    def happen(self, stage: Stage) -> str:
+        label = apart_name(self.kind, self.app)
+        name = f"{label}-at-{self.node}"
+        how = "ready" if self.ready else "not ready"
+        if stage.world.turn(APPS[self.app], name, ready=self.ready):
+            return f"pod {name} turns {how}"
+        ip = stage.world.start_pod(
+            self.app, name, "10.0.9.1", ready=self.ready, label=label, node=self.node
+        )
+        return f"pod {name} starts, {how}" if ip else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerLeaves(Event):
+    """A person deletes such a syncer."""
+
+    kind: str
+    app: str
+
+    def happen(self, stage: Stage) -> str:
+        name = apart_name(self.kind, self.app)
+        there = stage.world.delete(syncer_path(APPS[self.app], name))
+        return f"a person deletes syncer {name}" if there else ""
+
+
+def serve(
+    stage: Stage,
+    kind: str,
+    app: str,
+    service: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    **labels: str,
+) -> str:
+    """Makes the Service of such a syncer, with its pods behind it unless it says otherwise, and the
+    syncer."""
+    name = apart_name(kind, app)
+    place = {"namespace": APPS[app], "name": name}
+    behind = {
+        "selector": {"app": name},
+        "ports": [{"name": "http", "port": 80, "targetPort": PORT}],
+    }
+    metadata = {**place, "labels": {"app": name, **labels}}
+    stage.world.apply("api/v1/services", {"metadata": metadata, "spec": {**behind, **service}})
+    syncer = {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {**place, "labels": {"team": TEAMS[app]}},
+        "spec": {"selector": {"app": name}, "appName": name, **spec},
+    }
+    return f"syncer {name} is {stage.world.apply(_SYNCERS, syncer)}"
+
+
+def unread(dice: random.Random, call: Call, last: float) -> Trouble:
+    """Gives a list that fails for a while."""
+    at = round(dice.uniform(3, last), 1)
+    until = round(min(last, at + dice.choice((12.0, 25.0, 60.0, 150.0))), 1)
+    return Trouble(at=at, until=until, calls=frozenset({call}), kind=dice.choice(_UNREAD))
 
 
 class Way(ABC):
@@ -40,9 +126,14 @@ class Way(ABC):
         """Yields each endpoint that living syncers ask for, and whether it is ready. Of two with
         one key, the ready one counts."""
 
-    @abstractmethod
-    def stays(self, ref: Ref, key: Key, listed: Listed) -> bool:
-        """Whether an instance at rest may stay although nothing asks for it."""
+    def is_unserved(self, ref: Ref) -> bool:
+        """Whether nothing tells where callers reach what is behind a living syncer. Its Service is
+        gone, as after a CRD was restored, or its addresses are."""
+        return ref not in self.services()
+
+    def is_gone(self, listed: Listed) -> bool:
+        """Whether something else proves that callers do not reach an instance any more."""
+        return False
 
     def living(self) -> Iterator[tuple[Ref, Mapping[str, Any]]]:
         """Yields the syncers that are not being deleted."""
@@ -75,6 +166,8 @@ class Apart:
         """Since when each endpoint is ready."""
         self._ready_until: dict[Key, float] = {}
         """When each endpoint was last ready."""
+        self._unserved: dict[Ref, float] = {}
+        """Since when nothing tells where callers reach what is behind each syncer."""
 
     def look(self, now: float) -> None:
         """Notes what is ready now."""
@@ -83,6 +176,8 @@ class Apart:
         ready = {key for key, is_ready in self._written().items() if is_ready}
         self._ready_until.update(dict.fromkeys(self._ready, now))
         self._ready = {key: self._ready.get(key, now) for key in ready}
+        unserved = [ref for way in self._ways for ref, _ in way.living() if way.is_unserved(ref)]
+        self._unserved = {ref: self._unserved.get(ref, now) for ref in unserved}
 
     def are(self, listed: Listed) -> bool:
         """Whether an instance is of such a syncer."""
@@ -102,6 +197,11 @@ class Apart:
         if since is not None and since <= view.moment:
             told = f"it is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             raise Violation("reach", f"{key} was {change(was, stands)}; {told}")
+        way, unserved = self._way_of(was), self._unserved.get(syncer_of(was[0]))
+        if way is None or unserved is None or unserved > view.begun or way.is_gone(was):
+            return
+        told = f"since {unserved:.1f} s nothing tells where callers reach its syncer's Service"
+        raise Violation("reach", f"{key} was {change(was, stands)}; {told}")
 
     def judge_rest(self) -> None:
         """Judges the end of a story."""
@@ -133,7 +233,9 @@ class Apart:
             if is_up(listed):
                 raise Violation("reach", f"{key} is not ready, and Eureka says UP")
             return
-        if way.stays(syncer_of(listed[0]), key, listed):
+        ref = syncer_of(listed[0])
+        unserved = ref in self._unserved and not way.is_gone(listed)
+        if unserved and way.reason(ref) in _UNSERVED:
             self._judge.reached[f"what stays of a syncer {way.kind} that is not served"] += 1
             return
         raise Violation("reach", f"{key} stands, and nothing has its address and port")

@@ -19,6 +19,7 @@ from .hostports import with_host_ports
 from .hours import with_a_long_silence
 from .machines import with_machines
 from .neighbours import with_neighbours
+from .nodeports import with_node_ports
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
 from .returns import with_a_peer_that_returns
@@ -81,6 +82,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.465, "an unlisted deletion", with_an_unlisted_deletion),
     (0.475, "refused events", with_refused_events),
     (0.490, "host ports", with_host_ports),
+    (0.505, "node ports", with_node_ports),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -10,29 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from tests.embedded.instances import Listed
 
-from .apart import Way, named
+from .apart import SyncerLeaves, Way, named, serve, unread
 from .events import Event
 from .story import QUIET, Story
-from .troubles import Call, Kind, Trouble
+from .troubles import Call
 from .truth import Ref
 from .view import pod_of
-from .world import APPS, FEW, PORT, TEAMS, Key, apart_name, is_true, syncer_path
+from .world import APPS, FEW, Key, apart_name, is_true
 
 if TYPE_CHECKING:
     from .stage import Stage
 
-_SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
 _NODES = {"host-1": "10.9.0.1", "host-2": "10.9.0.2", "host-3": "10.9.0.3"}
 _HOST_PORTS = (30080, 30081)
-_UNREAD = (
-    Kind.FORBIDDEN,
-    Kind.ERROR_503,
-    Kind.TIMEOUT_BEFORE,
-    Kind.EMPTY,
-    Kind.CUT,
-    Kind.PAGE,
-    Kind.GONE_410,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +32,9 @@ class HostsServed(Event):
     app: str
 
     def happen(self, stage: Stage) -> str:
-        name = apart_name("host", self.app)
-        place = {"namespace": APPS[self.app], "name": name}
-        spec = {
-            "selector": {"app": name},
-            "ports": [{"name": "http", "port": 80, "targetPort": PORT}],
-        }
         for node in _NODES:
             stage.world.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": node}})
-        stage.world.apply(
-            "api/v1/services", {"metadata": {**place, "labels": {"app": name}}, "spec": spec}
-        )
-        syncer = {
-            "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
-            "metadata": {**place, "labels": {"team": TEAMS[self.app]}},
-            "spec": {"selector": {"app": name}, "appName": name, "pod": {"address": "HostPort"}},
-        }
-        return f"syncer {name} is {stage.world.apply(_SYNCERS, syncer)}"
+        return serve(stage, "host", self.app, {}, {"pod": {"address": "HostPort"}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,18 +113,6 @@ class HostPodTurns(Event):
         return f"pod {name} turns {'ready' if self.ready else 'unready'}" if there else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostsLeave(Event):
-    """A person deletes the syncer of the pods with host ports."""
-
-    app: str
-
-    def happen(self, stage: Stage) -> str:
-        name = apart_name("host", self.app)
-        there = stage.world.delete(syncer_path(APPS[self.app], name))
-        return f"a person deletes syncer {name}" if there else ""
-
-
 def _tell_the_node(stage: Stage, app: str, name: str) -> bool:
     """Writes the address of its node into a pod's status, as the kubelet does."""
     path = f"/api/v1/namespaces/{APPS[app]}/pods/{name}"
@@ -176,16 +139,13 @@ def with_host_ports(base: Story) -> Story:
         for number in range(4):
             events.append(HostPodTells(at=round(last, 1), app=app, number=number))
     if dice.random() < 0.35:
-        events.append(HostsLeave(at=round(dice.uniform(20, last), 1), app=app))
+        events.append(SyncerLeaves(at=round(dice.uniform(20, last), 1), kind="host", app=app))
     troubles = list(base.troubles)
     if dice.random() < 0.7:
-        at = round(dice.uniform(3, last), 1)
-        lasts = dice.choice((12.0, 25.0, 60.0, 150.0))
-        until = round(min(last, at + lasts), 1)
-        kind = dice.choice(_UNREAD)
-        troubles.append(Trouble(at=at, until=until, calls=frozenset({Call.PODS}), kind=kind))
+        trouble = unread(dice, Call.PODS, last)
+        troubles.append(trouble)
         for _ in range(dice.choice((1, 2, 3))):
-            events += _of_a_pod(dice, app, round(dice.uniform(at, until), 1))
+            events += _of_a_pod(dice, app, round(dice.uniform(trouble.at, trouble.until), 1))
     return replace(
         base,
         events=tuple(sorted(events, key=lambda event: event.at)),
@@ -210,10 +170,10 @@ def _of_a_pod(dice: random.Random, app: str, at: float) -> list[Event]:
     number = dice.randint(0, 3)
     ready = dice.random() < 0.6
     grace = dice.choice((0.0, 0.0, 5.0, 20.0))
-    ends = HostPodEnds(at=at, app=app, number=number, grace=grace)
-    starts = _a_start(dice, app, number, at)
-    tells = HostPodTells(at=at, app=app, number=number)
-    turns = HostPodTurns(at=at, app=app, number=number, ready=ready)
+    ends: Event = HostPodEnds(at=at, app=app, number=number, grace=grace)
+    starts: Event = _a_start(dice, app, number, at)
+    tells: Event = HostPodTells(at=at, app=app, number=number)
+    turns: Event = HostPodTurns(at=at, app=app, number=number, ready=ready)
     return dice.choice(([ends], [starts], [starts], [turns], [tells, turns]))
 
 
@@ -234,12 +194,8 @@ class AtHosts(Way):
                 key = self._judge.truth.key(ref[0], ref[1], address, port)
                 yield key, is_true(pod, "Ready")
 
-    def stays(self, ref: Ref, key: Key, listed: Listed) -> bool:
-        """Whether its pod lives, and its syncer is not served: its Service is gone, as after a CRD
-        was restored."""
-        if not self.is_living(ref) or ref in self.services():
-            return False
-        return pod_of(listed[0]) in self._judge.truth.pods
+    def is_gone(self, listed: Listed) -> bool:
+        return pod_of(listed[0]) not in self._judge.truth.pods
 
     def _pods(self, ref: Ref) -> Iterator[dict[str, Any]]:
         """The pods behind a Service of this name."""

@@ -49,6 +49,7 @@ from .limits import Limits
 from .losses import Losses
 from .machines import Machines
 from .neighbours import Tenants
+from .nodeports import AtNodes
 from .overrides import Overrides
 from .releases import Releases
 from .sharing import SharedGates
@@ -118,7 +119,7 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
-        self.apart = Apart(self, (Machines(self), AtHosts(self)))
+        self.apart = Apart(self, (Machines(self), AtHosts(self), AtNodes(self)))
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)

@@ -8,18 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.embedded.instances import Listed
-
-from .apart import Way
+from .apart import SyncerLeaves, Way, serve
 from .events import Event
 from .story import QUIET, Story
-from .truth import Ref
-from .world import APPS, FEW, TEAMS, Key, apart_name, syncer_path
+from .world import APPS, FEW, Key, apart_name
 
 if TYPE_CHECKING:
     from .stage import Stage
 
-_SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
 _PORTS = (8080, 8081)
 _HOSTS = ("203.0.113.1", "203.0.113.2")
 _SOCKETS = tuple((host, port) for host in _HOSTS for port in _PORTS)
@@ -40,23 +36,8 @@ class MachinesServed(Event):
     written."""
 
     def happen(self, stage: Stage) -> str:
-        name = apart_name("machine", self.app)
-        place = {"namespace": APPS[self.app], "name": name}
-        labels = {"app": name, "endpoints": self.how}
-        spec = {
-            "selector": {"app": name} if self.how == "beside" else None,
-            "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
-        }
-        stage.world.apply(
-            "api/v1/services", {"metadata": {**place, "labels": labels}, "spec": spec}
-        )
-        syncer = {
-            "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
-            "metadata": {**place, "labels": {"team": TEAMS[self.app]}},
-            "spec": {"selector": {"app": name}, "appName": name},
-        }
-        return f"syncer {name} ({self.how}) is {stage.world.apply(_SYNCERS, syncer)}"
+        pods = {"app": apart_name("machine", self.app)} if self.how == "beside" else None
+        return serve(stage, "machine", self.app, {"selector": pods}, {}, endpoints=self.how)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +104,6 @@ def _write(stage: Stage, path: str, name: str, body: dict[str, Any]) -> None:
         stage.world.kubernetes.call("PATCH", f"{path}/{name}", changed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachinesLeave(Event):
-    """A person deletes the syncer of the machines."""
-
-    app: str
-
-    def happen(self, stage: Stage) -> str:
-        name = apart_name("machine", self.app)
-        there = stage.world.delete(syncer_path(APPS[self.app], name))
-        return f"a person deletes syncer {name}" if there else ""
-
-
 def with_machines(base: Story) -> Story:
     """Adds machines of an app, which listen at one port or two, and come and go."""
     dice = random.Random(f"machines {base.seed}")
@@ -148,7 +117,7 @@ def with_machines(base: Story) -> Story:
         at = round(dice.uniform(3, last), 1)
         events.append(MachinesListen(at=at, app=app, sockets=_some_sockets(dice)))
     if dice.random() < 0.3:
-        events.append(MachinesLeave(at=round(dice.uniform(20, last), 1), app=app))
+        events.append(SyncerLeaves(at=round(dice.uniform(20, last), 1), kind="machine", app=app))
     return replace(base, events=tuple(sorted(events, key=lambda event: event.at)))
 
 
@@ -175,10 +144,3 @@ class Machines(Way):
                 for number in numbers:
                     key = truth.key(ref[0], ref[1], host, number)
                     yield key, endpoint["conditions"]["ready"]
-
-    def stays(self, ref: Ref, key: Key, listed: Listed) -> bool:
-        """Whether the Service is gone, as after a CRD was restored, and the syncer says so: no list
-        of pods can prove that a machine is gone."""
-        if ref in self.services() or not self.is_living(ref):
-            return False
-        return self.reason(ref) == "NoMatchingService"

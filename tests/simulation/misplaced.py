@@ -1,19 +1,29 @@
-"""Defects in the place at which callers reach an app: host ports."""
+"""Defects in the place at which callers reach an app: host ports, node ports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.objects import NodeItem
 from eurekube_sync.controller import record
-from eurekube_sync.desired import pods
+from eurekube_sync.desired import pods, services
 from eurekube_sync.desired.endpoints import Identity
 from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
+from eurekube_sync.desired.spec import Syncer
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import Node, Service
 from eurekube_sync.model.sources import Complete, Listed, Source
 
 from .defect import Defect
+
+Behind: Any = vars(services)["_Behind"]
+list_nodes = KubernetesCluster.list_nodes
+node_ports: Callable[..., Any] = vars(services)["_node_ports"]
 
 
 def _at_their_own_addresses(_main: Any, sites: Mapping[Identity, Site], *_: Any) -> Any:
@@ -59,6 +69,36 @@ def _where_its_name_was_before(site_of: Callable[..., Site | str]) -> Callable[.
     return wrong
 
 
+def _every_node(node_ports: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(service: Service, ports: Any, spec: Syncer, nodes: Any) -> Any:
+        at = msgspec.structs.replace(spec.service, node_selector=None)
+        return node_ports(service, ports, msgspec.structs.replace(spec, service=at), nodes)
+
+    return wrong
+
+
+def _none_is_enough(node_ports: Callable[..., Any]) -> Callable[..., Any]:
+    """A Service without a node has no address, and is served."""
+
+    def wrong(*arguments: Any) -> Any:
+        try:
+            return node_ports(*arguments)
+        except InvalidSyncer:
+            return ()
+
+    return wrong
+
+
+def _without_a_look_at_the_node(self: Any, service: Service, node: Node | None) -> bool:
+    if node is None or not service.local:
+        return bool(self.ready)
+    return bool(self.nodes.get(node.name, False))
+
+
+def _nodes_or_none(self: KubernetesCluster) -> Any:
+    return _or_nothing(list_nodes(self))
+
+
 def misplaced() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
@@ -84,5 +124,33 @@ def misplaced() -> tuple[Defect, ...]:
             name="the record of a pass forgets where pods are reached",
             about="host ports",
             patches=((record, "_OF_POD_STATUSES", ("conditions", "phase", "podIPs")),),
+        ),
+        Defect(
+            name="callers are sent to nodes that leave",
+            about="node ports",
+            patches=((NodeItem, "_leaves", lambda _: ""),),
+        ),
+        Defect(
+            name="callers are sent to nodes that are not ready",
+            about="node ports",
+            patches=((Behind, "serves", _without_a_look_at_the_node),),
+        ),
+        Defect(
+            name="the labels of nodes are not looked at",
+            about="node ports",
+            patches=((services, "_node_ports", _every_node(node_ports)),),
+        ),
+        Defect(
+            name="an app goes with the last node that stays",
+            about="node ports",
+            patches=((services, "_node_ports", _none_is_enough(node_ports)),),
+        ),
+        Defect(
+            name="a list of Nodes that failed says that there is none",
+            about="node ports",
+            patches=(
+                (KubernetesCluster, "list_nodes", _nodes_or_none),
+                (services, "_node_ports", _none_is_enough(node_ports)),
+            ),
         ),
     )

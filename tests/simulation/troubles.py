@@ -59,6 +59,7 @@ class Call(StrEnum):
     SERVICES = "list of Services"
     SLICES = "list of slices"
     PODS = "list of pods"
+    NODES = "list of nodes"
     NAMESPACES = "read of namespaces"
     DEFINITION = "read of the CRD"
     FINALIZER = "patch of finalizers"
@@ -76,8 +77,8 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
-USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES}
-"""The kinds of which random troubles choose: few stories have the other."""
+USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES, Call.NODES}
+"""The kinds of which random troubles choose: few stories have the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,7 @@ _LISTS = {
     "services": Call.SERVICES,
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,
+    "nodes": Call.NODES,
 }
 _NAMESPACES = re.compile(r"/api/v1/namespaces(/[^/]+)?")
 
