@@ -27,6 +27,7 @@ servers.
     machines    machines outside of the cluster, of which one listens at two ports
     hostports   pods at the host ports of their nodes, and stories in which they move and no list shows it
     nodeports   Services at the ports of nodes, and stories in which nodes come and leave
+    entries     Services at Ingresses and Gateways, and stories in which these come, change and go
     writers     stories in which another writer makes a slice for an app's Service
     ambiguous   stories in which a syncer loses sight of its port while pods are replaced
     credentials stories in which the credentials for Kubernetes change or fail; `tokens` has them

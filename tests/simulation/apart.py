@@ -1,5 +1,5 @@
 """The promise about syncers that are served in another way than the pods of most stories: machines,
-pods at the host ports of their nodes, Services at node ports.
+pods at the host ports of their nodes, Services at node ports, Ingresses and Gateways.
 
 reach       an endpoint is an address and a port where callers reach it: at rest each ready one is
             UP, one that is not ready is not, and no other is registered; no pass registers one that

@@ -39,6 +39,7 @@ from .confirmations import Confirmations
 from .crowds import Sizes
 from .dead import Dead
 from .deletions import Deletions
+from .entries import AtEntries
 from .evidence import Evidence
 from .flaps import SecondLooks
 from .heirs import Heirs
@@ -119,7 +120,7 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
-        self.apart = Apart(self, (Machines(self), AtHosts(self), AtNodes(self)))
+        self.apart = Apart(self, (Machines(self), AtHosts(self), AtNodes(self), AtEntries(self)))
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)

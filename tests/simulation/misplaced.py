@@ -1,27 +1,33 @@
-"""Defects in the place at which callers reach an app: host ports, node ports."""
+"""Defects in the place at which callers reach an app: host ports, node ports, Ingresses, Gateways."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from eurekube_sync.adapters.kubernetes import routing
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.objects import NodeItem
 from eurekube_sync.controller import record
-from eurekube_sync.desired import pods, services
+from eurekube_sync.desired import entries, pods, services
 from eurekube_sync.desired.endpoints import Identity
+from eurekube_sync.desired.entries import Entries
 from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Node, Service
+from eurekube_sync.model.kubernetes import Ingress, Node, Service
 from eurekube_sync.model.sources import Complete, Listed, Source
 
 from .defect import Defect
 
 Behind: Any = vars(services)["_Behind"]
+RouteStatus: Any = vars(routing)["_RouteStatus"]
+entered_sites: Callable[..., Any] = vars(services)["_entered_sites"]
+entry: Callable[..., entries.Entry] = vars(entries)["_entry"]
 list_nodes = KubernetesCluster.list_nodes
 node_ports: Callable[..., Any] = vars(services)["_node_ports"]
 
@@ -99,6 +105,35 @@ def _nodes_or_none(self: KubernetesCluster) -> Any:
     return _or_nothing(list_nodes(self))
 
 
+def _routed_or_not(entries: Mapping[str, Entries]) -> Mapping[str, Entries]:
+    """A Service to which nothing routes is served as well."""
+    return entries
+
+
+def _none_for_now(*arguments: Any) -> Any:
+    """An address that is yet to come is none."""
+    sites = entered_sites(*arguments)
+    return () if isinstance(sites, str) else sites
+
+
+def _none_unrouted(service: Service, ports: Any, there: Entries, builder: Builder) -> Any:
+    return entered_sites(service, ports, there, builder) if there.routed else ()
+
+
+def _emptied(name: str) -> tuple[tuple[Any, str, Any], ...]:
+    """A list that fails has nothing, and so its Services have no address."""
+    list_ = vars(KubernetesCluster)[name]
+    return (
+        (KubernetesCluster, name, _read_as_empty(list_)),
+        (services, "entered", _routed_or_not),
+        (services, "_entered_sites", _none_for_now),
+    )
+
+
+def _at_the_plain_port(host: str, ingress: Ingress, warning: str) -> entries.Entry:
+    return entry(host, replace(ingress, tls=()), warning)
+
+
 def misplaced() -> tuple[Defect, ...]:
     """All of these defects, in the order of the table."""
     return (
@@ -152,5 +187,43 @@ def misplaced() -> tuple[Defect, ...]:
                 (KubernetesCluster, "list_nodes", _nodes_or_none),
                 (services, "_node_ports", _none_is_enough(node_ports)),
             ),
+        ),
+        Defect(
+            name="an app goes with the last Ingress that routes to it",
+            about="ingresses",
+            patches=(
+                (services, "entered", _routed_or_not),
+                (services, "_entered_sites", _none_unrouted),
+            ),
+        ),
+        Defect(
+            name="an app goes while an Ingress waits for its address",
+            about="ingresses",
+            patches=((services, "_entered_sites", _none_for_now),),
+        ),
+        Defect(
+            name="a list of Ingresses that failed says that there is none",
+            about="ingresses",
+            patches=_emptied("list_ingresses"),
+        ),
+        Defect(
+            name="TLS of an Ingress is not looked at",
+            about="ingresses",
+            patches=((entries, "_entry", _at_the_plain_port),),
+        ),
+        Defect(
+            name="a list of HTTPRoutes that failed says that there is none",
+            about="gateways",
+            patches=_emptied("list_routes"),
+        ),
+        Defect(
+            name="a list of Gateways that failed says that there is none",
+            about="gateways",
+            patches=_emptied("list_gateways"),
+        ),
+        Defect(
+            name="a route that its Gateway did not accept is called",
+            about="gateways",
+            patches=((RouteStatus, "accepts", lambda *_: True),),
         ),
     )

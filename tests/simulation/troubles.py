@@ -60,6 +60,9 @@ class Call(StrEnum):
     SLICES = "list of slices"
     PODS = "list of pods"
     NODES = "list of nodes"
+    INGRESSES = "list of Ingresses"
+    ROUTES = "list of HTTPRoutes"
+    GATEWAYS = "list of Gateways"
     NAMESPACES = "read of namespaces"
     DEFINITION = "read of the CRD"
     FINALIZER = "patch of finalizers"
@@ -77,7 +80,8 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
-USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES, Call.NODES}
+_OF_FEW = frozenset({Call.NAMESPACES, Call.NODES, Call.INGRESSES, Call.ROUTES, Call.GATEWAYS})
+USUAL_CALLS = ALL_CALLS - _OF_FEW
 """The kinds of which random troubles choose: few stories have the others."""
 
 
@@ -154,6 +158,9 @@ _LISTS = {
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,
     "nodes": Call.NODES,
+    "ingresses": Call.INGRESSES,
+    "httproutes": Call.ROUTES,
+    "gateways": Call.GATEWAYS,
 }
 _NAMESPACES = re.compile(r"/api/v1/namespaces(/[^/]+)?")
 

@@ -52,7 +52,7 @@ OF_THE_FIRST_TEAM = tuple(app for app in MANY if TEAMS[app] == "one")
 """Apps that the first program serves, whatever half of an installation it is."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
-_APART = ("shelf", "machine", "host", "node")
+_APART = ("shelf", "machine", "host", "node", "entry")
 _REPLICATED_AFTER = 0.7
 _EVICTED_EVERY = 60_000
 """Milliseconds."""
