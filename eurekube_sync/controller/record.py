@@ -20,6 +20,9 @@ _SYNCERS = "/eurekasyncers"
 _IMPORTS = "/eurekaimports"
 _PODS = "/pods"
 _DEFINITIONS = "/customresourcedefinitions/"
+_CONTAINERS = ("containers", "initContainers")
+_OF_POD_SPECS = ("readinessGates", "hostNetwork", *_CONTAINERS)
+_OF_POD_STATUSES = ("conditions", "phase", "podIPs", "hostIP", "hostIPs")
 
 Object: TypeAlias = dict[str, Any]  # JSON
 
@@ -108,10 +111,10 @@ class Hiding:
             if _DEFINITIONS in path:
                 item.pop("spec", None)  # the schema, which no pass reads
             if path.endswith(_PODS):
-                _keep_only(
-                    item, "spec", "readinessGates"
-                )  # the variables of its containers may be secrets
-                _keep_only(item, "status", "conditions", "phase", "podIPs")
+                _keep_only(item, "spec", *_OF_POD_SPECS)
+                for kind in _CONTAINERS:
+                    _keep_only_ports(_part(item, "spec"), kind)
+                _keep_only(item, "status", *_OF_POD_STATUSES)
         for instance in self._instances:
             metadata = _part(instance, "metadata")
             if metadata.get(OWNER) in self._owners:
@@ -169,6 +172,19 @@ def _keep_only(item: Object, part: str, *fields: str) -> None:
     if part in item:
         kept = _part(item, part)
         item[part] = {field: kept[field] for field in fields if field in kept}
+
+
+def _keep_only_ports(spec: Object, kind: str) -> None:
+    """Keep the ports of containers of one kind. Their variables may be secrets."""
+    containers = spec.get(kind)
+    if not isinstance(containers, list):
+        spec.pop(kind, None)
+        return
+    kept: list[Object] = []
+    for container in containers:
+        ports = _part(container).get("ports")
+        kept.append({} if ports is None else {"ports": ports})
+    spec[kind] = kept
 
 
 def _part(value: Any, *keys: str) -> Object:

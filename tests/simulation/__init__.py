@@ -23,7 +23,11 @@ servers.
     shares      stories of limits in percent, with unready pods, or with instances of others
     sharing     stories in which two syncers serve the same pods behind a gate
     heirs       stories in which a syncer gives way to an heir that alone needs a list that fails
-    machines    machines outside of the cluster, of which one listens at two ports; and the promise about them
+    apart       the promise about syncers that are served in another way than the pods of most stories
+    machines    machines outside of the cluster, of which one listens at two ports
+    hostports   pods at the host ports of their nodes, and stories in which they move and no list shows it
+    nodeports   Services at the ports of nodes, and stories in which nodes come and leave
+    entries     Services at Ingresses and Gateways, and stories in which these come, change and go
     writers     stories in which another writer makes a slice for an app's Service
     ambiguous   stories in which a syncer loses sight of its port while pods are replaced
     credentials stories in which the credentials for Kubernetes change or fail; `tokens` has them
@@ -49,8 +53,8 @@ servers.
     drains      stories in which a person drains pods, and the list that shows it fails
     shrink      finds the smallest story that still fails
     tale        a story told with times
-    defects     makes the product wrong on purpose, to show that the judge sees it. Also in mended, mistaken,
-                misreadings, misweighings, neglects, trespasses
+    defects     makes the product wrong on purpose, to show that the judge sees it. Also in mended, misplaced,
+                mistaken, misreadings, misweighings, neglects, trespasses
     page        the table of the defects, and the last long run in docs/simulation.md
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the

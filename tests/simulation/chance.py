@@ -13,11 +13,14 @@ from .asked import Asked
 from .credentials import with_failing_credentials
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
+from .entries import with_gateways, with_ingresses
 from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
+from .hostports import with_host_ports
 from .hours import with_a_long_silence
 from .machines import with_machines
 from .neighbours import with_neighbours
+from .nodeports import with_node_ports
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
 from .returns import with_a_peer_that_returns
@@ -79,6 +82,10 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.450, "a broken selector", with_a_broken_selector),
     (0.465, "an unlisted deletion", with_an_unlisted_deletion),
     (0.475, "refused events", with_refused_events),
+    (0.490, "host ports", with_host_ports),
+    (0.505, "node ports", with_node_ports),
+    (0.520, "ingresses", with_ingresses),
+    (0.535, "gateways", with_gateways),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -26,8 +26,8 @@ from tests.embedded.instances import Listed
 from .story import Mode
 from .troubles import Call
 from .truth import Ref
-from .view import PassView, Violation, is_up, pod_of, syncer_of
-from .world import TEAMS, Key
+from .view import PassView, State, Violation, is_up, pod_of, syncer_of
+from .world import TEAMS, Key, app_apart
 
 if TYPE_CHECKING:
     from eurekube_sync.controller.one_pass import PassReport
@@ -211,7 +211,7 @@ class Dead:
         orphaned: set[Ref] = set()
         for key, listed in found:
             ref = syncer_of(listed[0])
-            if ref not in self._judge.truth.syncers:
+            if not self._exists(ref):
                 orphaned.add(ref)
             came = ref in self._orphaned and ref not in orphaned and not daemon
             went = (
@@ -251,20 +251,19 @@ class Dead:
     def _is_served(self, listed: Listed) -> bool:
         """Whether the program has to remove it: it is not of the other half of an installation, and
         its pod is not a neighbour's invention."""
-        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
+        if self._judge.tenants.is_theirs(listed) or not pod_of(listed[0]):
             return False
-        syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
-        return (
-            syncer is None
-            or not self._judge.story.installation.halves
-            or TEAMS[syncer.app] == "one"
-        )
+        ref = syncer_of(listed[0])
+        syncer = self._judge.truth.syncers.get(ref)
+        app = syncer.app if syncer is not None else app_apart(ref[1])
+        halves = self._judge.story.installation.halves
+        return not halves or app not in TEAMS or TEAMS[app] == "one"
 
     def _is_excused(self, view: PassView, key: Key, listed: Listed, reason: str) -> bool:
         """Whether something other than a brake may keep it: its syncer is suspended, a stranger has
         the place of its successor, a CRD went so that its syncer may come back, or nobody could
         remember the first look."""
-        truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
+        truth = self._judge.truth
         if self._is_suspended(view, listed):
             return True
         for other, claim in truth.eligible.items():
@@ -273,7 +272,7 @@ class Dead:
             )  # by another name
             if succeeds and self._judge.duplicates(other):
                 return True
-        if syncer is not None:
+        if self._exists(syncer_of(listed[0])):
             return False
         if reason == _OF_AN_EARLIER_CRD and self._is_of_an_earlier_crd(listed):
             self._judge.reached["a dead pod whose syncer went with an earlier CRD"] += 1
@@ -282,6 +281,9 @@ class Dead:
         if alone:
             self._judge.reached["a dead orphan that single passes hold"] += 1
         return alone
+
+    def _exists(self, ref: Ref) -> bool:
+        return ref in self._judge.truth.syncers or ref in self._judge.truth.apart
 
     def _is_suspended(self, view: PassView, listed: Listed) -> bool:
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
@@ -332,26 +334,33 @@ class Dead:
     def _moved(self, app: str, held: set[Key], *, listed_since: float) -> int:
         """How many held instances of an app are UP under another name, which stays, and have been
         for so long that every list shows that."""
-        known = self._judge.known
-        return sum(
-            all(
-                any(
-                    other.app != app
-                    and other not in held
-                    and is_up(listed)
-                    and self._judge.up_since(other) <= listed_since
-                    and self._judge.ours(listed)
-                    and _place(other) == _place(key)
-                    and pod_of(listed[0]) == pod_of(state[key][0])
-                    and syncer_of(listed[0]) == syncer_of(state[key][0])
-                    for other, listed in state.items()
-                )
-                for state in known
-                if key in state
-            )
-            for key in held
-            if key.app == app
-        )
+        moved = 0
+        for key in held:
+            if key.app != app:
+                continue
+            there = [state for state in self._judge.known if key in state]
+            if not there:
+                # An earlier pass cancelled it, and this one read a peer that did not know yet. It
+                # shows no more whose pod it was.
+                self._judge.reached["a held instance that is gone when its pass ends"] += 1
+                continue
+            moved += all(self._has_another_name(key, state, held, listed_since) for state in there)
+        return moved
+
+    def _has_another_name(
+        self, key: Key, state: State, held: set[Key], listed_since: float
+    ) -> bool:
+        """Whether the same syncer has the same pod UP in another app of this server."""
+        own = state[key][0]
+        for other, listed in state.items():
+            stays = other.app != key.app and other not in held and is_up(listed)
+            if not stays or not self._judge.ours(listed):
+                continue
+            same_pod = _place(other) == _place(key) and pod_of(listed[0]) == pod_of(own)
+            same_syncer = syncer_of(listed[0]) == syncer_of(own)
+            if same_pod and same_syncer and self._judge.up_since(other) <= listed_since:
+                return True
+        return False
 
 
 def _address(key: Key) -> str:

@@ -35,6 +35,7 @@ from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
 from .mended import mended
+from .misplaced import misplaced
 from .misreadings import misreadings
 from .mistaken import mistaken
 from .misweighings import misweighings
@@ -294,6 +295,7 @@ def defects() -> tuple[Defect, ...]:
         *neglects(),
         *mistaken(),
         *mended(),
+        *misplaced(),
     )
 
 

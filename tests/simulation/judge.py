@@ -15,7 +15,7 @@ crash       no pass ends with an exception
 
 The other promises: `last`, `losses`, `confirmations` and `crowds` judge what apps lose; `dead` dead
 pods; `flaps` second looks; `twins` pods that register themselves; `neighbours` claims of another
-namespace; `machines` endpoints with two ports; `leases` the ends of leases; `deletions` finalizers;
+namespace; `apart` syncers that are served in another way; `leases` the ends of leases; `deletions` finalizers;
 `strays` another cluster's lists; `conduct` and `limits` the other fields of specs; `overrides`
 instances that a person put out of service; `steady` needless writes; `sharing` gates of two
 syncers; `starving` a stage without time; `unlisted` conditions without events; `rest` the end of a
@@ -33,20 +33,24 @@ from eurekube_sync.embedded.http import Request
 from tests.embedded.instances import Listed
 
 from .ambiguous import Anchors
+from .apart import Apart
 from .conduct import Conduct
 from .confirmations import Confirmations
 from .crowds import Sizes
 from .dead import Dead
 from .deletions import Deletions
+from .entries import AtEntries
 from .evidence import Evidence
 from .flaps import SecondLooks
 from .heirs import Heirs
+from .hostports import AtHosts
 from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
 from .machines import Machines
 from .neighbours import Tenants
+from .nodeports import AtNodes
 from .overrides import Overrides
 from .releases import Releases
 from .sharing import SharedGates
@@ -116,7 +120,7 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
-        self.machines = Machines(self)
+        self.apart = Apart(self, (Machines(self), AtHosts(self), AtNodes(self), AtEntries(self)))
         self.anchors = Anchors(self)
         self.steady = Steady(self.reached)
         self.last_ones = LastOnes(self)
@@ -168,7 +172,7 @@ class Judge:
         self.overrides.look(now)
         self.tenants.look(now)
         self.anchors.look()
-        self.machines.look(now)
+        self.apart.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """Notes that the wall clock of the program's machine changed."""
@@ -365,8 +369,8 @@ class Judge:
         if self.twins.gives_way(view, key, ref):
             return
         self.heirs.judge_removal(view, key, was, now.get(key))
-        if self.machines.are(was):
-            self.machines.judge_removal(view, key, was, now.get(key))
+        if self.apart.are(was):
+            self.apart.judge_removal(view, key, was, now.get(key))
         since = self._protected_since(view, key, was)
         syncer = self.truth.syncers.get(ref)
         if (
@@ -438,8 +442,8 @@ class Judge:
         return ref != frozen_for and ref not in self.truth.syncers
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
-        if self.machines.are(stands):
-            self.machines.judge_new(view, key, stands)
+        if self.apart.are(stands):
+            self.apart.judge_new(view, key, stands)
             return
         if self.tenants.is_theirs(stands):
             self.tenants.judge_new(view, key, stands[0])

@@ -71,7 +71,7 @@ class Rest:
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._judge.twins.judge_rest()
         self._judge.tenants.judge_rest()
-        self._judge.machines.judge_rest()
+        self._judge.apart.judge_rest()
         self._expect_told()
         self._expect_gates()
 
@@ -117,7 +117,7 @@ class Rest:
     def _expect_reason(self, key: Key, listed: Listed) -> None:
         held = key in self._judge.held
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
-        if self._judge.tenants.is_theirs(listed) or self._judge.machines.are(listed):
+        if self._judge.tenants.is_theirs(listed) or self._judge.apart.are(listed):
             return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return

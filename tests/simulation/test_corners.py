@@ -150,6 +150,25 @@ def renamed_by_a_late_registration(unready: float) -> Story:
     return replace(plain(events, late), ends=130)
 
 
+def unready_while_a_cancel_is_replicated() -> Story:
+    """A second syncer of one app gets the name of the first. The pass that cancels the instances of
+    its former name reads slowly, from the second peer. The next pass reads the first peer before it
+    hears of the cancels, and all pods are unready by then."""
+    events = (
+        *setting("rating", "cart", "pay", "stock"),
+        e.SyncerApplied(at=12, name="rating-next", app="rating", app_name="fresh"),
+        e.SyncerApplied(at=57, name="rating-next", app="rating"),
+        e.AllPodsTurn(at=123, ready=False),
+    )
+    away = Trouble(at=80, until=101, calls=EUREKA_CALLS, kind=Kind.TIMEOUT_AFTER)
+    slow = Trouble(at=101, until=124, calls=frozenset({Call.READ}), kind=Kind.SLOW, seconds=8)
+    return replace(
+        plain(events, away, slow),
+        installation=Installation(mode=Mode.TWICE, interval=60, peers=2),
+        ends=160,
+    )
+
+
 def older_than_the_spec(*events: e.Event) -> Story:
     """A Service is deleted, and its syncer's spec is changed after that. The next pass reads that
     spec, and lists that still show the Service."""
@@ -185,6 +204,9 @@ CORNERS: dict[str, Story] = {
     ),
     "all pods turn unready before a late registration under another name is listed": (
         renamed_by_a_late_registration(35)
+    ),
+    "all pods turn unready while a peer does not know yet of a cancel": (
+        unready_while_a_cancel_is_replicated()
     ),
     "a pod turns unready whose syncer is to register nothing, and nothing is cancelled": (
         unready_and_cancelled_by_nobody(0, "count")
@@ -544,7 +566,7 @@ def test_machines_of_a_service_that_is_gone_stayed() -> None:
         for name, story in CORNERS.items()
         if "Service of machines is gone" in name
     )
-    assert reached["machines of a Service that is gone, at rest"]
+    assert reached["what stays of a syncer machine that is not served"]
 
 
 def test_a_spec_from_after_the_service_was_excused() -> None:
@@ -572,6 +594,12 @@ def test_a_spec_without_a_limit_excuses_nothing(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(resolve, "parse", detached)
     assert run(story).promise == "removed"
+
+
+def test_the_cancel_was_replicated_late() -> None:
+    """The story has a held instance that an earlier pass cancelled."""
+    verdict = run(unready_while_a_cancel_is_replicated())
+    assert verdict.reached["a held instance that is gone when its pass ends"]
 
 
 def test_the_race_for_an_id_was_excused() -> None:

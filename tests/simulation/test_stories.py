@@ -35,7 +35,7 @@ def test_a_seed_is_one_story_and_ends_alike() -> None:
 
 def test_stories_differ() -> None:
     """Random stories meet each kind of event and of trouble. Drains have stories of their own."""
-    stories = [story(seed) for seed in range(400)]
+    stories = [story(seed) for seed in range(1000)]
     known = {
         kind.__name__ for kind in e.Event.__subclasses__() if kind.__module__ != drains.__name__
     }

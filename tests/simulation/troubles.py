@@ -59,6 +59,10 @@ class Call(StrEnum):
     SERVICES = "list of Services"
     SLICES = "list of slices"
     PODS = "list of pods"
+    NODES = "list of nodes"
+    INGRESSES = "list of Ingresses"
+    ROUTES = "list of HTTPRoutes"
+    GATEWAYS = "list of Gateways"
     NAMESPACES = "read of namespaces"
     DEFINITION = "read of the CRD"
     FINALIZER = "patch of finalizers"
@@ -76,8 +80,9 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
-USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES}
-"""The kinds of which random troubles choose: few stories have the other."""
+_OF_FEW = frozenset({Call.NAMESPACES, Call.NODES, Call.INGRESSES, Call.ROUTES, Call.GATEWAYS})
+USUAL_CALLS = ALL_CALLS - _OF_FEW
+"""The kinds of which random troubles choose: few stories have the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +157,10 @@ _LISTS = {
     "services": Call.SERVICES,
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,
+    "nodes": Call.NODES,
+    "ingresses": Call.INGRESSES,
+    "httproutes": Call.ROUTES,
+    "gateways": Call.GATEWAYS,
 }
 _NAMESPACES = re.compile(r"/api/v1/namespaces(/[^/]+)?")
 

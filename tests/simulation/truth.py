@@ -22,7 +22,6 @@ from .world import (
     Key,
     World,
     is_apart,
-    is_machine,
     is_shelf,
     is_true,
 )
@@ -138,8 +137,8 @@ class Truth:
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
     """Syncers that claim another namespace's addresses. They do not count in what should be UP
     (`neighbours`)."""
-    machines: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
-    """Syncers of machines outside of the cluster, which do not count there either (`machines`)."""
+    apart: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
+    """Syncers that are served in another way, which do not count there either (`apart`)."""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
@@ -170,7 +169,7 @@ class Truth:
             if is_apart(one["metadata"]["name"])
         }
         self.shelves = {ref: syncer for ref, syncer in apart.items() if is_shelf(ref[1])}
-        self.machines = {ref: syncer for ref, syncer in apart.items() if is_machine(ref[1])}
+        self.apart = {ref: syncer for ref, syncer in apart.items() if not is_shelf(ref[1])}
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         if written[0] != before[0]:
             self._look_at_claims(services, syncers, now)
@@ -223,7 +222,7 @@ class Truth:
     @property
     def a_deletion_waits(self) -> bool:
         """Whether a person deleted a syncer that still exists."""
-        apart = [*self.shelves.values(), *self.machines.values()]
+        apart = [*self.shelves.values(), *self.apart.values()]
         going = any("deletionTimestamp" in syncer["metadata"] for syncer in apart)
         return going or any(syncer.deleting for syncer in self.syncers.values())
 

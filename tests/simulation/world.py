@@ -52,6 +52,7 @@ OF_THE_FIRST_TEAM = tuple(app for app in MANY if TEAMS[app] == "one")
 """Apps that the first program serves, whatever half of an installation it is."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
+_APART = ("shelf", "machine", "host", "node", "entry")
 _REPLICATED_AFTER = 0.7
 _EVICTED_EVERY = 60_000
 """Milliseconds."""
@@ -329,10 +330,20 @@ class World:
         return self.objects("/api/v1/pods")
 
     def start_pod(
-        self, app: str, name: str, ip: str, *, ready: bool, gated: bool = False
+        self,
+        app: str,
+        name: str,
+        ip: str,
+        *,
+        ready: bool,
+        gated: bool = False,
+        label: str = "",
+        node: str = "node-1",
+        host_port: int | None = None,
     ) -> str | None:
         """Starts a pod with this address, or the next free one. Returns its address, or None if it
-        exists already. A gated pod is Ready only when our gate is open, too."""
+        exists already. A gated pod is Ready only when our gate is open, too. Its label is its app,
+        unless one is given."""
         taken = {
             pod["status"].get("podIP")
             for pod in self.pods()
@@ -341,11 +352,14 @@ class World:
         free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
         namespace = APPS[app]
         gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
+        ports: dict[str, Any] = {}
+        if host_port is not None:
+            ports["ports"] = [{"containerPort": PORT, "hostPort": host_port, "protocol": "TCP"}]
         manifest = {
-            "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
+            "metadata": {"namespace": namespace, "name": name, "labels": {"app": label or app}},
             "spec": {
-                "nodeName": "node-1",
-                "containers": [{"name": "app", "image": "app"}],
+                "nodeName": node,
+                "containers": [{"name": "app", "image": "app", **ports}],
                 **gates,
             },
         }
@@ -475,20 +489,21 @@ def is_shelf(name: str) -> bool:
     return name.startswith("shelf-")
 
 
-def machine_name(app: str) -> str:
-    """The name of the syncer and the Service of an app's machines; see `machines`."""
-    return f"machine-{app}"
+def apart_name(kind: str, app: str) -> str:
+    """The name of the syncer and the Service of an app that is served in another way; see
+    `apart`."""
+    return f"{kind}-{app}"
 
 
-def is_machine(name: str) -> bool:
-    """Whether it is such a name."""
-    return name.startswith("machine-")
+def app_apart(name: str) -> str:
+    """The app of such a name."""
+    return name.partition("-")[2]
 
 
 def is_apart(name: str) -> bool:
-    """Whether a syncer of this name has no pods in a story, so that the oracle of pods ignores
-    it."""
-    return is_shelf(name) or is_machine(name)
+    """Whether a syncer of this name is served in another way than the pods of most stories, so that
+    the oracle of pods ignores it."""
+    return name.startswith(tuple(f"{kind}-" for kind in _APART))
 
 
 def syncer_path(namespace: str, name: str) -> str:

@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes.objects import PodHostItem
 from eurekube_sync.cli import records
 from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.records import Record, Recorder, decoded, encoded, record_at, recorded_pass
@@ -374,6 +376,22 @@ def test_text_that_others_write_does_not_falsify_a_record(
     assert (f'"{key}":"{value}"' in encoded(record).decode()) is not hidden
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_a_record_has_the_host_ports_of_pods_and_no_variable_of_theirs(kind: str) -> None:
+    """A pass that is made again registers the same at the pods' nodes."""
+    port = {"containerPort": 8080, "hostPort": 30080, "hostIP": "10.9.0.1"}
+    variables = [{"name": "PASSWORD", "value": PLANTED}]
+    container = {"name": "app", "args": [PLANTED], "env": variables, "ports": [port]}
+    spec = {kind: [container, {"name": "side"}], "hostNetwork": True, "volumes": [PLANTED]}
+    status = {"hostIP": "10.9.0.1", "hostIPs": [{"ip": "10.9.0.1"}], "message": PLANTED}
+    pod = {"metadata": {"uid": "1", "name": "pod"}, "spec": spec, "status": status}
+    read = msgspec.convert(pod, PodHostItem).read()
+    Hiding({"/api/v1/namespaces/shop/pods": [pod]}, [], ["town"]).read()
+    assert PLANTED not in json.dumps(pod)
+    assert msgspec.convert(pod, PodHostItem).read() == read
+    assert (read.host_network, read.ports[8080].number) == (True, 30080)
+
+
 def test_objects_of_any_form_are_kept(night: Night) -> None:
     """A damaged object makes no pass fail, and no record of it."""
     odd: list[Any] = [
@@ -381,6 +399,7 @@ def test_objects_of_any_form_are_kept(night: Night) -> None:
         "x",
         {},
         {"metadata": 5, "spec": []},
+        {"spec": {"containers": 5, "initContainers": [3, {"ports": 7}]}},
         {"metadata": {"labels": 3, "annotations": []}},
     ]
     odd += [
