@@ -221,10 +221,7 @@ class Registry:
         )
         if answer.status_code != 200:
             return None
-        instance = dict(answer.json()["instance"])
-        if "overriddenstatus" in instance:  # its name in Spring Cloud Edgware
-            instance["overriddenStatus"] = instance.pop("overriddenstatus")
-        return instance
+        return _of_today(answer.json()["instance"])
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's
@@ -295,7 +292,10 @@ class Registry:
                 for listed in answer.json()["applications"]["application"]
                 if listed["name"] == app
             ]
-            listed = {i["instanceId"]: _told(i) for found in apps for i in found["instance"]}
+            listed: dict[str, Any] = {}
+            for of_the_app in apps:
+                for instance in of_the_app["instance"]:
+                    listed[instance["instanceId"]] = _told(_of_today(instance))
             return [id_ for id_ in wanted if listed.get(id_) != _told(self.instance(app, id_))]
 
         self.wait_for_list(
@@ -356,6 +356,15 @@ class Registry:
             }
         }
         requests.post(f"{self.url}/apps/{app}", json=body, timeout=30).raise_for_status()
+
+
+def _of_today(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of an instance with the names of today: Spring Cloud Edgware writes
+    `overriddenstatus`."""
+    renamed = dict(instance)
+    if "overriddenstatus" in renamed:
+        renamed["overriddenStatus"] = renamed.pop("overriddenstatus")
+    return renamed
 
 
 def _told(instance: dict[str, Any] | None) -> dict[str, Any] | None:
