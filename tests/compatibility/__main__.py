@@ -9,13 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+from tests.compatibility.results import Results, read_results
 from tests.compatibility.rows import NEWEST_ROWS, PEERS, ROWS, Row
 from tests.servers.cache import say
 from tests.servers.toolchains import java, java_version
@@ -32,45 +31,46 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"one of: {', '.join(ROWS)}")
     parser.add_argument("--quick", action="store_true", help="the rows of plain tox alone")
     arguments = parser.parse_args()
+    chosen = arguments.rows or list(ROWS)
     if arguments.quick:
-        results = {name: _run(row, pair=False) for name, row in ROWS.items() if row.quick}
-    else:
-        results = {}
-        for name in arguments.rows or ROWS:
-            results[name] = _run(ROWS[name], pair=True)
-            _keep(name, results[name])
-    good = all(part["failed"] == 0 for row in results.values() for part in row["parts"].values())
-    return 0 if good else 1
+        chosen = [name for name, row in ROWS.items() if row.quick]
+    failures: list[str] = []
+    for name in chosen:
+        row, begun = ROWS[name], time.monotonic()
+        parts = _run(row, failures, pair=not arguments.quick)
+        seconds = round(time.monotonic() - begun)
+        say(f"{name}: {seconds} s, {parts}")
+        if not arguments.quick:
+            _keep(name, {"at": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds, "parts": parts})
+    # At the very end, where they are found: pytest has told them between thousands of other lines
+    for failure in failures:
+        say(failure)
+    return 1 if failures else 0
 
 
-def _run(row: Row, *, pair: bool) -> dict[str, Any]:
-    """Run the tests of a row; return the numbers of each part, and the seconds of all."""
-    begun = time.monotonic()
+def _run(row: Row, failures: list[str], *, pair: bool) -> dict[str, dict[str, int]]:
+    """Run the tests of a row; return the numbers of each part. What failed is added to
+    `failures`."""
     files = [file for part in row.parts.values() for file in part]
     marked = "servers" if row.name in NEWEST_ROWS else "servers and not newest_alone"
     # The story on stock timings waits for minutes, and shows nothing more of an old server.
     # The CRD's tests start the oldest Kubernetes by themselves.
-    numbers = _pytest(
-        row.variables, [*files, "-m", marked, "-k", "not eureka_stock and not oldest"]
-    )
-    parts = {name: _sum(numbers, files) for name, files in row.parts.items()}
+    chosen = [*files, "-m", marked, "-k", "not eureka_stock and not oldest"]
+    results = _pytest(row.variables, chosen)
+    parts = {name: results.sum(files) for name, files in row.parts.items()}
+    failures += [f"{row.name}: {failure}" for failure in results.failures]
     if pair and row.pair is not None:
-        numbers = _pytest(row.pair, [PEERS, "-k", _PAIR_TEST])
-        parts["pair"] = _sum(numbers, [PEERS])
-    seconds = round(time.monotonic() - begun)
-    say(f"{row.name}: {seconds} s, {parts}")
-    return {"at": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds, "parts": parts}
+        results = _pytest(row.pair, [PEERS, "-k", _PAIR_TEST])
+        parts["pair"] = results.sum([PEERS])
+        failures += [f"{row.name}, as a pair: {failure}" for failure in results.failures]
+    for name, numbers in parts.items():
+        if numbers["passed"] == 0:
+            failures.append(f"{row.name}: no test of {name} passed")
+    return parts
 
 
-def _sum(numbers: Mapping[str, Counter[str]], files: Sequence[str]) -> dict[str, int]:
-    """The tests of some files. A part in which no test ran has failed."""
-    total: Counter[str] = sum((numbers.get(file, Counter()) for file in files), Counter())
-    failed = total["failed"] if total["passed"] else max(total["failed"], 1)
-    return {"passed": total["passed"], "failed": failed}
-
-
-def _pytest(variables: Mapping[str, str], arguments: Sequence[str]) -> dict[str, Counter[str]]:
-    """Run pytest with a server chosen; return how many tests of each file passed and failed."""
+def _pytest(variables: Mapping[str, str], arguments: Sequence[str]) -> Results:
+    """Run pytest with a server chosen."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         command = [
@@ -78,13 +78,8 @@ def _pytest(variables: Mapping[str, str], arguments: Sequence[str]) -> dict[str,
             *("-o", "junit_family=xunit1", f"--junitxml={report}"),
             *arguments,
         ]
-        subprocess.run(command, env={**os.environ, **variables}, check=False)
-        numbers: dict[str, Counter[str]] = {}
-        for case in ElementTree.parse(report).iter("testcase"):
-            bad = any(case.find(kind) is not None for kind in ("failure", "error", "skipped"))
-            name = case.get("file") or f"{case.get('classname', '')}"
-            numbers.setdefault(name, Counter())["failed" if bad else "passed"] += 1
-    return numbers
+        done = subprocess.run(command, env={**os.environ, **variables}, check=False)
+        return read_results(report, done.returncode)
 
 
 def _keep(name: str, result: Mapping[str, Any]) -> None:

@@ -43,3 +43,18 @@ def _is_served(world: KubernetesWorld) -> bool:
             world.request("GET", f"{API}/{plural}")
         return True
     return False
+
+
+def accepted_by(gateway: str, *, namespace: str | None = None) -> dict[str, Any]:
+    """The status of an HTTPRoute that this Gateway's controller accepted. `namespace` is the
+    Gateway's, if the route names it."""
+    parent = {"name": gateway} if namespace is None else {"name": gateway, "namespace": namespace}
+    accepted = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
+    return {"status": {"parents": [{"parentRef": parent, **controller}]}}

@@ -219,7 +219,9 @@ class Registry:
         answer = requests.get(
             f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30
         )
-        return _as_today(answer.json()["instance"]) if answer.status_code == 200 else None
+        if answer.status_code != 200:
+            return None
+        return _of_today(answer.json()["instance"])
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's
@@ -290,9 +292,10 @@ class Registry:
                 for listed in answer.json()["applications"]["application"]
                 if listed["name"] == app
             ]
-            listed = {
-                i["instanceId"]: _told(_as_today(i)) for found in apps for i in found["instance"]
-            }
+            listed: dict[str, Any] = {}
+            for of_the_app in apps:
+                for instance in of_the_app["instance"]:
+                    listed[instance["instanceId"]] = _told(_of_today(instance))
             found = [(id_, listed.get(id_), _told(self.instance(app, id_))) for id_ in wanted]
             return [(id_, old, new) for id_, old, new in found if old != new]
 
@@ -357,12 +360,13 @@ class Registry:
         requests.post(f"{self.url}/apps/{app}", json=body, timeout=30).raise_for_status()
 
 
-def _as_today(instance: dict[str, Any]) -> dict[str, Any]:
-    """An instance by today's names: in Spring Cloud Edgware an override is `overriddenstatus`."""
-    if "overriddenstatus" not in instance:
-        return instance
-    others = {name: value for name, value in instance.items() if name != "overriddenstatus"}
-    return {**others, "overriddenStatus": instance["overriddenstatus"]}
+def _of_today(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of an instance with the names of today: Spring Cloud Edgware writes
+    `overriddenstatus`."""
+    renamed = dict(instance)
+    if "overriddenstatus" in renamed:
+        renamed["overriddenStatus"] = renamed.pop("overriddenstatus")
+    return renamed
 
 
 def _told(instance: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.integration.gateways import API, installed_gateway_api
+from tests.integration.gateways import API, accepted_by, installed_gateway_api
 from tests.integration.hand_made import make_syncer
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld
@@ -124,16 +124,7 @@ def make_route(world: KubernetesWorld) -> None:
     }
     head = {"apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"name": "web"}}
     world.request("POST", ROUTES, {**head, "kind": "HTTPRoute", "spec": route})
-    accepted = {
-        "type": "Accepted",
-        "status": "True",
-        "reason": "Accepted",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
-    parents = [{"parentRef": {"name": "edge"}, **controller}]
-    world.request("PATCH", f"{ROUTES}/web/status", {"status": {"parents": parents}})
+    world.request("PATCH", f"{ROUTES}/web/status", accepted_by("edge"))
 
 
 def make_pod(world: KubernetesWorld, name: str, *, host_port: int | None = None) -> None:

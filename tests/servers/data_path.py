@@ -36,12 +36,11 @@ FIRST, SECOND = "10.9.0.1:8080", "10.9.0.2:9090"
 """The servers of the data centre, `address:port`."""
 POD = f"{POD_ADDRESS}:8080"
 """The server of the pod."""
-NODE = "data-path"
-"""The Node on which the pod is."""
+NODE, NODE_ADDRESS = "data-path", "10.250.0.1"
+"""The Node on which the pod is, and its address in the data centre."""
 NAMESPACE = "shop"
 """The Kubernetes namespace of the pod, whose Services it calls by their bare names."""
 _NODE_TO_POD = "10.8.0.1"
-_NODE_TO_DATA_CENTRE = "10.250.0.1"
 _DATA_CENTRE_TO_NODE = "10.250.0.2"
 _PACKAGES = {"nft": "nftables", "ip": "iproute2", "curl": "curl"}
 _PROBE_SECONDS = 10.0
@@ -52,24 +51,34 @@ _MARKER_ADDRESS = "192.0.2.9"
 
 
 class KubeProxy(Server):
-    """kube-proxy on the node, with nftables."""
+    """kube-proxy on a node, with nftables."""
 
     name: ClassVar[str] = "kube-proxy"
     start_seconds: ClassVar[float] = 120.0
 
-    def __init__(self, node: NetworkNamespace, kubeconfig: Path) -> None:
+    def __init__(
+        self,
+        node: NetworkNamespace,
+        kubeconfig: Path,
+        *,
+        node_name: str = NODE,
+        address: str = NODE_ADDRESS,
+    ) -> None:
+        """`node_name` and `address` are those of the Node. It opens node ports at that address."""
         self._program = kubernetes() / "kube-proxy"
         super().__init__()
         self._node = node
         self._kubeconfig = kubeconfig
+        self._node_name = node_name
+        self._address = address
 
     def _command(self) -> list[str]:
         configuration = {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "kind": "KubeProxyConfiguration",
             "mode": "nftables",
-            "hostnameOverride": NODE,
-            "bindAddress": _NODE_TO_DATA_CENTRE,
+            "hostnameOverride": self._node_name,
+            "bindAddress": self._address,
             "clusterCIDR": "10.8.0.0/16",
             "detectLocalMode": "ClusterCIDR",
             "healthzBindAddress": f"{LOOPBACK}:{self.port}",
@@ -137,6 +146,8 @@ class DataPath:
         self._directory = temporary_directory("data-path")
         self._running = ExitStack()
         self.node, self.pod, self.data_centre = (NetworkNamespace() for _ in range(3))
+        self.nodes = [self.node]
+        """The networks in which a kube-proxy runs."""
 
     def curl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run curl in the pod, with ten seconds for a call. Never raises on an exit code."""
@@ -150,15 +161,17 @@ class DataPath:
         )
 
     def wait_for_kube_proxy(self) -> None:
-        """Wait until kube-proxy has followed what was written to slices so far. It gets them in
-        order, so it is enough that it follows one more write. Raises AssertionError."""
+        """Wait until each kube-proxy has followed what was written to slices so far. It gets them
+        in order, so it is enough that it follows one more write. Raises AssertionError."""
         port = next(self._marker_ports)
         self._world.request("PATCH", _MARKER, {"ports": [{"name": "marker", "port": port}]})
         rule = f"{_MARKER_ADDRESS} . {port}"
-        wait_until(
-            lambda: rule in self.node.run("nft", "list", "table", "ip", "kube-proxy"),
-            "kube-proxy does not follow the slices",
-        )
+
+        def followed() -> bool:
+            tables = [node.run("nft", "list", "table", "ip", "kube-proxy") for node in self.nodes]
+            return all(rule in table for table in tables)
+
+        wait_until(followed, "kube-proxy does not follow the slices")
 
     def __enter__(self) -> Self:
         try:
@@ -202,7 +215,7 @@ class DataPath:
         connect(self.node, f"pod {_NODE_TO_POD}/24", self.pod, f"node {POD_ADDRESS}/24")
         connect(
             self.node,
-            f"dc {_NODE_TO_DATA_CENTRE}/24",
+            f"dc {NODE_ADDRESS}/24",
             self.data_centre,
             f"node {_DATA_CENTRE_TO_NODE}/24",
         )
@@ -212,7 +225,7 @@ class DataPath:
         # Also for a ClusterIP: kube-proxy's rule that refuses a call, because the Service has no
         # endpoints, only sees what the node would forward
         self.node.run("ip", "route", "add", "default", "via", _DATA_CENTRE_TO_NODE)
-        self.data_centre.run("ip", "route", "add", "10.8.0.0/16", "via", _NODE_TO_DATA_CENTRE)
+        self.data_centre.run("ip", "route", "add", "10.8.0.0/16", "via", NODE_ADDRESS)
         self.node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
         self.node.run("nft", "add table ip trial; delete table ip trial")
         resolver = self._directory / "resolv.conf"
@@ -247,9 +260,7 @@ class DataPath:
         )
         self._world = world
         world.create_namespace(NAMESPACE)
-        world.create_node(NODE)
-        addresses = [{"type": "InternalIP", "address": _NODE_TO_DATA_CENTRE}]
-        world.request("PATCH", f"/api/v1/nodes/{NODE}/status", {"status": {"addresses": addresses}})
+        make_node(world, NODE, NODE_ADDRESS)
         world.create_service(NAMESPACE, "marker", ports={"marker": 1}, selector={})
         slice_ = {
             "metadata": {"name": "marker", "labels": {"kubernetes.io/service-name": "marker"}},
@@ -257,3 +268,13 @@ class DataPath:
             "endpoints": [{"addresses": [_MARKER_ADDRESS]}],
         }
         world.request("POST", _MARKER.removesuffix("/marker"), slice_)
+
+
+def make_node(world: KubernetesWorld, name: str, address: str) -> None:
+    """Create a Node that is ready, with its address."""
+    world.create_node(name)
+    status = {
+        "addresses": [{"type": "InternalIP", "address": address}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    world.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status})

@@ -1,13 +1,17 @@
-"""Owns a real nginx between the program and Eureka. Knows nothing of Eureka but its address."""
+"""Owns real nginx servers: one between the program and Eureka, and one that leads calls into a
+cluster. Knows of Eureka and Kubernetes only addresses."""
 
 from __future__ import annotations
 
 import os
 import pwd
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import requests
 
+from .namespaces import NetworkNamespace
 from .process import LOOPBACK, Server
 from .toolchains import nginx
 
@@ -28,6 +32,10 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
     proxy_cache_path {directory}/cache keys_zone=lists:1m;
+    {servers}
+}}
+"""
+_BEFORE_EUREKA = """
     server {{
         listen {host}:{port};
         location = /ready {{ return 204; }}
@@ -39,36 +47,48 @@ http {{
             {rules}
         }}
     }}
-}}
+"""
+_READY = """
+    server {{
+        listen {host}:{port};
+        location = /ready {{ return 204; }}
+    }}
+"""
+_HOST = """
+    server {{
+        listen {listens};
+        server_name "{host}";
+        location / {{ proxy_pass http://{upstream}; }}
+    }}
+"""
+_OTHER_HOSTS = """
+    server {{
+        listen {listens} default_server;
+        server_name _;
+        return 404;
+    }}
 """
 
 
-class Nginx(Server):
-    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its
-    location."""
+class _NginxServer(Server, ABC):
+    """An nginx with the servers of its configuration, one of which says at `/ready` that it is."""
 
     name: ClassVar[str] = "nginx"
     start_seconds: ClassVar[float] = 60.0
 
-    def __init__(self, upstream: str, rules: str = "") -> None:
+    def __init__(self) -> None:
         self._program = nginx()
-        self._upstream = upstream
-        self._rules = rules
         super().__init__()
 
-    @property
-    def url(self) -> str:
-        """Its address, as a Eureka's."""
-        return f"http://{self.host}:{self.port}/eureka"
+    @abstractmethod
+    def _servers(self) -> str:
+        """Return the servers of its configuration."""
 
     def _command(self) -> list[str]:
         text = _CONFIGURATION.format(
             user=pwd.getpwuid(os.getuid()).pw_name,
             directory=self.directory,
-            host=LOOPBACK,
-            port=self.port,
-            upstream=self._upstream,
-            rules=self._rules,
+            servers=self._servers(),
         )
         file = self.directory / "nginx.conf"
         file.write_text(text)
@@ -85,3 +105,53 @@ class Nginx(Server):
 
     def _is_ready(self) -> bool:
         return requests.get(f"http://{self.host}:{self.port}/ready", timeout=_TIMEOUT_SECONDS).ok
+
+
+class Nginx(_NginxServer):
+    """An nginx that passes everything to `upstream`, `host:port`, under the `rules` of its
+    location."""
+
+    def __init__(self, upstream: str, rules: str = "") -> None:
+        self._upstream = upstream
+        self._rules = rules
+        super().__init__()
+
+    @property
+    def url(self) -> str:
+        """Its address, as a Eureka's."""
+        return f"http://{self.host}:{self.port}/eureka"
+
+    def _servers(self) -> str:
+        return _BEFORE_EUREKA.format(
+            host=LOOPBACK,
+            port=self.port,
+            directory=self.directory,
+            upstream=self._upstream,
+            rules=self._rules,
+        )
+
+
+class Entrance(_NginxServer):
+    """An nginx on a node, as the proxy of Ingresses and Gateways: the calls for a host lead to a
+    Service, and all others are a 404."""
+
+    def __init__(self, node: NetworkNamespace, services: Mapping[str, Mapping[str, str]]) -> None:
+        """`services` has a Service, `address:port`, for each host, for each `address:port` at which
+        callers come."""
+        super().__init__()
+        self._node = node
+        self._services = services
+
+    def _command(self) -> list[str]:
+        return self._node.command(*super()._command())
+
+    def _servers(self) -> str:
+        servers = [_READY.format(host=LOOPBACK, port=self.port)]
+        for listens, of_host in self._services.items():
+            servers.append(_OTHER_HOSTS.format(listens=listens))
+            for host, upstream in of_host.items():
+                servers.append(_HOST.format(listens=listens, host=host, upstream=upstream))
+        return "".join(servers)
+
+    def _is_ready(self) -> bool:
+        return self._node.inside(super()._is_ready)

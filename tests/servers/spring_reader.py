@@ -31,9 +31,11 @@ class SpringReader(Caller):
         *,
         proxy_port: int | None = None,
         namespace: NetworkNamespace | None = None,
+        refreshed: bool = False,
     ) -> None:
         """`proxy_port`: where pods are reached; None: at their own addresses. `namespace` is the
-        network that it runs in; None: the machine's."""
+        network that it runs in; None: the machine's. `refreshed`: its copies of Eureka's list are a
+        second old at most, instead of half a minute."""
         self._program = eureka()
         jars = sorted((self._program.folder / "server").glob("*.jar"))
         classes = compiled(self.name, _SOURCE, jars, release=17)
@@ -43,6 +45,7 @@ class SpringReader(Caller):
         self._apps = apps
         self._proxy_port = proxy_port
         self._namespace = namespace
+        self._refreshed = refreshed
 
     def _command(self) -> list[str]:
         jvm = [
@@ -67,6 +70,9 @@ class SpringReader(Caller):
             "eureka.client.register-with-eureka": "false",
             "eureka.client.fetch-registry": "true",
         }
+        if self._refreshed:
+            settings["eureka.client.registry-fetch-interval-seconds"] = "1"
+            settings["spring.cloud.loadbalancer.cache.ttl"] = "1s"
         options = [f"--{key}={value}" for key, value in settings.items()]
         command = [
             str(self._program.java),
