@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
@@ -132,6 +132,22 @@ def served(claim: Importing, outcome: ImportOutcome | None) -> frozenset[Socket]
     for sockets in by_name.values():
         served.update(sockets)
     return frozenset(served)
+
+
+class EndpointCount(NamedTuple):
+    """How many endpoints of an import its callers have, of how many."""
+
+    written: int
+    wanted: int  # with those that stay for now: they are served, too
+
+
+def count_of(
+    claim: Importing, outcome: ImportOutcome | None, kept: Collection[Socket]
+) -> EndpointCount:
+    """Count the endpoints of an import after the pass. `kept` are those that stay, although no
+    instance wants them."""
+    wanted = claim.wanted.keys() | set(kept)
+    return EndpointCount(len(served(claim, outcome) & wanted), len(wanted))
 
 
 Outcomes: TypeAlias = Mapping[ImportRef, ImportOutcome]

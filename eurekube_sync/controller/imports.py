@@ -197,6 +197,7 @@ def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     given.deadline.stage_for(Shares.SETTLING)
     result = ImportResult(
         claims=report.claims,
+        kept=report.plan.kept,
         registry=report.registry,
         held=report.held,
         outcomes=report.outcomes,

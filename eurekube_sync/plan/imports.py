@@ -96,6 +96,14 @@ class ImportPlan:
     def changes(self) -> tuple[Change, ...]:
         return (*self.adds, *self.drops, *self.keeps)
 
+    @property
+    def kept(self) -> Mapping[ImportRef, frozenset[Socket]]:
+        """The endpoints that stay, although no instance wants them, by import."""
+        kept: dict[ImportRef, set[Socket]] = {}
+        for keep in self.keeps:
+            kept.setdefault(keep.import_, set()).add(keep.socket)
+        return {ref: frozenset(sockets) for ref, sockets in kept.items()}
+
 
 def plan_imports(
     claims: Mapping[ImportRef, ImportClaim], policy: Policy = Policy.SYNC
@@ -224,15 +232,13 @@ class ImportWork:
 def work_of(plan: ImportPlan, names: Mapping[str, Collection[str]]) -> list[ImportWork]:
     """Return the writes that the plan needs, by import. `names` has the names of all slices by
     namespace: a new one must be free."""
-    kept: dict[ImportRef, set[Socket]] = {}
-    for keep in plan.keeps:
-        kept.setdefault(keep.import_, set()).add(keep.socket)
+    kept = plan.kept
     work = []
     for ref, claim in sorted(plan.claims.items()):
         if not isinstance(claim, Importing) or claim.spec.suspend:
             continue
         service = _service_write(claim)
-        slices = _slice_writes(claim, kept.get(ref, set()), names.get(ref.namespace, ()))
+        slices = _slice_writes(claim, kept.get(ref, ()), names.get(ref.namespace, ()))
         if service is not None or slices:
             work.append(ImportWork(claim=claim, service=service, slices=tuple(slices)))
     return work

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.errors import ClusterConflict
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import ImportRef
@@ -454,3 +455,36 @@ def test_a_clock_that_went_back_lets_a_process_wait_anew() -> None:
     status = there.imports.imports[REVIEW].status
     assert status is not None
     assert status.unconfirmed_since == int(there.clock.now())
+
+
+# --- What is held is served ------------------------------------------------------------------------
+
+
+def test_endpoints_that_are_held_count_as_served() -> None:
+    """Callers reach them, so the column READY has them."""
+    there = apps(1, of=2)
+    there.lists()
+    report = there.passes()
+    ref = ImportRef(SHOP, "app-0")
+    assert report.all_statuses[ref].ready == "2/2"
+    assert there.condition(ref=ref) == "False RegistryYoung"
+
+
+def test_endpoints_that_a_policy_keeps_count_as_served() -> None:
+    """Nothing is held, and the import is ready, although Eureka does not list its instances."""
+    there = apps(1, of=2)
+    there.scope = replace(there.scope, policy=Policy.UPSERT_ONLY)
+    there.lists(*OTHERS)
+    report = there.passes()
+    ref = ImportRef(SHOP, "app-0")
+    assert report.all_statuses[ref].ready == "2/2"
+    assert there.condition(ref=ref) == "True InSync"
+
+
+def test_an_endpoint_that_is_held_and_one_that_comes_are_both_wanted() -> None:
+    there = apps(1, of=2)
+    young = {"registered": START + 2000, "renewed": START + 2020}
+    there.lists(*instances(1, of=1, **young), dc(199, app="app-0", **young))
+    there.imports.refuse["write_slice"] = ClusterConflict("it changed")
+    report = there.passes()
+    assert report.all_statuses[ImportRef(SHOP, "app-0")].ready == "2/3"
