@@ -50,6 +50,8 @@ class ImportResult:
     outcomes: Outcomes = field(default_factory=dict)
     now: float  # Unix seconds
     options: Sequence[str] = ()  # options for the scope, for commands to paste
+    owner: str = ""  # of this installation
+    syncer_class: str = ""  # that it serves
 
 
 def import_statuses(result: ImportResult) -> dict[ImportRef, ImportStatus]:
@@ -110,6 +112,8 @@ def _status(
     return ImportStatus(
         observed_generation=import_.generation,
         conditions=tuple(conditions),
+        owner=result.owner,
+        syncer_class=result.syncer_class,
         ready=ready,
         app=app,
         service=service_name(import_),

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import events_of, worth_writing
-from eurekube_sync.desired.imports import ImportClaim, Importing, Socket, socket_of
+from eurekube_sync.desired.imports import ImportClaim, Importing, NotImported, Socket, socket_of
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterExists, ClusterUnavailable
@@ -180,6 +180,8 @@ def settlings(
         if ref in endings or is_abandoned(import_):
             if CLEANUP_FINALIZER in import_.finalizers:
                 due.append(ImportSettling(import_=import_, ends=True))
+        elif isinstance(claim, NotImported) and claim.reason is Reason.OWNER_CLASH:
+            continue  # its status is the other installation's
         elif worth_writing(import_.status, statuses[ref], words=words):
             changed.append((import_, statuses[ref]))
     events = events_of(changed)

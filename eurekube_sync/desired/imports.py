@@ -4,7 +4,7 @@ under its app or VIP.
 | the claim | is for | what is done |
 |---|---|---|
 | `Importing` | a valid import whose sources were read | its Service and slices are kept up to date |
-| `NotImported` | one whose spec is invalid, or whose sources are unknown | nothing |
+| `NotImported` | one whose spec is invalid, whose sources are unknown, or of another owner | nothing |
 | `Ending` | one that a person deletes | its slices go with it |
 """
 
@@ -139,7 +139,7 @@ class Importing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotImported:
-    """Nothing is written for it: too little is known."""
+    """Nothing is written for it: too little is known, or it is another installation's."""
 
     import_: ImportObject
     reason: Reason
@@ -253,6 +253,7 @@ class Rules:
 
     clusters: frozenset[str]  # UIDs in the marks of this cluster
     networks: tuple[Network, ...]  # the only addresses that may be written
+    owners: frozenset[str] = frozenset()  # that count as ours
     scope: Scope = field(default_factory=Scope)
 
     @property
@@ -261,6 +262,15 @@ class Rules:
         guess: see `apply/imports`."""
         versions = {network.version for network in self.networks}
         return "IPv6" if versions == {6} else "IPv4"
+
+    def other_owner(self, import_: ImportObject) -> str | None:
+        """Return the owner of another installation that keeps the import up to date. Two of them
+        would undo each other's writes in each pass. One of another class does not serve it any
+        more."""
+        status = import_.status
+        if status is None or not status.owner or status.owner in self.owners:
+            return None
+        return status.owner if status.syncer_class == (self.scope.syncer_class or "") else None
 
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
@@ -316,6 +326,10 @@ def _adopts(import_: ImportObject) -> bool:
 def _claim(
     import_: ImportObject, view: ImportView, lists: _Lists, names: ByName, rules: Rules
 ) -> ImportClaim:
+    other = rules.other_owner(import_)
+    if other is not None:
+        message = f"owner {other} keeps it up to date, so it is left alone"
+        return NotImported(import_=import_, reason=Reason.OWNER_CLASH, message=message)
     namespace = import_.namespace
     slices = view.slices.of(namespace)
     if isinstance(slices, Unknown):

@@ -174,6 +174,9 @@ def _unserved(ref: ImportRef, import_: ImportObject) -> Link:
 
 
 def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
+    if claim.reason is Reason.OWNER_CLASH:
+        fix = "stop one of the two installations, or give the other's name with --former-owner"
+        return breaks(Part.SERVED, claim.reason, claim.message, fix=fix)
     if claim.source is None:
         return breaks(Part.SPEC, claim.reason, claim.message, fix=_edit(ref))
     what = "its Services, slices, Namespace or CRD"

@@ -125,7 +125,8 @@ class Reason(StrEnum):
     OWNER_CLASH = (
         "OwnerClash",
         Topic.INSTALLATION,
-        "Another cluster has the same owner name, or another owner serves the same syncers.",
+        "Another cluster has the same owner name, or another owner serves the same syncers or "
+        "imports.",
         "Give each cluster its own `--owner`. For one cluster, see [two "
         "owners](owner.md#two-owners-in-one-cluster).",
     )
