@@ -166,16 +166,16 @@ def test_a_second_owner_leaves_an_import_alone_until_it_may_take_it_over(
     """Neither the slices nor the status are written, and the exit code is that of an owner clash.
     With the former owner's name the import changes hands, and the first owner leaves it alone."""
     world = kubernetes_world
-    world.request("POST", IMPORTS, REVIEW)
+    world.request("POST", IMPORTS, {**REVIEW, "spec": {"app": "owned"}})
     for number in (1, 2, 3):
-        registry.register("REVIEW", f"dc-{number}", f"10.20.0.{number}")
-    registry.list_follows("REVIEW", ["dc-1", "dc-2", "dc-3"])
+        registry.register("OWNED", f"owned-{number}", f"10.20.0.{number}")
+    registry.list_follows("OWNED", ["owned-1", "owned-2", "owned-3"])
     program.good(NETWORKS)
     assert world.request("GET", f"{IMPORTS}/review")["status"]["owner"] == program.owner
 
-    instance = f"{registry.url}/apps/REVIEW/dc-3"
+    instance = f"{registry.url}/apps/OWNED/owned-3"
     requests.delete(instance, timeout=30).raise_for_status()
-    registry.list_follows("REVIEW", ["dc-1", "dc-2"])
+    registry.list_follows("OWNED", ["owned-1", "owned-2", "owned-3"])
     second = replace(program, owner="second")
     assert second.run(NETWORKS).returncode == ExitCode.OWNER_CLASH
     assert WRITES.isdisjoint(program.kubernetes.methods())

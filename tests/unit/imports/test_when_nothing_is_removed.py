@@ -593,3 +593,25 @@ def test_an_endpoint_that_is_held_and_one_that_comes_are_both_wanted() -> None:
     there.imports.refuse["write_slice"] = ClusterConflict("it changed")
     report = there.passes()
     assert report.all_statuses[ImportRef(SHOP, "app-0")].ready == "2/3"
+
+
+def test_what_is_held_of_a_withdrawn_network_is_never_written_anew() -> None:
+    """It stays in the slice in which it is, and what comes is in the networks. So the policy at
+    admission, which knows what a slice had before, refuses no write."""
+    there = ImportWorld(import_object(), networks=("10.20.0.0/16", "10.21.0.0/16"))
+    there.daemon = True
+    withdrawn = [dc(300 + number, address=f"10.21.0.{number}") for number in range(1, 120)]
+    there.lists(*OTHERS, *withdrawn, dc(1))
+    there.passes()
+    before = {}
+    for piece in there.cluster.slices:
+        before[piece.name] = {endpoint.address for endpoint in piece.endpoints}
+    assert len(before) == 2
+    there.networks = ("10.20.0.0/16",)
+    there.lists(*OTHERS, *withdrawn, *(dc(number) for number in range(1, 22)))
+    report = there.passes()
+    assert held(report) == ["TooManyRemovals 119"]
+    for piece in there.cluster.slices:
+        added = {endpoint.address for endpoint in piece.endpoints} - before.get(piece.name, set())
+        assert not [address for address in added if address.startswith("10.21.")]
+    assert len(there.endpoints()) == 120 + 20
