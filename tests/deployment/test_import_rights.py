@@ -618,9 +618,9 @@ def test_what_is_held_of_a_withdrawn_network_stays_in_its_slice(
             assert sorted(written(world)["review"]) == expected
             (made,) = world.request("GET", SLICES)["items"]
             path = f"{SLICES}/{made['metadata']['name']}?dryRun=All"
+            added = {"endpoints": [*made["endpoints"], {"addresses": [ELSEWHERE]}]}
             with pytest.raises(requests.HTTPError, match="outside of the networks"):
-                added = [*made["endpoints"], {"addresses": [ELSEWHERE]}]
-                thief.request("PATCH", path, {"endpoints": added})
+                thief.request("PATCH", path, added)
 
 
 def test_the_programs_life_of_an_import_uses_every_right(

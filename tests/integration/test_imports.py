@@ -173,8 +173,8 @@ def test_a_second_owner_leaves_an_import_alone_until_it_may_take_it_over(
     program.good(NETWORKS)
     assert world.request("GET", f"{IMPORTS}/review")["status"]["owner"] == program.owner
 
-    instance = f"{registry.url}/apps/OWNED/owned-3"
-    requests.delete(instance, timeout=30).raise_for_status()
+    put = f"{registry.url}/apps/OWNED/owned-3/status"
+    requests.put(put, params={"value": "DOWN"}, timeout=30).raise_for_status()
     registry.list_follows("OWNED", ["owned-1", "owned-2", "owned-3"])
     second = replace(program, owner="second")
     assert second.run(NETWORKS).returncode == ExitCode.OWNER_CLASH
