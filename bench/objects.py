@@ -16,12 +16,19 @@ from typing import Any
 
 import requests
 
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import load_crds
 
 PODS = 10
 """Instances of one syncer."""
 _SYNCERS_IN_A_NAMESPACE = 10
 _WRITERS = 12
+_CALLERS = "callers"
+_OF_IMPORTS = {
+    "imports": f"/apis/eurekube.io/v1/namespaces/{_CALLERS}/eurekaimports",
+    "Services": f"/api/v1/namespaces/{_CALLERS}/services",
+    "slices": f"/apis/discovery.k8s.io/v1/namespaces/{_CALLERS}/endpointslices",
+}
+"""What imports have, all in one namespace, which has nothing else."""
 Json = dict[str, Any]
 
 
@@ -40,13 +47,10 @@ class Objects:
         self._generation = [0] * (instances // PODS)
 
     def create(self) -> None:
-        """The CRD, and all objects."""
-        self._send(
-            "POST",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            load_crd(),
-            known=True,
-        )
+        """The CRDs, and all objects."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        for definition in load_crds():
+            self._send("POST", path, dict(definition), known=True)
         numbers = range(self.instances // PODS)
         self._each(self._create_namespace, range((len(numbers) - 1) // _SYNCERS_IN_A_NAMESPACE + 1))
         self._each(self._create_app, numbers)
@@ -79,6 +83,31 @@ class Objects:
             self._send("PATCH", f"{path}/status", {"status": None})
 
         self._each(forget, self._numbers)
+
+    def create_imports(self, apps: Sequence[str]) -> None:
+        """An import of each of these apps, in a namespace of their own."""
+        self._send("POST", "/api/v1/namespaces", {"metadata": {"name": _CALLERS}})
+
+        def create(app: str) -> None:
+            body = {
+                "apiVersion": "eurekube.io/v1",
+                "kind": "EurekaImport",
+                "metadata": {"name": app},
+                "spec": {"app": app},
+            }
+            self._send("POST", _OF_IMPORTS["imports"], body)
+
+        self._each(create, apps)
+
+    def import_versions(self) -> dict[tuple[str, str], str]:
+        """The resource version of each import, and of each Service and slice of one, by kind and
+        name."""
+        versions = {}
+        for kind, path in _OF_IMPORTS.items():
+            for item in self._send("GET", path)["items"]:
+                metadata = item["metadata"]
+                versions[kind, metadata["name"]] = metadata["resourceVersion"]
+        return versions
 
     def left(self) -> int:
         """How many syncers there are."""
@@ -126,7 +155,7 @@ class Objects:
             "endpoints": [_endpoint(number, pod, self._generation[number]) for pod in range(PODS)],
         }
 
-    def _each(self, call: Any, items: Iterable[int]) -> None:
+    def _each(self, call: Any, items: Iterable[Any]) -> None:
         with ThreadPoolExecutor(_WRITERS) as pool:
             list(pool.map(call, items))
 

@@ -25,7 +25,7 @@ from bench.child import processor_seconds
 from bench.objects import Objects
 from bench.relay import Relay
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.manifests.crd import load_crds
 
 CACHE_SECONDS = 1.0
 
@@ -233,7 +233,7 @@ def _serve(name: str, pipe: Pipe) -> None:
 
     def made() -> FullEureka | FullKubernetes:
         if name == "kubernetes":
-            return FullKubernetes(time.time, definitions=[load_crd()])
+            return FullKubernetes(time.time, definitions=list(load_crds()))
         return FullEureka(time.time, response_cache_seconds=CACHE_SECONDS)
 
     holds = [made()]

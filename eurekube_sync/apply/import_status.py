@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.apply.conditions import Aspect, as_before, first_of, most_urgent
-from eurekube_sync.apply.imports import ImportOutcome, Outcomes, served
+from eurekube_sync.apply.imports import EndpointCount, ImportOutcome, Outcomes, count_of
 from eurekube_sync.apply.status import as_condition, short
 from eurekube_sync.brake.approval import (
     APPROVE_ANNOTATION,
@@ -26,14 +26,14 @@ from eurekube_sync.brake.confirm import by_syncer
 from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.desired.import_spec import service_name
-from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, LeftOut, NotImported
+from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported, Socket
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.imports import ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.model.text import and_more, counted, one_or_more, some_of
+from eurekube_sync.model.text import counted, listed, one_or_more, some_of
 
 _MOST_REASONS = 10
 
@@ -43,11 +43,15 @@ class ImportResult:
     """What a pass found, planned and did for imports."""
 
     claims: Mapping[ImportRef, ImportClaim]
+    kept: Mapping[ImportRef, Collection[Socket]] = field(default_factory=dict)
+    """The endpoints that stay, although no instance wants them."""
     registry: Unknown | None = None  # why Eureka could not be read
     held: Held | None = None
     outcomes: Outcomes = field(default_factory=dict)
     now: float  # Unix seconds
     options: Sequence[str] = ()  # options for the scope, for commands to paste
+    owner: str = ""  # of this installation
+    syncer_class: str = ""  # that it serves
 
 
 def import_statuses(result: ImportResult) -> dict[ImportRef, ImportStatus]:
@@ -96,7 +100,8 @@ def _status(
         known = before.eureka_unknown_since
         unknown_since = now if known is None else min(known, now)
     elif isinstance(claim, Importing):
-        ready = f"{_written(claim, outcome)}/{len(claim.wanted)}"
+        written, wanted = count_of(claim, outcome, result.kept.get(ref, ()))
+        ready = f"{written}/{wanted}"
         app = claim.spec.app or claim.spec.vip_address or ""
         instances = len(claim.verdicts)
         numbers = list(claim.left_out.items())[:_MOST_REASONS]
@@ -107,6 +112,8 @@ def _status(
     return ImportStatus(
         observed_generation=import_.generation,
         conditions=tuple(conditions),
+        owner=result.owner,
+        syncer_class=result.syncer_class,
         ready=ready,
         app=app,
         service=service_name(import_),
@@ -117,10 +124,6 @@ def _status(
         unconfirmed_since=since,
         eureka_unknown_since=unknown_since,
     )
-
-
-def _written(claim: Importing, outcome: ImportOutcome | None) -> int:
-    return len(served(claim, outcome) & claim.wanted.keys())
 
 
 def _unconfirmed(awaited: Hold | None, before: ImportStatus, now: int) -> tuple[str, int | None]:
@@ -149,7 +152,8 @@ def _conditions(
     synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Importing):
-        ready = _summary(problems) or _counted(claim, outcome, synced)
+        numbers = count_of(claim, outcome, result.kept.get(claim.import_.ref, ()))
+        ready = _summary(problems) or _counted(claim, numbers, synced)
     conflict = _with(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
     held = _with(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
     if result.registry is not None:  # what was known before is the best that is known
@@ -217,28 +221,28 @@ def _held(hold: Hold, result: ImportResult) -> str:
     return f"{text}. To release the held removals of all imports now: {command}"
 
 
-def _counted(claim: Importing, outcome: ImportOutcome | None, synced: Aspect) -> Aspect:
+def _counted(claim: Importing, numbers: EndpointCount, synced: Aspect) -> Aspect:
     """Return Ready by the number of endpoints."""
-    wanted, written = len(claim.wanted), _written(claim, outcome)
+    written, wanted = numbers
     if not wanted:
         return Aspect(False, *without_endpoints(claim))
-    left_out = claim.left_out
     text = f"{written} of {counted(wanted, 'endpoint')} written"
-    if left_out:
-        reasons = [f"{number} {reason}" for reason, number in left_out.items()]
-        text = f"{text}; left out: {some_of(reasons)}"
+    if claim.left_out:
+        text = f"{text}; left out: {some_of(_left_out(claim))}"
     return Aspect(bool(written), synced.reason, text)
 
 
+def _left_out(claim: Importing) -> list[str]:
+    return [f"{number} {reason}" for reason, number in claim.left_out.items()]
+
+
 def without_endpoints(claim: Importing) -> tuple[Reason, str]:
-    """Return why no instance is an endpoint, with one of the most frequent reason."""
+    """Return why no instance is an endpoint, without an address: tenants may read a status, and
+    not the slices."""
     if not claim.verdicts:
         name = claim.spec.app or claim.spec.vip_address
         return Reason.NO_INSTANCES, f"Eureka lists no instance of {name}"
     reason = next(iter(claim.left_out))
-    alike = []
-    for key, verdict in sorted(claim.verdicts.items()):
-        if isinstance(verdict, LeftOut) and verdict.reason is reason:
-            alike.append(f"{key}: {verdict.why}")
-    listed = counted(len(claim.verdicts), "instance")
-    return reason, f"none of {listed} is an endpoint; {alike[0]}{and_more(len(alike))}"
+    none = f"none of {counted(len(claim.verdicts), 'instance')} is an endpoint"
+    explain = f"eurekube-sync explain import/{claim.import_.ref}"
+    return reason, f"{none}: {listed(_left_out(claim), 'and')}. To see each: {explain}"

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import events_of, worth_writing
-from eurekube_sync.desired.imports import ImportClaim, Importing, Socket, socket_of
+from eurekube_sync.desired.imports import ImportClaim, Importing, NotImported, Socket, socket_of
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterExists, ClusterUnavailable
@@ -134,6 +134,22 @@ def served(claim: Importing, outcome: ImportOutcome | None) -> frozenset[Socket]
     return frozenset(served)
 
 
+class EndpointCount(NamedTuple):
+    """How many endpoints of an import its callers have, of how many."""
+
+    written: int
+    wanted: int  # with those that stay for now: they are served, too
+
+
+def count_of(
+    claim: Importing, outcome: ImportOutcome | None, kept: Collection[Socket]
+) -> EndpointCount:
+    """Count the endpoints of an import after the pass. `kept` are those that stay, although no
+    instance wants them."""
+    wanted = claim.wanted.keys() | set(kept)
+    return EndpointCount(len(served(claim, outcome) & wanted), len(wanted))
+
+
 Outcomes: TypeAlias = Mapping[ImportRef, ImportOutcome]
 
 
@@ -164,6 +180,8 @@ def settlings(
         if ref in endings or is_abandoned(import_):
             if CLEANUP_FINALIZER in import_.finalizers:
                 due.append(ImportSettling(import_=import_, ends=True))
+        elif isinstance(claim, NotImported) and claim.reason is Reason.OWNER_CLASH:
+            continue  # its status is the other installation's
         elif worth_writing(import_.status, statuses[ref], words=words):
             changed.append((import_, statuses[ref]))
     events = events_of(changed)

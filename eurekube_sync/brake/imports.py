@@ -10,8 +10,9 @@ from eurekube_sync.brake.approval import approved_by
 from eurekube_sync.brake.confirm import awaiting, by_syncer, seen_before, to_confirm, unconfirmed
 from eurekube_sync.brake.holds import Brake, Held, Hold, held_of
 from eurekube_sync.brake.weighing import Nouns, Scales, hold_for, too_much
-from eurekube_sync.desired.imports import Ending, Importing, sockets_of
+from eurekube_sync.desired.imports import Ending, Importing, may_be_at, sockets_of
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import one_or_more, some_of
@@ -25,6 +26,7 @@ IMPORT_HOLD_REASONS = (
     Reason.AWAITING_CONFIRMATION,
     Reason.REGISTRY_YOUNG,
     Reason.SERVER_UNSEEN,
+    Reason.MALFORMED,
 )
 """Why removals of endpoints are held: the reasons of the condition `RemovalHeld` of imports."""
 _NOUNS = Nouns(instance="endpoint", app="import", syncer="import")
@@ -65,6 +67,8 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     | listed                                                               | server        |
     | its instance is not listed, and another Eureka server is young       | until it is   |
     |                                                                      | older         |
+    | its instance is not listed, and one that is malformed may be it      | until that    |
+    |                                                                      | can be read   |
     | too much; imports emptied; too many imports deleted: see `too_much`  | for a person  |
     | the last of an import, which nobody deletes                          | for a second  |
     | its instance is not listed, and no instance has a time of            | pass          |
@@ -74,6 +78,7 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
         return BrakedImports(plan=plan)
     drops = [drop for drop in plan.drops if drop.syncer not in brake.freed_by_annotation]
     holds = list(_missing(drops, doubts))
+    holds += list(_malformed(_left(drops, holds), plan))
     scales = _scales(plan, brake)
     holds += too_much(scales, _left(drops, holds), brake.limits)
     last = _last(_left(drops, holds), scales)
@@ -106,6 +111,23 @@ def _missing(drops: Collection[Drop], doubts: Doubts) -> Iterator[Hold]:
         lists = one_or_more(len(doubts.young), "lists", "list")
         why = f"{some_of(doubts.young)} {lists} {nothing}"
         yield hold_for(why, missing, Reason.REGISTRY_YOUNG)
+
+
+def _malformed(drops: Collection[Drop], plan: ImportPlan) -> Iterator[Hold]:
+    """Hold what may be an instance that is listed and cannot be read, for each import by itself:
+    the text names instances."""
+    missing: dict[ImportRef, list[Drop]] = {}
+    for drop in absent(drops):
+        missing.setdefault(drop.import_, []).append(drop)
+    for ref, own in sorted(missing.items()):
+        claim = plan.claims[ref]
+        assert isinstance(claim, Importing)  # others drop nothing for absence
+        kept = [drop for drop in own if may_be_at(claim.malformed, drop.socket)]
+        if kept:
+            keys = [str(instance.key) for instance in claim.malformed]
+            are = one_or_more(len(keys), "is malformed", "are malformed")
+            why = f"{some_of(keys)} {are} in Eureka's list, and may be there"
+            yield hold_for(why, kept, Reason.MALFORMED)
 
 
 def _scales(plan: ImportPlan, brake: Brake) -> Scales:

@@ -104,11 +104,36 @@ def _of_owners(report: PassReport) -> Iterator[Problem]:
     for other in report.other_owners:
         reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
         yield Problem(reason=reason, subject="", text=other.sentence, source=OWNER_NAME)
+    yield from _of_imports_of_others(report)
     for verdict in report.former:
         if isinstance(verdict, FormerRenewed):
             yield Problem(
                 reason=Reason.OWNER_CLASH, subject="", text=verdict.sentence, source=OWNER_NAME
             )
+
+
+def _of_imports_of_others(report: PassReport) -> Iterator[Problem]:
+    """Report the imports that another owner keeps up to date, together for each owner."""
+    kept: list[NotImported] = []
+    for claim in report.imports.claims.values() if report.imports else ():
+        if isinstance(claim, NotImported) and claim.reason is Reason.OWNER_CLASH:
+            kept.append(claim)
+    for owner, claims in _grouped(kept, _keeper):
+        are = one_or_more(len(claims), "is kept", "are kept")
+        left = one_or_more(len(claims), "it is left alone", "they are left alone")
+        ours = report.settings.owner
+        text = (
+            f"owner clash: import {claims[0].import_.ref}{and_more(len(claims))} {are} up to date "
+            f"by owner {owner}, so {left}. Is --owner {ours} right? To change the name: "
+            f"eurekube-sync run --owner {ours} --former-owner {quote(owner)}"
+        )
+        yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
+
+
+def _keeper(claim: NotImported) -> str:
+    status = claim.import_.status
+    assert status is not None  # it names the other owner
+    return status.owner
 
 
 def _of_former_owners(report: PassReport) -> Iterator[Problem]:
@@ -558,7 +583,7 @@ def _of_imports(report: PassReport) -> Iterator[Problem]:
     for ref, claim in sorted(report.imports.claims.items()):
         match claim:
             case NotImported():
-                if claim.source not in reported:
+                if claim.reason is not Reason.OWNER_CLASH and claim.source not in reported:
                     yield _of_import(ref, claim.reason, claim.message)
             case Importing():
                 if claim.refusal is not None:

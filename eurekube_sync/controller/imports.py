@@ -58,7 +58,8 @@ def import_apps(
     names = ByName(registry.data if isinstance(registry, Complete) else ())
     clusters = frozenset({given.identity.data, *settings.former.clusters})
     networks = parsed_networks(settings.import_networks)
-    rules = Rules(clusters=clusters, networks=networks, scope=settings.scope)
+    owners = frozenset({given.ownership.owner, *given.ownership.former.owners})
+    rules = Rules(clusters=clusters, networks=networks, owners=owners, scope=settings.scope)
     claims = claim_imports(view, names, rules)
     report = ImportReport(view=view, claims=claims, plan=ImportPlan(claims=claims))
     if isinstance(registry, Unknown):
@@ -197,11 +198,14 @@ def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     given.deadline.stage_for(Shares.SETTLING)
     result = ImportResult(
         claims=report.claims,
+        kept=report.plan.kept,
         registry=report.registry,
         held=report.held,
         outcomes=report.outcomes,
         now=now,
         options=settings.options,
+        owner=given.ownership.owner,
+        syncer_class=settings.scope.syncer_class or "",
     )
     statuses = import_statuses(result)
     report = replace(report, all_statuses=statuses)

@@ -4,7 +4,7 @@ under its app or VIP.
 | the claim | is for | what is done |
 |---|---|---|
 | `Importing` | a valid import whose sources were read | its Service and slices are kept up to date |
-| `NotImported` | one whose spec is invalid, or whose sources are unknown | nothing |
+| `NotImported` | one whose spec is invalid, whose sources are unknown, or of another owner | nothing |
 | `Ending` | one that a person deletes | its slices go with it |
 """
 
@@ -102,6 +102,7 @@ class Importing:
     slices: tuple[EndpointSlice, ...]  # its own
     family: str  # of the slices that it shall have
     verdicts: Mapping[InstanceKey, Verdict]
+    malformed: tuple[ObservedInstance, ...] = ()  # of its app or VIP, as `malformed_of`
     refusal: Refusal | None = None
 
     @cached_property
@@ -138,7 +139,7 @@ class Importing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotImported:
-    """Nothing is written for it: too little is known."""
+    """Nothing is written for it: too little is known, or it is another installation's."""
 
     import_: ImportObject
     reason: Reason
@@ -177,9 +178,14 @@ class ByName:
     instances: Sequence[ObservedInstance]
 
     def of(self, spec: Import) -> Sequence[ObservedInstance]:
+        """Return the instances of the app or VIP, and those whose app or VIP could not be read."""
         if spec.app is not None:
-            return self._by_app.get(spec.app.upper(), ())
-        return self._by_vip.get((spec.vip_address or "").upper(), ())
+            by_name, name = self._by_app, spec.app
+        else:
+            by_name, name = self._by_vip, spec.vip_address or ""
+        instances = by_name.get(name.upper(), ())
+        nameless = by_name.get("", ())
+        return [*instances, *nameless] if nameless else instances
 
     @cached_property
     def _by_app(self) -> Mapping[str, Sequence[ObservedInstance]]:
@@ -194,7 +200,34 @@ class ByName:
         for instance in self.instances:
             for name in _vips(instance.instance.vip_address):
                 by_vip.setdefault(name, []).append(instance)
+            if "vip_address" in instance.unread:
+                by_vip.setdefault("", []).append(instance)
         return by_vip
+
+
+def malformed_of(
+    instances: Iterable[ObservedInstance], spec: Import
+) -> tuple[ObservedInstance, ...]:
+    """Return the instances of which a field could not be read that decides about an import. They
+    are no endpoints, and are not gone either."""
+    deciding = {"instance_id", "ip_addr", "port", "status", "metadata"}
+    deciding.add("app" if spec.app is not None else "vip_address")
+    if spec.service.secure_port is not None:
+        deciding.add("secure_port")
+    malformed = []
+    for instance in instances:
+        if instance.unread and not deciding.isdisjoint(instance.unread):
+            malformed.append(instance)
+    return tuple(malformed)
+
+
+def may_be_at(malformed: Iterable[ObservedInstance], socket: Socket) -> bool:
+    """Say whether one of these instances may be the endpoint: their ports are not asked, because
+    the address is often all that was read."""
+    for instance in malformed:
+        if "ip_addr" in instance.unread or instance.instance.ip_addr == socket.address:
+            return True
+    return False
 
 
 @lru_cache(maxsize=65_536)  # called for each instance, and there are few VIP addresses
@@ -220,6 +253,7 @@ class Rules:
 
     clusters: frozenset[str]  # UIDs in the marks of this cluster
     networks: tuple[Network, ...]  # the only addresses that may be written
+    owners: frozenset[str] = frozenset()  # that count as ours
     scope: Scope = field(default_factory=Scope)
 
     @property
@@ -228,6 +262,15 @@ class Rules:
         guess: see `apply/imports`."""
         versions = {network.version for network in self.networks}
         return "IPv6" if versions == {6} else "IPv4"
+
+    def other_owner(self, import_: ImportObject) -> str | None:
+        """Return the owner of another installation that keeps the import up to date. Two of them
+        would undo each other's writes in each pass. One of another class does not serve it any
+        more."""
+        status = import_.status
+        if status is None or not status.owner or status.owner in self.owners:
+            return None
+        return status.owner if status.syncer_class == (self.scope.syncer_class or "") else None
 
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
@@ -283,6 +326,10 @@ def _adopts(import_: ImportObject) -> bool:
 def _claim(
     import_: ImportObject, view: ImportView, lists: _Lists, names: ByName, rules: Rules
 ) -> ImportClaim:
+    other = rules.other_owner(import_)
+    if other is not None:
+        message = f"owner {other} keeps it up to date, so it is left alone"
+        return NotImported(import_=import_, reason=Reason.OWNER_CLASH, message=message)
     namespace = import_.namespace
     slices = view.slices.of(namespace)
     if isinstance(slices, Unknown):
@@ -305,7 +352,11 @@ def _claim(
     place = _placed(import_, spec, lists)
     family = _family(spec, place.service, own, rules)
     judge = _Judge(spec, place, family, lists.occupied, rules)
-    verdicts = {instance.key: judge.verdict(instance) for instance in names.of(spec)}
+    instances = names.of(spec)
+    malformed = malformed_of(instances, spec)
+    verdicts = {instance.key: judge.verdict(instance) for instance in instances}
+    for instance in malformed:
+        verdicts[instance.key] = _MALFORMED
     return Importing(
         import_=import_,
         spec=spec,
@@ -315,6 +366,7 @@ def _claim(
         slices=own,
         family=family,
         verdicts=verdicts,
+        malformed=malformed,
         refusal=grant or place.refusal,
     )
 
@@ -477,6 +529,9 @@ def _number(port: int | str | None) -> int:
 # --- Verdicts -------------------------------------------------------------------------------------
 
 
+_MALFORMED = LeftOut(reason=Reason.MALFORMED, why="a field of it in Eureka's list is malformed")
+
+
 class _Judge:
     """Decides about the instances of one import."""
 
@@ -495,7 +550,8 @@ class _Judge:
         self._rules = rules
 
     def verdict(self, observed: ObservedInstance) -> Verdict:
-        """Return the verdict on an instance. The first row that fits is the reason.
+        """Return the verdict on an instance that can be read. The first row that fits is the
+        reason.
 
         | the instance                                                      | reason           |
         |-------------------------------------------------------------------|------------------|

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eurekube_sync.apply.import_status import holds_by_import
+from eurekube_sync.apply.imports import EndpointCount, count_of
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.look import Look
@@ -20,7 +21,6 @@ from eurekube_sync.desired.imports import (
     Importing,
     LeftOut,
     NotImported,
-    sockets_of,
 )
 from eurekube_sync.explain.links import (
     Explanation,
@@ -54,33 +54,47 @@ def explained_imports(look: Look) -> Sequence[tuple[ImportRef, Explanation]]:
     """Make the chains of all imports in scope, the worst first."""
     report = look.report.imports
     explained: list[tuple[ImportRef, Explanation]] = []
-    holds = holds_by_import(report.held if report else None)
+    standing = _Standing(report)
     for ref in sorted(report.claims) if report else ():
         what = What(Kind.IMPORT, ref.name, ref.namespace)
-        explained.append((ref, _explained(what, look, holds.get(SyncerRef(*ref), ()))))
+        explained.append((ref, _explained(what, look, standing)))
     order = list(Outcome)
     return sorted(explained, key=lambda pair: order.index(pair[1].outcome))
 
 
 def explain_import(what: What, look: Look) -> Explanation:
     """Make the chain of one import."""
-    report = look.report.imports
-    holds = holds_by_import(report.held if report else None)
-    return _explained(what, look, holds.get(SyncerRef(what.namespace, what.name), ()))
+    return _explained(what, look, _Standing(look.report.imports))
 
 
-def _explained(what: What, look: Look, held: Sequence[Hold]) -> Explanation:
-    """Make the chain of an import of which some removals are held."""
+class _Standing:
+    """What stays for now, and how much is written, of each import."""
+
+    def __init__(self, report: ImportReport | None) -> None:
+        self._holds = holds_by_import(report.held if report else None)
+        self._kept = report.plan.kept if report else {}
+
+    def holds(self, ref: ImportRef) -> Sequence[Hold]:
+        return self._holds.get(SyncerRef(*ref), ())
+
+    def count(self, claim: ImportClaim | None) -> EndpointCount:
+        if not isinstance(claim, Importing):
+            return EndpointCount(0, 0)
+        return count_of(claim, None, self._kept.get(claim.import_.ref, ()))
+
+
+def _explained(what: What, look: Look, standing: _Standing) -> Explanation:
+    """Make the chain of an import."""
     ref = ImportRef(what.namespace, what.name)
     report = look.report.imports
     links: list[Link] = []
-    for link in _links(ref, report, list(_of_brake(held, look))):
+    for link in _links(ref, report, standing, look):
         links.append(link)
         if link.broken:
             break
     links.append(last_pass_link(look, alone=False))
     claim = report.claims.get(ref) if report else None
-    written, wanted = _numbers(claim)
+    written, wanted = standing.count(claim)
     known = report is not None and report.registry is None
     outcome = _outcome(links, written)
     broken = first_broken(links)
@@ -103,15 +117,9 @@ def _apps(claim: ImportClaim | None) -> tuple[str, ...]:
     return (claim.spec.app or claim.spec.vip_address or "",)
 
 
-def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
-    """Return the numbers of wanted endpoints that are in the slices, and of all wanted ones."""
-    if not isinstance(claim, Importing):
-        return 0, 0
-    there = set(sockets_of(claim.slices))
-    return len(there & claim.wanted.keys()), len(claim.wanted)
-
-
-def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Link]) -> Iterator[Link]:
+def _links(
+    ref: ImportRef, report: ImportReport | None, standing: _Standing, look: Look
+) -> Iterator[Link]:
     if report is None:
         text = "imports are off: no networks were given"
         fix = "give --import-networks as the installation does"
@@ -135,9 +143,10 @@ def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Link]) ->
             yield replace(link, since=found.deleted)
         case Importing():
             yield from _of_spec(ref, claim)
-            yield from held  # also where Eureka lists nothing, because that may be why
+            # Also where Eureka lists nothing, because that may be why
+            yield from _of_brake(standing.holds(ref), look)
             yield from _of_eureka(claim, report)
-            yield from _of_slices(ref, claim, report)
+            yield from _of_slices(ref, claim, report, standing.count(claim))
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -165,6 +174,9 @@ def _unserved(ref: ImportRef, import_: ImportObject) -> Link:
 
 
 def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
+    if claim.reason is Reason.OWNER_CLASH:
+        fix = "stop one of the two installations, or give the other's name with --former-owner"
+        return breaks(Part.SERVED, claim.reason, claim.message, fix=fix)
     if claim.source is None:
         return breaks(Part.SPEC, claim.reason, claim.message, fix=_edit(ref))
     what = "its Services, slices, Namespace or CRD"
@@ -220,14 +232,16 @@ def _left_out(claim: Importing) -> Iterator[Link]:
         yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
 
 
-def _of_slices(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
+def _of_slices(
+    ref: ImportRef, claim: Importing, report: ImportReport, count: EndpointCount
+) -> Iterator[Link]:
     """Yield the links about what is written, and what is not."""
     if claim.spec.suspend:
         text = "it is suspended: its Service and slices are not written"
         yield Link(Part.SUSPEND, Mark.NOTE, text)
     if report.registry is not None:
         return
-    written, wanted = _numbers(claim)
+    written, wanted = count
     text = f"its slices have {written} of {counted(wanted, 'endpoint')}"
     if written == wanted:
         yield Link(Part.SLICES, Mark.OK, text)

@@ -118,6 +118,9 @@ class ObservedInstance:
     read_at: int = 0
     """Milliseconds of the server's clock, in whole seconds: when it answered the uncached read of
     this instance (the header `Date`). 0 in a list, or without that header."""
+    unread: frozenset[str] = frozenset()
+    """Names of fields that are malformed in Eureka's list, and therefore empty here. Only another
+    owner's instance has some."""
 
     key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
     status: InstanceStatus = field(init=False)

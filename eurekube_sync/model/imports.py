@@ -35,6 +35,8 @@ class ImportRef(NamedTuple):
 class ImportStatus(CustomStatus):
     """`status` of an EurekaImport: counts and conditions, never an address."""
 
+    owner: str = ""  # of the installation that keeps it up to date
+    syncer_class: str = ""  # that this installation serves
     ready: str = ""  # endpoints written/wanted, such as `2/2`
     app: str = ""
     service: str = ""

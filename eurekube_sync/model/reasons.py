@@ -125,7 +125,8 @@ class Reason(StrEnum):
     OWNER_CLASH = (
         "OwnerClash",
         Topic.INSTALLATION,
-        "Another cluster has the same owner name, or another owner serves the same syncers.",
+        "Another cluster has the same owner name, or another owner serves the same syncers or "
+        "imports.",
         "Give each cluster its own `--owner`. For one cluster, see [two "
         "owners](owner.md#two-owners-in-one-cluster).",
     )
@@ -429,6 +430,15 @@ class Reason(StrEnum):
         Topic.IMPORTS,
         "The instance enables no port from 1 to 65535 that the import offers.",
         "If the instance enables only its secure port, set `service.securePort`.",
+    )
+    MALFORMED = (
+        "Malformed",
+        Topic.IMPORTS,
+        "Eureka's list has an instance of the app of which a field cannot be read, such as its "
+        "port. It is not imported. Endpoints that may be this instance stay, because it is not "
+        "gone.",
+        "Look at the instance in Eureka: `curl -H 'Accept: application/json' "
+        "EUREKA_URL/apps/APP/ID`. Correct the client that registers it, or cancel it.",
     )
     REGISTRY_YOUNG = (
         "RegistryYoung",

@@ -14,6 +14,8 @@ from eurekube_sync.desired.imports import (
     Importing,
     Socket,
     Wanted,
+    malformed_of,
+    may_be_at,
     socket_of,
     sockets_of,
 )
@@ -96,6 +98,14 @@ class ImportPlan:
     def changes(self) -> tuple[Change, ...]:
         return (*self.adds, *self.drops, *self.keeps)
 
+    @property
+    def kept(self) -> Mapping[ImportRef, frozenset[Socket]]:
+        """The endpoints that stay, although no instance wants them, by import."""
+        kept: dict[ImportRef, set[Socket]] = {}
+        for keep in self.keeps:
+            kept.setdefault(keep.import_, set()).add(keep.socket)
+        return {ref: frozenset(sockets) for ref, sockets in kept.items()}
+
 
 def plan_imports(
     claims: Mapping[ImportRef, ImportClaim], policy: Policy = Policy.SYNC
@@ -160,25 +170,34 @@ def absent(drops: Iterable[Drop]) -> list[Drop]:
 
 def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
     """Return the plan without the removal of what is UP on another Eureka server under the same
-    name: the servers have not replicated it. Another app may have the address by now."""
-    up: dict[ImportRef, set[Socket]] = {}
+    name, or may be, because it is malformed there: the servers have not replicated it. Another app
+    may have the address by now."""
+    listed: dict[ImportRef, _There] = {}
     kept: list[Drop] = []
     for drop in absent(plan.drops):
-        if drop.import_ not in up:
-            up[drop.import_] = _up(plan.claims[drop.import_], elsewhere)
-        if drop.socket in up[drop.import_]:
+        if drop.import_ not in listed:
+            listed[drop.import_] = _there(plan.claims[drop.import_], elsewhere)
+        there = listed[drop.import_]
+        if drop.socket in there.up or may_be_at(there.malformed, drop.socket):
             kept.append(drop)
     return _keeping(plan, kept, "it is UP on another Eureka server")
 
 
-def _up(claim: ImportClaim, elsewhere: ByName) -> set[Socket]:
-    """Return where the instances of an import that are UP may be endpoints."""
+class _There(NamedTuple):
+    """What another Eureka server lists of an import."""
+
+    up: frozenset[Socket]  # where its instances that are UP may be endpoints
+    malformed: tuple[ObservedInstance, ...]
+
+
+def _there(claim: ImportClaim, elsewhere: ByName) -> _There:
     assert isinstance(claim, Importing)  # others drop nothing for absence
+    instances = elsewhere.of(claim.spec)
     up: set[Socket] = set()
-    for instance in elsewhere.of(claim.spec):
+    for instance in instances:
         if instance.status is InstanceStatus.UP:
             up.update(_sockets(instance))
-    return up
+    return _There(frozenset(up), malformed_of(instances, claim.spec))
 
 
 def _sockets(observed: ObservedInstance) -> Iterator[Socket]:
@@ -224,15 +243,13 @@ class ImportWork:
 def work_of(plan: ImportPlan, names: Mapping[str, Collection[str]]) -> list[ImportWork]:
     """Return the writes that the plan needs, by import. `names` has the names of all slices by
     namespace: a new one must be free."""
-    kept: dict[ImportRef, set[Socket]] = {}
-    for keep in plan.keeps:
-        kept.setdefault(keep.import_, set()).add(keep.socket)
+    kept = plan.kept
     work = []
     for ref, claim in sorted(plan.claims.items()):
         if not isinstance(claim, Importing) or claim.spec.suspend:
             continue
         service = _service_write(claim)
-        slices = _slice_writes(claim, kept.get(ref, set()), names.get(ref.namespace, ()))
+        slices = _slice_writes(claim, kept.get(ref, ()), names.get(ref.namespace, ()))
         if service is not None or slices:
             work.append(ImportWork(claim=claim, service=service, slices=tuple(slices)))
     return work

@@ -3,6 +3,7 @@ the admission policies bound what a stolen token can write."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -572,6 +573,54 @@ def test_a_pass_with_these_rights_alone_imports(
     assert "cannot" not in done.stdout + done.stderr
     assert written(world) == {"review": ["10.20.0.1"]}
     assert ready(world, "review")[0] == "True"
+
+
+WITHDRAWN = [f"10.21.0.{number}" for number in range(1, 13)]
+
+
+@pytest.fixture
+def two_networks(registry: Registry, eureka_fast: EurekaServer) -> Iterator[None]:
+    """Twelve instances of REVIEW in a network that will be withdrawn, and one in another."""
+    hosts = [*WITHDRAWN, "10.20.0.1"]
+    for host in hosts:
+        registry.register("REVIEW", host, host)
+    registry.list_follows("REVIEW", hosts)
+    yield
+    for host in [*hosts, "10.20.0.2"]:
+        eureka_fast.session().delete(f"{registry.url}/apps/REVIEW/{host}", timeout=30)
+
+
+def test_what_is_held_of_a_withdrawn_network_stays_in_its_slice(
+    world: KubernetesWorld, import_: Json, program: Program, registry: Registry, two_networks: None
+) -> None:
+    """The brake holds its endpoints, and the policy for the account has the network no more. The
+    slice still gets a new endpoint, and no other address outside of the networks."""
+    grant(world, "review")
+    probe = piece(import_, ELSEWHERE)
+    own = program.options
+    with granted(world, WITH_IMPORTS) as token:
+        program.token = token
+        thief = KubernetesWorld(program.kubernetes.url, token=token, ca_file=None)
+        program.options = (*own, f"--import-networks={NETWORK},10.21.0.0/16")
+        program.run()
+        assert sorted(written(world)["review"]) == sorted(["10.20.0.1", *WITHDRAWN])
+        program.options = own
+
+        def tried() -> None:
+            thief.request("POST", f"{SLICES}?dryRun=All", probe)
+
+        with in_force(world, policies("imports/policy.yaml"), [tried]):
+            registry.register("REVIEW", "10.20.0.2", "10.20.0.2")
+            registry.list_follows("REVIEW", ["10.20.0.2"])
+            report = json.loads(program.run("-o", "json").stdout)
+            assert [hold["reason"] for hold in report["imports"]["holds"]] == ["TooManyRemovals"]
+            expected = sorted(["10.20.0.1", "10.20.0.2", *WITHDRAWN])
+            assert sorted(written(world)["review"]) == expected
+            (made,) = world.request("GET", SLICES)["items"]
+            path = f"{SLICES}/{made['metadata']['name']}?dryRun=All"
+            added = {"endpoints": [*made["endpoints"], {"addresses": [ELSEWHERE]}]}
+            with pytest.raises(requests.HTTPError, match="outside of the networks"):
+                thief.request("PATCH", path, added)
 
 
 def test_the_programs_life_of_an_import_uses_every_right(

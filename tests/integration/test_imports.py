@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import requests
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from tests.integration.hand_made import make_namespace, slices_of
 from tests.integration.program import Program, Registry
 from tests.servers.eureka import EurekaServer
@@ -163,3 +165,29 @@ def test_what_was_there_before_is_left_alone(
         assert (found["reason"], process.returncode) == ("ServiceExists", 6)
     finally:
         world.request("DELETE", f"{SERVICES}/review")
+
+
+def test_a_second_owner_leaves_an_import_alone_until_it_may_take_it_over(
+    program: Program, registry: Registry, kubernetes_world: KubernetesWorld, imports: None
+) -> None:
+    """Neither the slices nor the status are written, and the exit code is that of an owner clash.
+    With the former owner's name the import changes hands, and the first owner leaves it alone."""
+    world = kubernetes_world
+    world.request("POST", IMPORTS, {**REVIEW, "spec": {"app": "owned"}})
+    for number in (1, 2, 3):
+        registry.register("OWNED", f"owned-{number}", f"10.20.0.{number}")
+    registry.list_follows("OWNED", ["owned-1", "owned-2", "owned-3"])
+    program.good(NETWORKS)
+    assert world.request("GET", f"{IMPORTS}/review")["status"]["owner"] == program.owner
+
+    put = f"{registry.url}/apps/OWNED/owned-3/status"
+    requests.put(put, params={"value": "DOWN"}, timeout=30).raise_for_status()
+    registry.list_follows("OWNED", ["owned-1", "owned-2", "owned-3"])
+    second = replace(program, owner="second")
+    assert second.run(NETWORKS).returncode == ExitCode.OWNER_CLASH
+    assert WRITES.isdisjoint(program.kubernetes.methods())
+    assert len(endpoints(world)) == 3
+
+    second.good(NETWORKS, f"--former-owner={program.owner}")
+    assert endpoints(world) == ["10.20.0.1", "10.20.0.2"]
+    assert program.run(NETWORKS).returncode == ExitCode.OWNER_CLASH

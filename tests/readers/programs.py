@@ -22,9 +22,9 @@ import sys
 from pathlib import Path
 
 from tests.servers.cache import BuildError, cached, run_logged, say
-from tests.servers.eureka_jars import download, locked_jars, resolved_by_maven, write_lock
+from tests.servers.eureka_jars import locked_jars, resolved_by_maven, write_lock
 from tests.servers.go_builds import module_of_ours
-from tests.servers.java_classes import compiled
+from tests.servers.java_classes import class_path
 from tests.servers.toolchains import installed_by_pip, java, node, npm, prometheus
 
 _SOURCES = Path(__file__).parent
@@ -86,17 +86,9 @@ def spring_hoxton() -> list[str]:
 
 
 def _spring(line: str, main: str, *options: str, release: int) -> list[str]:
-    locked = [jar for jar in locked_jars(_JARS) if jar.jar_set == line]
-
-    def build(folder: Path) -> None:
-        download(locked, folder)
-
-    folder = cached(f"spring-{line}", [jar.sha256 for jar in locked], build)
-    jars = sorted((folder / line).glob("*.jar"))
     source = _SOURCES / "java" / line / f"{main}.java"
-    classes = compiled(f"spring-{line}-reader", source, jars, release=release)
-    class_path = ":".join(str(part) for part in (classes, *jars))
-    return [str(java()), *_JVM, *options, "-cp", class_path, f"readers.{main}"]
+    jars = class_path(_JARS, line, source, release=release)
+    return [str(java()), *_JVM, *options, "-cp", jars, f"readers.{main}"]
 
 
 def version(package: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .cache import cached, run_logged
 from .eureka_build import eureka
+from .eureka_jars import download, locked_jars
 
 
 def compiled(name: str, source: Path, jars: Sequence[Path], *, release: int) -> Path:
@@ -22,3 +23,18 @@ def compiled(name: str, source: Path, jars: Sequence[Path], *, release: int) -> 
         run_logged(name, [program.java, "-jar", compiler, *options, source])
 
     return cached(name, [source, *(str(jar) for jar in jars)], build)
+
+
+def class_path(lock: Path, jar_set: str, source: Path, *, release: int) -> str:
+    """Return the class path of the compiled source and one set of jars of a lock file, which are
+    downloaded first when the cache lacks them. Raises BuildError."""
+    locked = [jar for jar in locked_jars(lock) if jar.jar_set == jar_set]
+
+    def build(folder: Path) -> None:
+        download(locked, folder)
+
+    name = f"spring-{jar_set}"
+    folder = cached(name, [jar.sha256 for jar in locked], build)
+    jars = sorted((folder / jar_set).glob("*.jar"))
+    classes = compiled(f"{name}-reader", source, jars, release=release)
+    return ":".join(str(part) for part in (classes, *jars))

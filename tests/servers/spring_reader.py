@@ -1,22 +1,30 @@
-"""Owns a caller as there are in data centres: a Spring application that finds apps by Eureka and
-calls them in turn.
+"""Owns a caller as there are in data centres: a Spring application that calls apps by Feign, under
+the names that they have in Eureka.
 
-It is made of the client and the load balancer of Spring Cloud, with their own caches, from the jars
-of the Eureka server, and retries nothing. Addresses of pods are reached through an HTTP proxy where
-no network has them.
+It is made of Spring Cloud's OpenFeign, load balancer and Eureka client, with their own caches, and
+retries nothing. Addresses of pods are reached through an HTTP proxy where no network has them.
+
+To raise a version, change `java/reader/pom.xml` and run, with Maven on PATH:
+
+    python -m tests.servers.spring_reader
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from .cache import BuildError
 from .caller import Caller
-from .eureka_build import eureka
-from .java_classes import compiled
+from .eureka_jars import resolved_by_maven, write_lock
+from .eureka_lines import JAVA_SOURCES
+from .java_classes import class_path
 from .namespaces import NetworkNamespace
+from .toolchains import java
 
-_SOURCE = Path(__file__).parent / "java" / "reader" / "SpringReader.java"
+_SOURCES = JAVA_SOURCES / "reader"
+_LOCK = _SOURCES / "jars.lock"
+_JAR_SET = "reader"
 
 
 class SpringReader(Caller):
@@ -36,10 +44,8 @@ class SpringReader(Caller):
         """`proxy_port`: where pods are reached; None: at their own addresses. `namespace` is the
         network that it runs in; None: the machine's. `refreshed`: its copies of Eureka's list are a
         second old at most, instead of half a minute."""
-        self._program = eureka()
-        jars = sorted((self._program.folder / "server").glob("*.jar"))
-        classes = compiled(self.name, _SOURCE, jars, release=17)
-        self._class_path = ":".join(str(part) for part in (classes, *jars))
+        source = _SOURCES / "SpringReader.java"
+        self._class_path = class_path(_LOCK, _JAR_SET, source, release=17)
         super().__init__()
         self._eureka_url = eureka_url
         self._apps = apps
@@ -65,8 +71,6 @@ class SpringReader(Caller):
             "spring.main.banner-mode": "off",
             "spring.cloud.loadbalancer.retry.enabled": "false",
             "eureka.client.service-url.defaultZone": f"{self._eureka_url}/",
-            # Of the server's jars; a client alone calls with Spring's own
-            "eureka.client.jersey.enabled": "false",
             "eureka.client.register-with-eureka": "false",
             "eureka.client.fetch-registry": "true",
         }
@@ -75,7 +79,7 @@ class SpringReader(Caller):
             settings["spring.cloud.loadbalancer.cache.ttl"] = "1s"
         options = [f"--{key}={value}" for key, value in settings.items()]
         command = [
-            str(self._program.java),
+            str(java()),
             *jvm,
             "-cp",
             self._class_path,
@@ -83,3 +87,10 @@ class SpringReader(Caller):
             *options,
         ]
         return command if self._namespace is None else self._namespace.command(*command)
+
+
+if __name__ == "__main__":
+    try:
+        write_lock(_LOCK, resolved_by_maven(_SOURCES / "pom.xml", jar_set=_JAR_SET))
+    except BuildError as problem:
+        sys.exit(str(problem))

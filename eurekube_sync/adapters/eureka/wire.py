@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from sys import intern
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -31,6 +32,7 @@ _OUR_METADATA = "eurekube."
 _OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
 _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+_NO_TEXT = "\ufffd".encode()  # in place of bytes that are no text
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NO_PORT = Port(0, False)
 _TEXT = frozenset({str})
@@ -113,7 +115,6 @@ _Read: TypeAlias = Callable[[_Document, str | None], ObservedInstance]
 _Known: TypeAlias = dict[tuple[str | None, str | None], tuple[_Document | None, ObservedInstance]]
 """By app and id: the document without its last renewal, and its instance. The document is None if
 its metadata has numbers, because 1 equals true, and is read differently."""
-_Malformed: TypeAlias = tuple[str, bool]  # the label of an instance, and whether a part is kept
 
 
 class Decoded:
@@ -162,8 +163,7 @@ class Decoded:
 
 class DecodedList(NamedTuple):
     instances: tuple[ObservedInstance, ...]
-    # Others' instances that could be read only in part, or not at all
-    malformed: tuple[str, ...] = ()
+    malformed: tuple[str, ...] = ()  # labels of others' instances that were read in part
 
 
 def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
@@ -171,7 +171,7 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     be missing, as with fewer instances than `apps__hashcode` counts
     (`Applications.getReconcileHashCode`)."""
     instances: list[ObservedInstance] = []
-    malformed: list[_Malformed] = []
+    malformed: list[str] = []
     with _reading("a registry"), (decoded or Decoded()).reading(_observed) as read:
         applications = _LIST.decode(body).applications
         said = sum(map(int, _COUNTS.findall(applications.apps__hashcode or "")))
@@ -184,18 +184,12 @@ def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
                 instances += [read(document, application.name) for document in listed]
             except UNREADABLE:  # one malformed instance must not hide the others of its app
                 malformed += _read_one_by_one(raw, instances)
-    labels: list[str] = []
-    lost = 0
-    for label, is_kept in malformed:
-        labels.append(label if is_kept else f"?{label}")
-        if not is_kept:
-            lost += 1
-    if len(instances) + lost < said:
+    if len(instances) < said:
         raise RegistryUnusable(
             "the list holds fewer instances than its own apps__hashcode counts: something between "
             "us and the server shortens it"
         )
-    return DecodedList(instances=tuple(instances), malformed=tuple(labels))
+    return DecodedList(instances=tuple(instances), malformed=tuple(malformed))
 
 
 def decode_instance(body: bytes) -> ObservedInstance:
@@ -249,13 +243,19 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
 
 
 def observed_document(observed: ObservedInstance) -> dict[str, Any]:
-    """Return the JSON object that Eureka lists for this instance."""
+    """Return the JSON object that Eureka lists for this instance. What was malformed is so
+    again."""
     body = _written(observed.instance, dirty_timestamp=observed.last_dirty_timestamp)
     times = {
         "registrationTimestamp": observed.registered,
         "lastRenewalTimestamp": observed.last_renewal,
     }
-    return body | {"leaseInfo": body["leaseInfo"] | times}
+    document = body | {"leaseInfo": body["leaseInfo"] | times}
+    for name in observed.unread:
+        written_name, _ = _FIELDS[name]
+        # Metadata whose keys cannot be read could have our marks
+        document[written_name] = {"malformed": []} if name == "metadata" else []
+    return document
 
 
 def _written(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
@@ -290,9 +290,9 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance]) -> Iterator[_Malformed]:
+def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance]) -> Iterator[str]:
     """Read an application instance by instance into `instances`, and malformed ones of others as
-    far as possible. Yield the malformed ones."""
+    far as possible. Yield the labels of those."""
     application = _RAW_APPLICATION.decode(raw)
     try:
         name = _NAME.decode(application.name)
@@ -303,15 +303,13 @@ def _read_one_by_one(raw: msgspec.Raw, instances: list[ObservedInstance]) -> Ite
             instances.append(_observed(_DOCUMENT.decode(document), name))
         except UNREADABLE as error:
             label, readable = _salvage(document, name, reason(error))
-            if readable is not None:
-                instances.append(readable)
-            yield label, readable is not None
+            instances.append(readable)
+            yield label
 
 
-def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance | None]:
-    """Return the label of a malformed instance, and the readable part of it, if any. A byte that is
-    no text is U+FFFD. Raise RegistryUnusable if it may be ours, and would be registered or removed
-    wrongly."""
+def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, ObservedInstance]:
+    """Return the label of a malformed instance, and the readable part of it. Raise RegistryUnusable
+    if it may be ours, and would be registered or removed wrongly."""
     document = _decoded_or_none(bytes(raw).decode(errors="replace").encode(), _RAW_FIELDS)
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _decoded_or_none(fields.get("instanceId"), _ANY)
@@ -323,16 +321,34 @@ def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[str, Observed
         raise RegistryUnusable(f"an instance that could be ours is malformed: {label} ({why})")
     # Each field by itself: the others of a malformed instance may be sound.
     kept: dict[str, Any] = {}
+    unread: set[str] = set()
     for name, (written_name, decoder) in _FIELDS.items():
-        value = _decoded_or_none(fields.get(written_name), decoder)
-        alone: dict[str, Any] = {"app": "A", "instance_id": "i", name: value}
-        with suppress(*UNREADABLE):
+        value = fields.get(written_name)
+        if value is None:
+            continue
+        try:
+            if _NO_TEXT in bytes(value):
+                raise ValueError("a byte that is no text")
+            kept[name] = decoder.decode(value)
+            alone: dict[str, Any] = {"app": "A", "instance_id": "i", name: kept[name]}
             _observed(_Document(**alone), None)
-            kept[name] = value
-    try:
-        return label, _observed(_Document(**kept), app)
-    except UNREADABLE:
-        return label, None
+        except UNREADABLE:
+            kept.pop(name, None)
+            unread.add(name)
+    return label, _in_part(_Document(**kept), app, unread)
+
+
+def _in_part(document: _Document, app: str | None, unread: set[str]) -> ObservedInstance:
+    """Return our value of an instance that was read in part. Its app and id may stand elsewhere,
+    else they are empty."""
+    name, instance_id = document.app or app or "", document.instance_id or document.host_name or ""
+    unread -= {"app", "instance_id"}
+    if not name:
+        unread.add("app")
+    if not instance_id:
+        unread.add("instance_id")
+    observed = _with_key(document, InstanceKey(name.upper(), instance_id))
+    return replace(observed, unread=frozenset(unread))
 
 
 def _may_have_our_mark(metadata: msgspec.Raw | None) -> bool:
@@ -356,9 +372,13 @@ def _observed(document: _Document, app: str | None) -> ObservedInstance:
     name, instance_id = document.app or app, document.instance_id or document.host_name
     if not name or not instance_id:
         raise msgspec.ValidationError("no app name or no id")
+    return _with_key(document, InstanceKey(intern(name.upper()), instance_id))
+
+
+def _with_key(document: _Document, key: InstanceKey) -> ObservedInstance:
     lease = document.lease_info or _NO_LEASE
     return ObservedInstance(
-        instance=_instance(document, InstanceKey(intern(name.upper()), instance_id), lease),
+        instance=_instance(document, key, lease),
         last_dirty_timestamp=int(document.last_dirty_timestamp or 0),
         last_renewal=int(lease.last_renewal_timestamp or 0),
         registered=int(lease.registration_timestamp or 0),

@@ -53,6 +53,8 @@ class _LeftOut(objects.Wire):
 class _StatusItem(objects.Wire):
     observed_generation: int = 0
     conditions: list[syncers.ConditionItem] | None = None
+    owner: str = ""
+    syncer_class: str = ""
     ready: str = ""
     app: str = ""
     service: str = ""
@@ -78,6 +80,8 @@ def _status(raw: msgspec.Raw) -> model.ImportStatus | None:
         return model.ImportStatus(
             observed_generation=item.observed_generation,
             conditions=tuple([condition.read() for condition in item.conditions or ()]),
+            owner=item.owner,
+            syncer_class=item.syncer_class,
             ready=item.ready,
             app=item.app,
             service=item.service,
@@ -101,6 +105,8 @@ def status_fields(status: model.ImportStatus) -> dict[str, Any]:
     return {
         "observedGeneration": status.observed_generation,
         "conditions": syncers.condition_fields(status.conditions) or None,
+        "owner": status.owner or None,
+        "syncerClass": status.syncer_class or None,
         "ready": status.ready or None,
         "app": status.app or None,
         "service": status.service or None,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
-from eurekube_sync.apply.imports import served
+from eurekube_sync.apply.imports import count_of
 from eurekube_sync.brake.evidence import PodState
 from eurekube_sync.brake.holds import HOLD_REASONS, Held
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
@@ -219,11 +219,13 @@ def _conditions(statuses: Iterable[SyncerStatus | ImportStatus]) -> _Counts:
 
 def _endpoints(report: ImportReport) -> _Counts:
     counts = _Counts({("written",): 0, ("missing",): 0})
+    kept = report.plan.kept
     for ref, claim in report.claims.items():
         if isinstance(claim, Importing):
-            there = len(served(claim, report.outcomes.get(ref)) & claim.wanted.keys())
-            counts["written",] += there
-            counts["missing",] += len(claim.wanted) - there
+            outcome = report.outcomes.get(ref)
+            written, wanted = count_of(claim, outcome, kept.get(ref, ()))
+            counts["written",] += written
+            counts["missing",] += wanted - written
     return counts
 
 

@@ -97,7 +97,7 @@ INSTALLING = frozenset(
         "--from",
         "--from-literal",
     }
-    | {"--reuse-values", "--set", "--tag", "--timeout"}
+    | {"--replicas", "--reuse-values", "--set", "--tag", "--timeout"}
 )
 OTHER_PROGRAMS = (SIMULATION | INSTALLING | RELEASES) | frozenset(
     {

@@ -18,11 +18,13 @@ from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.records import Recording, decoded, encoded, recorded_pass
-from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.diagnosis import problems_to_decide
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.ownership import Former
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
@@ -152,6 +154,10 @@ class Servers:
         return ready["status"], ready["reason"]
 
 
+def code(report: PassReport) -> ExitCode:
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
 def manifest(kind: str, name: str, spec: Any) -> Any:
     return {"apiVersion": "eurekube.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
@@ -237,6 +243,81 @@ def test_a_eureka_that_starts_again_costs_no_endpoint() -> None:
         assert there.endpoints() == before
         assert not [write for write in there.writes if "review-" in write]
     assert there.ready() == ("True", "InSync")
+
+
+def test_a_second_installation_leaves_the_imports_of_the_first_alone() -> None:
+    """It has another owner, and knows another Eureka, which has one of two instances. It says which
+    owner has the import, and how to take it over. Then the first one leaves it alone."""
+    there = Servers()
+    first = there.settings
+    second = replace(first, owner="stage")
+    there.ask("POST", IMPORTS, manifest("EurekaImport", "review", {}))
+    for number in (1, 2, 3):
+        there.register(number)
+    there.clock.sleep(600)
+    there.register(9, app="OTHER")
+    there.passes()
+    assert there.ask("GET", f"{IMPORTS}/review")["status"]["owner"] == "prod"
+
+    there.cancel(3)
+    there.settings = second
+    for _ in range(2):
+        report = there.passes()
+        assert there.writes == []
+        assert code(report) is ExitCode.OWNER_CLASH
+        (problem,) = problems_to_decide(report)
+        assert problem.text == (
+            "owner clash: import shop/review is kept up to date by owner prod, so it is left "
+            "alone. Is --owner stage right? To change the name: eurekube-sync run --owner stage "
+            "--former-owner prod"
+        )
+    there.ask("DELETE", f"{IMPORTS}/review")
+    there.passes()
+    assert there.writes == []
+    assert len(there.endpoints()) == 3
+
+    there.settings = replace(second, former=Former(owners=frozenset({"prod"})))
+    there.passes()
+    assert there.kubernetes.call("GET", f"{IMPORTS}/review")[0] == 404
+
+
+def test_an_import_is_taken_over_from_a_former_owner() -> None:
+    there = Servers()
+    first = there.settings
+    there.ask("POST", IMPORTS, manifest("EurekaImport", "review", {}))
+    for number in (1, 2, 3):
+        there.register(number)
+    there.clock.sleep(600)
+    there.register(9, app="OTHER")
+    there.passes()
+    there.cancel(3)
+    there.settings = replace(first, owner="stage", former=Former(owners=frozenset({"prod"})))
+    assert code(there.passes()) is ExitCode.OK
+    assert len(there.endpoints()) == 2
+    assert there.ask("GET", f"{IMPORTS}/review")["status"]["owner"] == "stage"
+    there.settings = first
+    assert code(there.passes()) is ExitCode.OWNER_CLASH
+    assert there.writes == []
+
+
+def test_an_import_that_changes_its_class_changes_its_installation() -> None:
+    """The installation of the new class has another owner. The old one serves it no more, so there
+    is no clash, as with syncers."""
+    there = Servers()
+    first = there.settings
+    there.ask("POST", IMPORTS, manifest("EurekaImport", "review", {}))
+    there.register(1)
+    there.clock.sleep(600)
+    there.register(9, app="OTHER")
+    there.passes()
+    there.ask("PATCH", f"{IMPORTS}/review", {"spec": {"syncerClass": "stage"}})
+    scope = replace(first.scope, syncer_class="stage")
+    there.settings = replace(first, owner="stage", scope=scope)
+    assert code(there.passes()) is ExitCode.OK
+    status = there.ask("GET", f"{IMPORTS}/review")["status"]
+    assert (status["owner"], status["syncerClass"]) == ("stage", "stage")
+    there.settings = replace(there.settings, owner="third")
+    assert code(there.passes()) is ExitCode.OWNER_CLASH
 
 
 def test_a_recorded_pass_is_made_again_with_its_imports(caplog: pytest.LogCaptureFixture) -> None:

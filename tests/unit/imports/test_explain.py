@@ -99,7 +99,13 @@ def test_some_endpoints_are_partly_callable(world: ImportWorld) -> None:
 
 
 def test_all_left_out_gives_the_reason(world: ImportWorld) -> None:
+    """Their endpoints stay until a second pass confirms it."""
     world.lists(*OTHERS, dc(1, status=DOWN))
+    found = why(world)
+    assert (found.outcome, found.reason) == (Outcome.PARTLY, "NotUp")
+    world.passes()
+    world.later(60)
+    world.passes()
     found = why(world)
     assert (found.outcome, found.reason) == (Outcome.NOT_REGISTERED, "NotUp")
 
@@ -233,3 +239,11 @@ def test_what_could_not_be_read_is_unknown(world: ImportWorld) -> None:
     assert code_of([found], looked(world)) is ExitCode.KUBERNETES_DENIED
     world.imports.unknown = DENIED
     assert why(world).links[0].mark is Mark.UNKNOWN
+
+
+def test_endpoints_that_are_held_are_callable(world: ImportWorld) -> None:
+    """Eureka has just started, and lists nothing."""
+    world.lists()
+    found = why(world)
+    assert (found.up, found.of) == (2, 2)
+    assert found.outcome is Outcome.PARTLY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.errors import ClusterConflict
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import ImportRef
@@ -454,3 +457,161 @@ def test_a_clock_that_went_back_lets_a_process_wait_anew() -> None:
     status = there.imports.imports[REVIEW].status
     assert status is not None
     assert status.unconfirmed_since == int(there.clock.now())
+
+
+# --- An instance is malformed -----------------------------------------------------------------------
+
+
+def spoilt(*listed: ObservedInstance, at: int = 0, **changes: Any) -> tuple[ObservedInstance, ...]:
+    """Eureka's list of these instances, as it is decoded, with other fields of one of them."""
+    documents = []
+    for instance in listed:
+        documents.append({"instance": wire.observed_document(instance)})
+    documents[at]["instance"] |= changes
+    return wire.decode_list(
+        json.dumps({"applications": {"application": documents}}).encode()
+    ).instances
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ipAddr": {}},
+        {"port": 8080},
+        {"port": {"$": []}},
+        {"status": 5},
+        {"status": 5, "ipAddr": 6},
+        {"metadata": {"zone": []}},
+        {"app": [], "ipAddr": []},
+    ],
+)
+def test_a_malformed_instance_is_not_gone(changes: dict[str, Any]) -> None:
+    """It lives, and its endpoint stays for as long as the list does not show where it is. The
+    import says which instance it is, and another import is not concerned."""
+    there = apps(2, of=2)
+    before = there.endpoints()
+    there.lists(*spoilt(*instances(2, of=2), *OTHERS, **changes))
+    for _ in range(3):
+        report = there.passes()
+        assert held(report) == ["Malformed 1"]
+        there.later(60)
+    assert there.endpoints() == before
+    ref = ImportRef(SHOP, "app-0")
+    status = there.imports.imports[ref].status
+    assert status is not None
+    assert status.ready == "2/2"
+    assert status.left_out == {"Malformed": 1}
+    message = status.condition("RemovalHeld")
+    assert message is not None
+    assert "dc-0:app-0:8080" in message.message
+    there.lists(*spoilt(*instances(2, of=2)[1:], *OTHERS))
+    there.passes()
+    assert len(there.endpoints()) == 3
+
+
+def test_what_is_malformed_at_an_address_holds_nothing_at_others() -> None:
+    """The other instance of the app is gone, and leaves."""
+    there = apps(1, of=3)
+    listed = instances(1, of=3)
+    there.lists(*spoilt(*listed[:2], *OTHERS, port=8080))
+    report = there.passes()
+    assert held(report) == ["Malformed 1"]
+    assert there.endpoints() == ["10.20.0.0:8080", "10.20.0.1:8080"]
+
+
+@pytest.mark.parametrize("changes", [{"homePageUrl": []}, {"securePort": []}, {"leaseInfo": 5}])
+def test_a_malformed_field_that_no_import_needs_is_no_matter(changes: dict[str, Any]) -> None:
+    """The instance is an endpoint like any other, and none while it is DOWN."""
+    there = apps(1, of=2)
+    first, second = instances(1, of=2)
+    there.lists(*spoilt(first, second, *OTHERS, **changes))
+    assert held(there.passes()) == []
+    assert len(there.endpoints()) == 2
+    there.lists(*spoilt(first, second, *OTHERS, **changes, status="DOWN"))
+    there.passes()
+    assert there.endpoints() == ["10.20.0.1:8080"]
+
+
+def test_an_instance_whose_names_are_malformed_may_be_any_apps() -> None:
+    """So it may be of an import of a VIP, too. It is no endpoint, and holds what it may be."""
+    vip = import_object("by-vip", vipAddress="app-0")
+    there = ImportWorld(import_object("app-0"), vip)
+    there.daemon = True
+    listed = instances(1, of=2)
+    there.lists(*OTHERS, *listed)
+    there.passes()
+    before = there.endpoints()
+    assert len(before) == 2
+    there.lists(*spoilt(*listed, *OTHERS, vipAddress=[]))
+    assert held(there.passes()) == ["Malformed 1"]
+    there.lists(*spoilt(*listed, *OTHERS, app=[], vipAddress=[]))
+    assert held(there.passes()) == ["Malformed 1", "Malformed 1"]
+    assert there.endpoints() == before
+
+
+def test_what_is_malformed_on_another_server_stays() -> None:
+    """The first server does not list it. The other one does, without its port."""
+    there = apps(1, of=2)
+    first, second = instances(1, of=2)
+    there.lists(second, *OTHERS)
+    there.servers = {
+        "a": Server(second, *OTHERS),
+        "b": Server(*spoilt(first, second, *OTHERS, port=8080)),
+    }
+    there.passes()
+    assert len(there.endpoints()) == 2
+
+
+# --- What is held is served ------------------------------------------------------------------------
+
+
+def test_endpoints_that_are_held_count_as_served() -> None:
+    """Callers reach them, so the column READY has them."""
+    there = apps(1, of=2)
+    there.lists()
+    report = there.passes()
+    ref = ImportRef(SHOP, "app-0")
+    assert report.all_statuses[ref].ready == "2/2"
+    assert there.condition(ref=ref) == "False RegistryYoung"
+
+
+def test_endpoints_that_a_policy_keeps_count_as_served() -> None:
+    """Nothing is held, and the import is ready, although Eureka does not list its instances."""
+    there = apps(1, of=2)
+    there.scope = replace(there.scope, policy=Policy.UPSERT_ONLY)
+    there.lists(*OTHERS)
+    report = there.passes()
+    ref = ImportRef(SHOP, "app-0")
+    assert report.all_statuses[ref].ready == "2/2"
+    assert there.condition(ref=ref) == "True InSync"
+
+
+def test_an_endpoint_that_is_held_and_one_that_comes_are_both_wanted() -> None:
+    there = apps(1, of=2)
+    young = {"registered": START + 2000, "renewed": START + 2020}
+    there.lists(*instances(1, of=1, **young), dc(199, app="app-0", **young))
+    there.imports.refuse["write_slice"] = ClusterConflict("it changed")
+    report = there.passes()
+    assert report.all_statuses[ImportRef(SHOP, "app-0")].ready == "2/3"
+
+
+def test_what_is_held_of_a_withdrawn_network_is_never_written_anew() -> None:
+    """It stays in the slice in which it is, and what comes is in the networks. So the policy at
+    admission, which knows what a slice had before, refuses no write."""
+    there = ImportWorld(import_object(), networks=("10.20.0.0/16", "10.21.0.0/16"))
+    there.daemon = True
+    withdrawn = [dc(300 + number, address=f"10.21.0.{number}") for number in range(1, 120)]
+    there.lists(*OTHERS, *withdrawn, dc(1))
+    there.passes()
+    before = {}
+    for piece in there.cluster.slices:
+        before[piece.name] = {endpoint.address for endpoint in piece.endpoints}
+    assert len(before) == 2
+    there.networks = ("10.20.0.0/16",)
+    there.lists(*OTHERS, *withdrawn, *(dc(number) for number in range(1, 22)))
+    report = there.passes()
+    assert held(report) == ["TooManyRemovals 119"]
+    for piece in there.cluster.slices:
+        added = {endpoint.address for endpoint in piece.endpoints} - before.get(piece.name, set())
+        assert not [address for address in added if address.startswith("10.21.")]
+    assert len(there.endpoints()) == 120 + 20

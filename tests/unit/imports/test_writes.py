@@ -223,7 +223,8 @@ def test_an_ignored_annotation_is_told() -> None:
         assert "is ignored" in condition.message
 
 
-def test_the_reason_of_most_instances_is_told_with_one_of_them() -> None:
+def test_the_reasons_of_instances_are_told_without_their_addresses() -> None:
+    """A tenant may read the status. `explain` shows each instance."""
     there = ImportWorld(import_object())
     there.lists(*OTHERS, dc(1, plain=False), dc(2, address="dc"), dc(3, address="dc-3"))
     there.passes()
@@ -233,8 +234,8 @@ def test_the_reason_of_most_instances_is_told_with_one_of_them() -> None:
     assert ready is not None
     assert ready.reason == "NoUsableAddress"
     assert ready.message == (
-        "none of 3 instances is an endpoint; REVIEW/dc-2:review:8080: dc is no IP address in its "
-        "canonical form (and 1 more)"
+        "none of 3 instances is an endpoint: 2 NoUsableAddress and 1 NoEnabledPort. To see each: "
+        "eurekube-sync explain import/shop/review"
     )
 
 

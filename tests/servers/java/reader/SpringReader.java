@@ -1,36 +1,37 @@
 package reader;
 
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
-import org.springframework.cloud.client.loadbalancer.LoadBalanced;
-import org.springframework.context.annotation.Bean;
-import org.springframework.http.client.SimpleClientHttpRequestFactory;
-import org.springframework.web.client.RestTemplate;
+import org.springframework.cloud.openfeign.EnableFeignClients;
+import org.springframework.cloud.openfeign.FeignClientBuilder;
+import org.springframework.web.bind.annotation.GetMapping;
 
-/** A caller in the data centre: looks apps up in Eureka by name, calls them in turn, and prints what became of each call. */
-@SpringBootApplication
+/** A caller in the data centre: calls apps by name with Feign, in turn, and prints what became of each call. */
+@SpringBootApplication(proxyBeanMethods = false)
+@EnableFeignClients
 public class SpringReader {
-    @Bean
-    @LoadBalanced
-    RestTemplate calls() {
-        SimpleClientHttpRequestFactory factory = new SimpleClientHttpRequestFactory();
-        factory.setConnectTimeout(5000);
-        factory.setReadTimeout(5000);
-        return new RestTemplate(factory);
+    interface App {
+        @GetMapping("/")
+        String call();
     }
 
     public static void main(String[] args) throws InterruptedException {
         SpringApplication application = new SpringApplication(SpringReader.class);
         application.setWebApplicationType(WebApplicationType.NONE);
         var context = application.run(args);
-        RestTemplate calls = context.getBean(RestTemplate.class);
         String[] apps = context.getEnvironment().getRequiredProperty("reader.apps").split(",");
+        Map<String, App> clients = new LinkedHashMap<>();
+        for (String app : apps) {
+            clients.put(app, new FeignClientBuilder(context).forType(App.class, app).build());
+        }
         while (true) {
             for (String app : apps) {
                 String outcome;
                 try {
-                    outcome = "ok " + calls.getForObject("http://" + app + "/", String.class);
+                    outcome = "ok " + clients.get(app).call();
                 } catch (RuntimeException failed) {
                     outcome = "failed " + failed.toString().replaceAll("\\s+", " ");
                 }
