@@ -11,6 +11,7 @@ import pytest
 
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,
@@ -286,6 +287,9 @@ class TestStoredSpecThatTheDefinitionRefuses:
             world.cluster.add_finalizer(made)
 
 
+MESSAGE = f"12 removals held. See {help_on('Held')}"
+
+
 class TestEvents:
     def event(self, **changes: str) -> EventRecord:
         fields = {
@@ -309,7 +313,7 @@ class TestEvents:
         world.cluster.record_event(self.event(message="13 removals held"), at=START + 299)
         assert len(world.requests) == before
         world.cluster.record_event(self.event(message="14 removals held"), at=START + 301)
-        assert self.events(world) == [("14 removals held", 2, "2026-01-02T03:09:06Z")]
+        assert self.events(world) == [(MESSAGE.replace("12", "14"), 2, "2026-01-02T03:09:06Z")]
 
     def test_another_process_does_not_count_within_five_minutes(self) -> None:
         """A process with no memory of it reads the time in the event."""
@@ -317,7 +321,7 @@ class TestEvents:
         world.cluster.record_event(self.event(), at=START)
         world.cluster._events._counted.clear()
         world.cluster.record_event(self.event(message="other"), at=START + 200)
-        assert self.events(world) == [("12 removals held", 1, "2026-01-02T03:04:05Z")]
+        assert self.events(world) == [(MESSAGE, 1, "2026-01-02T03:04:05Z")]
 
     def test_another_reason_or_class_or_object_is_another_event(self, world: World) -> None:
         """The event's name comes from uid, reason and key."""
