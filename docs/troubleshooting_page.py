@@ -37,9 +37,10 @@ the last good pass was.
 
 ## Reasons
 
-Conditions, events, `explain` and `status` use these reasons. `kubectl describe esync NAME` shows the conditions. If a
-syncer is [not served](glossary.md), its instances are renewed. Such an instance is removed only if its pod is gone, or
-if another pod has its address and port. The page on [grants](scope.md#grants) has exceptions.
+Conditions, events, `explain` and `status` use these reasons. `kubectl describe esync NAME` shows the conditions, and at
+`Help` the address of the reason's section here. If a syncer is [not served](glossary.md), its instances are renewed.
+Such an instance is removed only if its pod is gone, or if another pod has its address and port. The page on
+[grants](scope.md#grants) has exceptions.
 """
 _CHECKS = """\
 ## Checks

@@ -22,6 +22,7 @@ from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.imports import IMPORT, ImportObject, ImportStatus
 from eurekube_sync.model.kubernetes import (
+    TROUBLES,
     Condition,
     ConditionStatus,
     EventRecord,
@@ -66,7 +67,6 @@ _STATUSES: Mapping[bool | None, ConditionStatus] = {
 """By the value of an `Aspect`."""
 # Reasons that end by themselves.
 _PATIENCE = frozenset({Reason.ADDRESS_PENDING, Reason.DELETING})
-_TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 _OVER: Mapping[str, str] = {
     Reason.NOTHING_HELD: "no removal is held any more",
     Reason.NO_CONFLICT: "no other instance or syncer is in the way any more",
@@ -226,7 +226,7 @@ def _is_news(condition: Condition, before: Condition | None) -> bool:
     if condition.type == "Synced":
         return False
     if before is None:
-        return condition.type not in _TROUBLES or condition.status is not ConditionStatus.FALSE
+        return condition.type not in TROUBLES or condition.status is not ConditionStatus.FALSE
     if condition.status is not before.status:
         return True
     held = condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
@@ -236,14 +236,13 @@ def _is_news(condition: Condition, before: Condition | None) -> bool:
 
 
 def _event(syncer: SyncerObject | ImportObject, condition: Condition) -> EventRecord:
-    bad = (condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
     what = condition.status.value
     if condition.reason == Reason.LAST_INSTANCE_LOST:
         what = condition.reason
     return EventRecord(
         syncer=syncer.ref,
         uid=syncer.uid,
-        warning=bad and condition.reason not in _PATIENCE,
+        warning=condition.bad and condition.reason not in _PATIENCE,
         reason=condition.reason,
         message=condition.message or _OVER.get(condition.reason, ""),
         key=f"{condition.type}={what}",

@@ -211,6 +211,10 @@ class Recorder:
         part = path.with_suffix(".part")
         self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
 
+    def unwritten(self) -> bool:
+        """Say whether the last record could not be written."""
+        return self._failing
+
     def _write(self, *steps: Callable[[], object]) -> None:
         """Make the folder if necessary, and do the steps. An error is logged once: passes matter
         more than records."""

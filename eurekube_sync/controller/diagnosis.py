@@ -3,7 +3,7 @@ and the exit code are views of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from shlex import quote
 from typing import TypeVar, assert_never
 
@@ -23,13 +23,12 @@ from eurekube_sync.desired.claims import (
     every,
 )
 from eurekube_sync.desired.imports import Ending, Importing, NotImported
-from eurekube_sync.desired.similar import NearLabel, near_labels
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value, parse
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, class_of, ignored_value
 from eurekube_sync.model.actions import Outcome, Result
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.model.imports import ImportRef, ImportStatus, is_of_an_import
+from eurekube_sync.model.imports import ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
@@ -42,7 +41,6 @@ from eurekube_sync.plan.value import Blocked, Obstacle
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_MOST_COMPARED = 200  # Services of a namespace whose labels are compared for a hint
 WRITES_TO_EUREKA = "writes to Eureka"
 WRITES_TO_KUBERNETES = "writes to Kubernetes"
 OWNER_NAME = "owner name"
@@ -461,7 +459,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             case NotServed():
                 # A list that failed is reported once, and not for each syncer.
                 if claim.source not in reported:
-                    yield _of_syncer(ref, claim.reason, _with_hint(claim, report))
+                    yield _of_syncer(ref, claim.reason, claim.message)
             case Serving():
                 yield from _of_serving(ref, claim, report, in_rows)
             case Deleting():
@@ -471,32 +469,6 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
     if report.settings.dry_run:
         for ref, message in of_other_classes(report):
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
-
-
-def _with_hint(claim: NotServed, report: PassReport) -> str:
-    """Return the message of a syncer that is not served, with a label that a Service has in place
-    of the one that is selected."""
-    if claim.reason is not Reason.NO_MATCHING_SERVICE:
-        return claim.message
-    near = near_services(claim, report)
-    if not near:
-        return claim.message
-    has = one_or_more(len(near[0].names), "Service {} has", "Services {} have")
-    return f"{claim.message}; {has.format(some_of(near[0].names))} {near[0].label}"
-
-
-def near_services(claim: NotServed, report: PassReport) -> Sequence[NearLabel]:
-    """Return the labels of Services that a syncer nearly selects. Not of a namespace with many
-    Services, because the comparison takes time in every pass."""
-    spec = parse(claim.syncer)
-    listed = report.view.services.of(spec.namespace) if report.view else None
-    if not isinstance(listed, Complete) or len(listed.data) > _MOST_COMPARED:
-        return ()
-    services = []
-    for service in listed.data:
-        if not is_of_an_import(service):
-            services.append((service.name, service.labels))
-    return near_labels(dict(spec.selector.labels), services)
 
 
 def _of_serving(

@@ -36,6 +36,7 @@ from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
 from eurekube_sync.desired.scope import Policy, Scope, refusal
 from eurekube_sync.desired.services import serve_services
+from eurekube_sync.desired.similar import MOST_COMPARED, near_services
 from eurekube_sync.desired.spec import (
     CLEANUP_FINALIZER,
     NO_PATHS,
@@ -50,6 +51,7 @@ from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, S
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.text import one_or_more, some_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,8 @@ def _serve_again(
         services = known.services
     else:
         services = there.matching(spec.selector)
-    objects: list[object] = [*services]
+    # Without a match, the message may name any of them.
+    objects: list[object] = [*(services or there.services[: MOST_COMPARED + 1])]
     for service in services:
         objects += there.slices_of(service)
     undrained, asked = there.pod_drains is None, there.asked
@@ -275,6 +278,19 @@ def _serve_again(
             syncer, spec, there.services, services, objects, registered, claim
         )
     return claim
+
+
+def _none_matches(spec: Syncer, services: Sequence[Service]) -> str:
+    """Say that no Service is selected, with a label that one has in place of the one selected."""
+    text = (
+        f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct "
+        "spec.selector"
+    )
+    near = near_services(dict(spec.selector.labels), services)
+    if not near:
+        return text
+    has = one_or_more(len(near[0].names), "Service {} has", "Services {} have")
+    return f"{text}; {has.format(some_of(near[0].names))} {near[0].label}"
 
 
 def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
@@ -309,11 +325,7 @@ def _serve(
 ) -> Serving:
     """Make the claim of a syncer with these Services. Raises InvalidSyncer, SourceUnknown."""
     if not services:
-        raise InvalidSyncer(
-            Reason.NO_MATCHING_SERVICE,
-            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or "
-            "correct spec.selector",
-        )
+        raise InvalidSyncer(Reason.NO_MATCHING_SERVICE, _none_matches(spec, catalog.data.services))
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
     for key, verdict in serve(spec, services, catalog.data, builder):

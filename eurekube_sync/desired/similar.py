@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from eurekube_sync.model.kubernetes import Service
+
+MOST_COMPARED = 200  # Services of a namespace
 ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
 Labels = Mapping[str, str]
 
@@ -39,6 +42,14 @@ def near_labels(wanted: Labels, objects: Iterable[tuple[str, Labels]]) -> Sequen
         having = tuple(sorted(names[less, label]))
         near.append(NearLabel(label, having, other_key=less == -1.0))
     return near
+
+
+def near_services(wanted: Labels, services: Sequence[Service]) -> Sequence[NearLabel]:
+    """Return the labels of Services that are nearly selected. Not of a namespace with many
+    Services, because each pass compares them."""
+    if len(services) > MOST_COMPARED:
+        return ()
+    return near_labels(wanted, [(service.name, service.labels) for service in services])
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:

@@ -357,8 +357,9 @@ def check_port(path: Path, port: str | int | None, wrong: Faults) -> bool:
         wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
     elif isinstance(port, str) and _DIGITS.fullmatch(port):
         # Charts write a number so. The CRD's pattern says less.
-        fault = f'"{port}" is in quotes, and a number goes without quotes: {path[-1]}: {port}'
-        wrong.add(path, fault)
+        fault = f'"{port}" is in quotes, and a number goes without quotes'
+        usable = len(port) <= 5 and 1 <= int(port) <= 65535
+        wrong.add(path, f"{fault}: {path[-1]}: {port}" if usable else f"{fault}, from 1 to 65535")
     else:
         return False
     return True

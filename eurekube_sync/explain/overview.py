@@ -6,18 +6,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.controller.diagnosis import held_by, near_services, problems_to_decide, unread_of
+from eurekube_sync.controller.diagnosis import held_by, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, NotServed, Serving
-from eurekube_sync.desired.spec import class_of, selected_namespace
+from eurekube_sync.desired.similar import near_services
+from eurekube_sync.desired.spec import class_of, parse, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.imports import explained_imports
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
-from eurekube_sync.explain.subject import claims_in, named_app, subject_of, syncers_in
+from eurekube_sync.explain.subject import (
+    claims_in,
+    named_app,
+    services_in,
+    subject_of,
+    syncers_in,
+)
 from eurekube_sync.explain.what import Kind, What
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.faults import did_you_mean
@@ -206,7 +213,8 @@ def _hinted(look: Look) -> set[tuple[str, str]]:
     for claim in claims_in(look.report).values():
         if isinstance(claim, NotServed) and claim.reason is Reason.NO_MATCHING_SERVICE:
             namespace = selected_namespace(claim.syncer)
-            for near in near_services(claim, look.report):
+            labels = dict(parse(claim.syncer).selector.labels)
+            for near in near_services(labels, services_in(look.report, namespace)):
                 hinted.update((namespace, name) for name in near.names)
     return hinted
 

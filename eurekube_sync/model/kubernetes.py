@@ -28,6 +28,10 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
+TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+"""The types of conditions that are True if something is wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """One entry of `status.conditions`."""
@@ -38,6 +42,11 @@ class Condition:
     message: str
     observed_generation: int
     last_transition: int  # Unix seconds of the last change of `status`
+
+    @property
+    def bad(self) -> bool:
+        """Whether it says that something is wrong. An unknown Ready or Synced does, too."""
+        return (self.status is ConditionStatus.TRUE) is (self.type in TROUBLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

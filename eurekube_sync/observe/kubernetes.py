@@ -470,6 +470,9 @@ def readiness_behind(
     """Return the whole pods of the namespaces with the most of these removals. Whole pods are
     large, so of a fault of the whole cluster some namespaces have to do."""
     counts = _with_removed_pods(removals, observed, scope)
+    # A list of metadata alone, as the brake's proof of dead pods takes it, has no readiness. The
+    # slices have it, but not of a pod that a wrong selector leaves out, and a lost node controller
+    # makes them differ from the pods: to tell these two apart is what the evidence is for.
     # Equal numbers by name, so that each pass of a hold reads the same namespaces.
     most = sorted(counts, key=lambda namespace: (-counts[namespace], namespace))[:_FEW_NAMESPACES]
     if not most:

@@ -65,6 +65,20 @@ def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
     assert 'eurekube_sync_calls_total{code="none",server="Eureka"}' in text
 
 
+def test_a_record_that_cannot_be_written_is_in_the_metrics_of_the_same_pass(
+    program: Program, tmp_path: Path
+) -> None:
+    """The process of a CronJob has no later pass to tell it. The pass itself succeeds."""
+    path, in_the_way = tmp_path / "sync.prom", tmp_path / "disk"
+    in_the_way.write_text("no folder")
+    done = program.run(f"--metrics-file={path}", f"--record={in_the_way / 'records'}")
+    assert done.code == 0
+    assert done.err.count("cannot write records") == 1
+    assert "eurekube_sync_record_unwritten 1.0" in path.read_text()
+    assert program.run(f"--metrics-file={path}", f"--record={tmp_path / 'records'}").code == 0
+    assert "eurekube_sync_record_unwritten 0.0" in path.read_text()
+
+
 def test_the_lease_and_the_metric_say_the_same_of_the_last_good_pass(
     program: Program, tmp_path: Path
 ) -> None:

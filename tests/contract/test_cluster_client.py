@@ -19,8 +19,11 @@ import requests
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
+from eurekube_sync.model.docs import SITE
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
     EventRecord,
     HostPort,
     Ingress,
@@ -381,6 +384,68 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
     subject.call("PATCH", path, {"spec": {"mode": "service"}})
     with pytest.raises(ClusterConflict):
         cluster.write_status(written, SyncerStatus(observed_generation=1, ready="2/2"))
+
+
+def test_a_condition_says_where_its_help_is(subject: Subject, namespace: str) -> None:
+    """For a reader of `kubectl describe`, if something is wrong or unknown. Our own messages are
+    not longer for it, and the status that is read back is the same."""
+    make_syncer(subject, namespace)
+    cluster = subject.cluster()
+    seen = one(cluster.list_syncers([namespace]), namespace)
+    conditions = []
+    for type_, condition_status, reason in (
+        ("Ready", "False", "NoMatchingService"),
+        ("Synced", "Unknown", "SourceUnknown"),
+        ("Conflict", "True", "Conflict"),
+        ("RemovalHeld", "False", "NothingHeld"),
+    ):
+        conditions.append(
+            Condition(
+                type=type_,
+                status=ConditionStatus(condition_status),
+                reason=reason,
+                message="why",
+                observed_generation=1,
+                last_transition=1_700_000_000,
+            )
+        )
+    status = SyncerStatus(observed_generation=1, conditions=tuple(conditions), ready="0/0")
+    cluster.write_status(seen, status)
+    assert one(cluster.list_syncers([namespace]), namespace).status == status
+    path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
+    written = subject.call("GET", path)[1]["status"]["conditions"]
+    assert {condition["type"]: condition.get("help") for condition in written} == {
+        "Ready": f"{SITE}/troubleshooting/#nomatchingservice",
+        "Synced": f"{SITE}/troubleshooting/#sourceunknown",
+        "Conflict": f"{SITE}/troubleshooting/#conflict",
+        "RemovalHeld": None,
+    }
+
+
+def test_a_warning_says_where_its_help_is(subject: Subject, namespace: str) -> None:
+    """At the end, where a long message is not cut; the API takes 1024 characters. Good news need
+    none."""
+    make_syncer(subject, namespace)
+    warning = EventRecord(
+        syncer=SyncerRef(namespace, "rating"),
+        uid="u",
+        warning=True,
+        reason="TooManyRemovals",
+        message="x" * 1024,
+        key="held",
+    )
+    cluster = subject.cluster()
+    good = replace(warning, warning=False, reason="NothingHeld", message="well", key="well")
+    now = time.time()
+    cluster.record_event(warning, at=now)
+    cluster.record_event(good, at=now)
+    subject.cluster().record_event(warning, at=now + 360)
+    items = subject.call("GET", f"/api/v1/namespaces/{namespace}/events")[1]["items"]
+    messages = {item["reason"]: item["message"] for item in items}
+    assert messages["NothingHeld"] == "well"
+    long = messages["TooManyRemovals"]
+    assert len(long) == 1024
+    assert long.endswith(f"x. See {SITE}/troubleshooting/#toomanyremovals")
 
 
 def test_an_event_is_counted_and_not_repeated(subject: Subject, namespace: str) -> None:

@@ -1,12 +1,13 @@
 """A stored syncer that a stricter CRD refuses: from Kubernetes 1.30 on our writes pass, before none
-does."""
+does. And an older CRD, which drops what it does not know."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +44,7 @@ class Subject:
 
     world: KubernetesWorld
     cluster: KubernetesCluster
+    calls: Counter[str]  # of the cluster, by the HTTP status of the answer
 
     def begin(self) -> None:
         """Have our own CRD, and no syncer."""
@@ -61,6 +63,21 @@ class Subject:
         )
         self._define(definition)
         wait_until(lambda: not self.takes(SPEC), "the CRD is not stricter")
+
+    def define_without(self, *fields: str) -> None:
+        """Have a CRD whose status lacks these fields, and wait until it drops one."""
+        definition = deepcopy(load_crd())
+        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for field in fields:
+            del schema["properties"]["status"]["properties"][field]
+        self._define(definition)
+        self.make("probe")
+        path = f"{SYNCERS}/probe/status"
+        given = {"status": {"observedGeneration": 1, fields[0]: "given"}}
+        wait_until(
+            lambda: fields[0] not in self.world.request("PATCH", path, given)["status"],
+            "the CRD is not older",
+        )
 
     def _define(self, definition: Any) -> None:
         self.world.request(
@@ -84,10 +101,14 @@ class Subject:
 
     def listed(self, name: str) -> SyncerObject:
         """The syncer as our client lists it."""
+        (syncer,) = [syncer for syncer in self.all_listed() if syncer.name == name]
+        return syncer
+
+    def all_listed(self) -> Sequence[SyncerObject]:
+        """All syncers of the namespace."""
         source = self.cluster.list_syncers(["default"]).of("default")
         assert isinstance(source, Complete), source
-        (syncer,) = [syncer for syncer in source.data if syncer.name == name]
-        return syncer
+        return source.data
 
 
 def started(programs: Path, directory: Path) -> Iterator[Subject]:
@@ -96,10 +117,16 @@ def started(programs: Path, directory: Path) -> Iterator[Subject]:
         reached = {"url": server.url, "token": server.admin_token}
         kubeconfig = write_kubeconfig(directory / "kubeconfig", **reached, ca_file=server.ca_file)
         connection = ClientConnection(ConnectionSettings(kubeconfig=str(kubeconfig)), {})
+        calls: Counter[str] = Counter()
         subject = Subject(
+            calls=calls,
             world=KubernetesWorld(server.url, token=server.admin_token, ca_file=server.ca_file),
             cluster=KubernetesCluster(
-                connection, clock=SystemClock(), random=random.Random(1), tries=2
+                connection,
+                clock=SystemClock(),
+                random=random.Random(1),
+                tries=2,
+                count=lambda code: calls.update([code]),
             ),
         )
         subject.world.request("POST", DEFINITION.rpartition("/")[0], cast(Any, load_crd()))
@@ -223,3 +250,45 @@ def test_on_the_oldest_a_failed_test_of_a_json_patch_has_no_cause_either(oldest:
     patch: Any = [{"op": "test", "path": "/metadata/uid", "value": "another"}]
     with pytest.raises(requests.HTTPError, match=r'"reason":"Invalid","details":\{\},"code":422'):
         oldest.world.request("PATCH", f"{SYNCERS}/rating", patch, patch_type=JSON_PATCH)
+
+
+@pytest.mark.parametrize("server", ["oldest", "newest"])
+def test_what_an_older_crd_drops_is_written_once_a_pass(
+    server: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To see whether the CRD has it by now. No other status is written again, and who reads the log
+    learns what to do."""
+    subject: Subject = request.getfixturevalue(server)
+    subject.define_without("vipAddress", "appName")
+    status = replace(STATUS, app_name="PAY", vip_address="pay")
+    names = ("a", "b", "c")
+    for name in names:
+        subject.make(name)
+    for listed in written(subject, names, status):
+        assert listed.status == STATUS
+    before = subject.calls["200"]
+    written(subject, names, status)
+    # A list before and after, and one write.
+    assert subject.calls["200"] - before == 3
+    changed = replace(status, up=0, down=1)
+    for listed in written(subject, names, changed):
+        assert listed.status == replace(STATUS, up=0, down=1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the CustomResourceDefinition eurekasyncers.eurekube.io drops what it does not know of a "
+        "status: appName, vipAddress. Bring it to this version: eurekube-sync crd | kubectl apply "
+        "--server-side -f -"
+    ]
+    subject.begin()
+    subject.make("a")
+    wait_until(
+        lambda: [listed.status for listed in written(subject, ["a"], status)] == [status],
+        "the CRD does not know the fields again",
+    )
+
+
+def written(subject: Subject, names: Sequence[str], status: SyncerStatus) -> Sequence[SyncerObject]:
+    """Write this status of each syncer, as a pass does, and return the syncers as listed then."""
+    for syncer in subject.all_listed():
+        if syncer.name in names:
+            subject.cluster.write_status(syncer, status)
+    return [syncer for syncer in subject.all_listed() if syncer.name in names]

@@ -1,12 +1,15 @@
-"""The wheel: two builds of one tree are the same, to the byte."""
+"""The wheel: two builds of one tree are the same, to the byte; and what PyPI shows of it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from email import message_from_string
 from pathlib import Path
 
 from tests.deployment.rendered import ROOT
@@ -37,19 +40,36 @@ def run(*command: str | Path) -> None:
 
 def test_two_builds_are_the_same(tmp_path: Path) -> None:
     """In folders of other names, at other times, by people with another umask."""
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
     wheels = []
     for name, umask in (("one", 0o022), ("another", 0o027)):
-        folder = copied(tmp_path / name, umask)
-        run(
-            tmp_path / "venv" / "bin" / "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "-w",
-            folder / "dist",
-            folder,
-        )
-        (wheel,) = (folder / "dist").glob("*.whl")
+        wheel = built(copied(tmp_path / name, umask), tmp_path)
         wheels.append((wheel.name, hashlib.sha256(wheel.read_bytes()).hexdigest()))
     assert wheels[0] == wheels[1]
+
+
+def test_the_links_of_the_description_lead_to_the_files_of_its_version(tmp_path: Path) -> None:
+    """PyPI shows README.md, and has none of the files that it links to."""
+    wheel = built(copied(tmp_path / "one", 0o022), tmp_path)
+    version = wheel.name.split("-")[1]
+    with zipfile.ZipFile(wheel) as packed:
+        metadata = packed.read(f"eurekube_sync-{version}.dist-info/METADATA").decode()
+    headers = message_from_string(metadata)
+    assert headers["Description-Content-Type"] == "text/markdown"
+    (repository,) = re.findall(r"Project-URL: Repository, (\S+)", metadata)
+    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", headers.get_payload())
+    readme = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert len(targets) == len(readme) >= 40
+    for (image, target), relative in zip(targets, readme, strict=True):
+        view = "raw" if image else "blob"
+        assert target == f"{repository}/{view}/v{version}/{relative}"
+        assert (ROOT / relative.partition("#")[0]).exists()
+
+
+def built(folder: Path, environment: Path) -> Path:
+    """Return the wheel of a folder, built by a pip of its own."""
+    if not (environment / "venv").exists():
+        run(sys.executable, "-m", "venv", environment / "venv")
+    pip, dist = environment / "venv" / "bin" / "pip", folder / "dist"
+    run(pip, "wheel", "--quiet", "--no-deps", "-w", dist, folder)
+    (wheel,) = dist.glob("*.whl")
+    return wheel

@@ -4,8 +4,9 @@ Each write requires the version that it was made for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
 from msgspec.json import Decoder
@@ -16,8 +17,8 @@ from eurekube_sync.adapters.kubernetes.calls import Calls, Kind
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
-from eurekube_sync.model.imports import ImportObject
-from eurekube_sync.model.kubernetes import CrdAge, SyncerObject
+from eurekube_sync.model.imports import ImportObject, ImportStatus
+from eurekube_sync.model.kubernetes import CrdAge, SyncerObject, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sanitize import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
@@ -25,6 +26,7 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 GROUP = "/apis/eurekube.io/v1"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEFINITION = Decoder(syncers.DefinitionItem)
+_log = logging.getLogger(__name__)
 _TRIES = 3  # how often a write is tried if another writer was faster, each time from a new read
 
 T = TypeVar("T", bound=SyncerObject | ImportObject)
@@ -69,9 +71,13 @@ class CustomObjects(Generic[T]):
         self._kind = kind
         self._finalized: dict[tuple[str, str], str] = {}
         """The version with our finalizer, by UID and listed version."""
+        self._dropped: frozenset[str] = frozenset()
+        """The fields of a status that the CRD lacks, as the answers since the last list show."""
+        self._told: frozenset[str] = frozenset()  # those that were logged
 
     def list_all(self, namespaces: Sequence[str] | None) -> Listed[T]:
         self._finalized.clear()
+        self._dropped = frozenset()
         return self._calls.list_all(self._kind.listed, namespaces)
 
     def crd_live(self) -> Source[CrdAge]:
@@ -141,9 +147,12 @@ class CustomObjects(Generic[T]):
             current = self._read_again(thing)
         raise ClusterConflict(f"{thing.ref} changed {_TRIES} times while its finalizer was removed")
 
-    def write_status(self, thing: T, status: object) -> None:
+    def write_status(self, thing: T, status: SyncerStatus | ImportStatus) -> None:
         """Replace the status by a merge patch with the resourceVersion: if that has changed, the
-        answer is 409."""
+        answer is 409. A status that differs only in what an older CRD drops is not written, once an
+        answer has shown that."""
+        if self._dropped and _with(thing.status, self._dropped, status) == status:
+            return
         listed = thing.resource_version
         version = self._finalized.pop((thing.uid, listed), listed)
         for _ in range(_TRIES):
@@ -154,6 +163,8 @@ class CustomObjects(Generic[T]):
             path = f"{self._kind.path(thing)}/status"
             call = calls.writing("PATCH", path, body, calls.MERGE_PATCH)
             answer = self._write("status", thing, call, 200, 404, 409)
+            if answer.status == 200:
+                self._note_dropped(self._read(call, answer).status, status)
             if answer.status != 409:
                 return
             now = self._read_again(thing)
@@ -167,6 +178,29 @@ class CustomObjects(Generic[T]):
                 return
             version = now.resource_version
         raise ClusterConflict(f"{thing.ref} changed {_TRIES} times while its status was written")
+
+    def _note_dropped(
+        self, stored: SyncerStatus | ImportStatus | None, status: SyncerStatus | ImportStatus
+    ) -> None:
+        """Note the fields that are not stored, and log them once."""
+        if stored is None or stored == status:
+            return
+        absent = type(status)(observed_generation=0)
+        dropped = set()
+        for field in fields(status):
+            mine, theirs = getattr(status, field.name), getattr(stored, field.name)
+            if theirs != mine and theirs == getattr(absent, field.name):
+                dropped.add(field.name)
+        self._dropped |= dropped
+        if not self._dropped <= self._told:
+            self._told |= self._dropped
+            names = ", ".join(sorted(map(_camel, self._dropped)))
+            _log.warning(
+                "the CustomResourceDefinition %s drops what it does not know of a status: %s. Bring "
+                "it to this version: eurekube-sync crd | kubectl apply --server-side -f -",
+                self._kind.crd,
+                names,
+            )
 
     def _write(self, what: str, thing: T, call: Call, *statuses: int) -> Answer:
         """Return an answer with one of these statuses; raise ClusterRejected if the stored spec is
@@ -213,6 +247,22 @@ class CustomObjects(Generic[T]):
             {"op": op, "path": "/metadata/finalizers", "value": finalizers},
         ]
         return calls.writing("PATCH", self._kind.path(current), changes, calls.JSON_PATCH)
+
+
+def _with(
+    before: SyncerStatus | ImportStatus | None,
+    names: Iterable[str],
+    status: SyncerStatus | ImportStatus,
+) -> SyncerStatus | ImportStatus | None:
+    """Return the status of before with these fields of another one."""
+    if before is None:
+        return None
+    return replace(before, **{name: getattr(status, name) for name in names})
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)
 
 
 def _has_same_spec(current: T, thing: T) -> bool:

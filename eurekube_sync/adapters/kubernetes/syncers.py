@@ -22,6 +22,7 @@ from eurekube_sync.adapters.kubernetes.calls import (
     writing,
 )
 from eurekube_sync.adapters.no_answer import UNREADABLE
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
@@ -158,8 +159,11 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
 
 
 def condition_fields(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
-    return [
-        {
+    """Return conditions for a merge patch. For a reader of `kubectl describe`, a bad one has the
+    address of its help, which no pass reads."""
+    written = []
+    for condition in conditions:
+        fields: dict[str, Any] = {
             "type": condition.type,
             "status": condition.status.value,
             "reason": condition.reason,
@@ -167,8 +171,10 @@ def condition_fields(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
             "observedGeneration": condition.observed_generation,
             "lastTransitionTime": rfc_3339(condition.last_transition),
         }
-        for condition in conditions
-    ]
+        if condition.bad:
+            fields["help"] = help_on(condition.reason)
+        written.append(fields)
+    return written
 
 
 def _served_port_fields(served: ServedPort) -> dict[str, Any]:
@@ -240,7 +246,7 @@ class Events:
             "metadata": {"resourceVersion": known.metadata.resource_version},
             "count": (known.count or 1) + 1,
             "lastTimestamp": rfc_3339(at),
-            "message": event.message[:LONGEST_MESSAGE],
+            "message": _message(event),
         }
         self._calls.expect(writing("PATCH", path, body, MERGE_PATCH), 200, 404, 409)
 
@@ -251,6 +257,12 @@ def _name(event: EventRecord) -> str:
     key = "\0".join((event.uid, event.reason, event.key))
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
+
+
+def _message(event: EventRecord) -> str:
+    """Return the message within the bound. That of a warning ends in the address of its help."""
+    see = f". See {help_on(event.reason)}" if event.warning else ""
+    return f"{event.message[: LONGEST_MESSAGE - len(see)]}{see}"
 
 
 def _new(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
@@ -268,7 +280,7 @@ def _new(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
         },
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,
-        "message": event.message[:LONGEST_MESSAGE],
+        "message": _message(event),
         "count": 1,
         "firstTimestamp": time,
         "lastTimestamp": time,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,6 +57,9 @@ from eurekube_sync.model.kubernetes import GoodPass
 from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import counted, duration
+
+if TYPE_CHECKING:
+    from eurekube_sync.cli.records import Recorder
 
 
 @click.command(cls=Command, short_help="Make Eureka match the cluster.")
@@ -112,19 +116,22 @@ def run_command(
         registry_cache=installation.registry_cache,
     )
     reporters = [reporter(form, passes, process.asked_by_signal())]
+    recorder: Recorder | None = None
     if monitoring.record is not None and installation.recorded is None:
         from eurekube_sync.cli.records import Recorder, Recording
 
         recording, records = Recording(clock), monitoring.record
         installation = replace(installation, recording=recording)
         most_bytes = records.most_mib * 1024 * 1024
-        reporters.insert(0, Recorder(records.folder, recording, most_bytes=most_bytes).keep)
+        recorder = Recorder(records.folder, recording, most_bytes=most_bytes)
     if installation.recorded is not None:
         reporters.append(installation.recorded.compare)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
     with process.stopped_by_signals(clock), watching as (monitor, passed):
         ours = replace(_renewing(installation, passes), count=monitor.called)
-        code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters)
+        if recorder is not None:
+            monitor.records(recorder.unwritten)
+        code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters, recorder)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * installation.lease_duration / 60, "minute")
         hint = (
@@ -179,6 +186,7 @@ def _run(
     monitor: Monitor,
     passed: process.Passed,
     reporters: Sequence[Reporter],
+    recorder: Recorder | None,
 ) -> ExitCode:
     """Run all passes, under the lock if there is one."""
     # An approval is meant for now, even if a daemon has the lock. Two passes at once do no harm.
@@ -219,7 +227,10 @@ def _run(
                         result=summary(report),
                     )
                     lock.passed(good)
-                passed(report, code, clock.monotonic() - begun)
+                seconds = clock.monotonic() - begun
+                if recorder is not None:
+                    recorder.keep(report, code)  # before its metric is written
+                passed(report, code, seconds)
                 for report_pass in reporters:
                     report_pass(report, code)
 

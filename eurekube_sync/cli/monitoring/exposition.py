@@ -283,7 +283,8 @@ def _counts(monitor: Monitor) -> Iterator[str]:
         statuses[status] += int(number)
     yield "<dl>"
     for status, total in sorted(statuses.items(), reverse=True):
-        yield _count(f"instances {status}", total, "" if status == "UP" else _BAD)
+        if total:
+            yield _count(f"instances {status}", total, "" if status == "UP" else _BAD)
     for metric, name in _TROUBLES.items():
         for labels, number in sorted(values.get(metric, {}).items()):
             if number:

@@ -1,7 +1,7 @@
 """All metrics, and their values from the reports of passes. docs/metrics.md is generated from this
 file.
 
-Instances are counted by app: 6,000 apps are about ten thousand series, which one scrape can carry.
+Instances are counted by app: 6,000 apps are about 12,000 series, which one scrape can carry.
 A series for each of 60,000 instances would be too many.
 """
 
@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from eurekube_sync import __version__
 from eurekube_sync.apply.imports import count_of
+from eurekube_sync.apply.status import SYNCER
 from eurekube_sync.brake.evidence import PodState
 from eurekube_sync.brake.holds import HOLD_REASONS, Held
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
@@ -24,7 +25,8 @@ from eurekube_sync.controller.one_pass import ImportReport, PassReport
 from eurekube_sync.desired.imports import Importing
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew
-from eurekube_sync.model.imports import ImportStatus
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.imports import IMPORT, ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.problems import Problem
@@ -52,19 +54,30 @@ def _metric(name: str, help: str, *labels: str, kind: _Kind = "gauge") -> Metric
 BUILD = _metric("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
 INSTANCES = _metric(
     "instances",
-    "Our instances in Eureka after the last pass that could read Eureka.",
+    "Our instances in Eureka after the last pass that could read Eureka. DOWN is there for each "
+    "app, also with 0.",
     "app",
     "state",
 )
 SYNCERS = _metric(
     "syncers", "Syncers in the scope, by the status of each condition.", "condition", "status"
 )
+BAD = _metric(
+    "bad_condition",
+    "1 for each condition of a syncer or import that says that something is wrong: of each kind "
+    "and condition the 100 worst. Without a name: how many more.",
+    "kind",
+    "in_namespace",
+    "name",
+    "condition",
+    "reason",
+)
 HELD = _metric("held_removals", "Removals that the brake holds.", "reason")
 HELD_PODS = _metric(
     "held_removals_by_pod",
     "Held removals that wait for a person, by the pod of the instance: ready means that it still "
     "runs and is Ready.",
-    "pod",
+    "state",
 )
 LOST = _metric(
     "lost_apps", "Apps without an UP instance in Eureka although endpoints of them are ready."
@@ -98,6 +111,10 @@ LAST_GOOD = _metric(
 EXIT_CODE = _metric(
     "last_pass_exit_code", "The exit code of the last pass; eurekube-sync help exit-codes has them."
 )
+UNWRITTEN = _metric(
+    "record_unwritten",
+    "1 if the record of the last pass could not be written, else 0. Absent without --record.",
+)
 LOCK = _metric(
     "lock_held",
     "1 while this process has the lock, 0 while it waits. Absent if no lock is used.",
@@ -127,6 +144,7 @@ METRICS = (
     BUILD,
     INSTANCES,
     SYNCERS,
+    BAD,
     HELD,
     HELD_PODS,
     LOST,
@@ -138,6 +156,7 @@ METRICS = (
     LAST_PASS,
     LAST_GOOD,
     EXIT_CODE,
+    UNWRITTEN,
     LOCK,
     PASSES,
     ACTIONS,
@@ -180,6 +199,10 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         lost = {lost.app for lost in report.lost.values()}
         gauges[INSTANCES] = _instances(report, report.registry.data)
         gauges[SYNCERS] = _conditions(report.all_statuses.values())
+        bad = _bad_conditions(SYNCER, report.all_statuses)
+        if report.imports is not None:
+            bad.update(_bad_conditions(IMPORT, report.imports.all_statuses))
+        gauges[BAD] = bad
         gauges[HELD] = _held(report.held, HOLD_REASONS)
         gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
@@ -206,7 +229,11 @@ def _instances(report: PassReport, observed: Observed) -> _Counts:
             statuses[key] = outcome.status
         elif not outcome.failed:
             statuses.pop(key, None)
-    return _Counts((key.app, status.value) for key, status in statuses.items())
+    counts = _Counts((key.app, status.value) for key, status in statuses.items())
+    # A series that comes and goes has no changes, by which Prometheus sees an app that flaps.
+    for app in {key.app for key in statuses}:
+        counts[app, InstanceStatus.DOWN.value] += 0
+    return counts
 
 
 def _conditions(statuses: Iterable[SyncerStatus | ImportStatus]) -> _Counts:
@@ -215,6 +242,47 @@ def _conditions(statuses: Iterable[SyncerStatus | ImportStatus]) -> _Counts:
         for condition in status.conditions:
             counts[condition.type, condition.status.value] += 1
     return counts
+
+
+MOST_NAMED = 100
+"""Syncers that `BAD` names for each condition, and imports: so many that a person can look at
+them."""
+_BAD_STATUSES = {
+    "Ready": ConditionStatus.FALSE,
+    "Conflict": ConditionStatus.TRUE,
+    "RemovalHeld": ConditionStatus.TRUE,
+}
+_ASKED_FOR = frozenset({Reason.SUSPENDED, Reason.LIMIT_ZERO})
+
+
+def _bad_conditions(
+    kind: str, statuses: Mapping[SyncerRef, SyncerStatus] | Mapping[ImportRef, ImportStatus]
+) -> _Counts:
+    """Give each of the worst conditions with the name of its syncer or import, and count the
+    others by reason."""
+    bad: dict[str, list[tuple[int, str, str, str]]] = {type_: [] for type_ in _BAD_STATUSES}
+    for ref, status in statuses.items():
+        for condition in status.conditions:
+            if _BAD_STATUSES.get(condition.type) is condition.status:
+                rank = _rank(condition.reason)
+                bad[condition.type].append((rank, ref.namespace, ref.name, condition.reason))
+    counts = _Counts()
+    for type_, conditions in bad.items():
+        # A zero, too: a Pushgateway keeps the last values of a metric without any series.
+        counts[kind, "", "", type_, ""] = 0
+        conditions.sort()
+        for _, namespace, name, reason in conditions[:MOST_NAMED]:
+            counts[kind, namespace, name, type_, reason] = 1
+        for _, _, _, reason in conditions[MOST_NAMED:]:
+            counts[kind, "", "", type_, reason] += 1
+    return counts
+
+
+def _rank(reason: str) -> int:
+    """Return how bad a reason is: 0 if callers do not find the app, 2 if somebody asked for it."""
+    if reason == Reason.LAST_INSTANCE_LOST:
+        return 0
+    return 2 if reason in _ASKED_FOR else 1
 
 
 def _endpoints(report: ImportReport) -> _Counts:
@@ -273,10 +341,15 @@ class Monitor:
         self._counters: dict[Metric, Counter[tuple[str, ...]]] = {}
         self._turned = clock.monotonic()
         self._lock: tuple[str, Callable[[], bool]] | None = None
+        self._unwritten: Callable[[], bool] | None = None
         self._add({DURATION: _took()})
 
     def has_lock(self, name: str, held: Callable[[], bool]) -> None:
         self._lock = (name, held)
+
+    def records(self, unwritten: Callable[[], bool]) -> None:
+        """Show whether the last record could not be written."""
+        self._unwritten = unwritten
 
     def called(self, server: Server, code: str) -> None:
         """Count one try of a call. `code` is its HTTP status or `none`."""
@@ -347,6 +420,8 @@ class Monitor:
         if self._lock is not None:
             _, held = self._lock
             values[LOCK] = {(self.scope,): float(held())}
+        if self._unwritten is not None:
+            values[UNWRITTEN] = {(): float(self._unwritten())}
         return values
 
 

@@ -142,6 +142,18 @@ def suggestion(name: str, commands: Iterable[str]) -> str:
 class Group(WithExamples, click.Group):
     command_class = Command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            option = error.option_name
+            for name in given:
+                command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
+                if command and any(option in param.opts for param in command.params):
+                    ctx.fail(f"{option} follows its command: {ctx.command_path} {name} {option}")
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -71,6 +71,24 @@ def test_no_line_ends_within_the_name_of_an_option(
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "json", "status"], "-o follows its command: eurekube-sync status -o"),
+        (["--owner", "x", "run"], "--owner follows its command: eurekube-sync run --owner"),
+        (["--daemon", "status"], "No such option '--daemon'."),
+        (["-o", "json"], "No such option '-o'."),
+    ],
+)
+def test_an_option_before_its_command_is_told_where_it_goes(
+    arguments: list[str], said: str
+) -> None:
+    """As kubectl's users write it, whose options may stand anywhere."""
+    result = CliRunner().invoke(cli, arguments, prog_name="eurekube-sync")
+    assert result.exit_code == 2
+    assert f"Error: {said}\n" in result.output
+
+
 def test_help_of_a_command_is_its_help_option() -> None:
     """This also holds for a command in a group, and for the program."""
     assert said("help", "purge") == said("purge", "--help")

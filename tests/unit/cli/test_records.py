@@ -20,6 +20,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.objects import PodHostItem
 from eurekube_sync.cli import records
 from eurekube_sync.cli.command_line import cli
+from eurekube_sync.cli.monitoring.metrics import UNWRITTEN, Monitor
 from eurekube_sync.cli.records import Record, Recorder, decoded, encoded, record_at, recorded_pass
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.reconcile import reconcile
@@ -202,6 +203,32 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
     night.good()
     assert night.moments() == ["080330"]
     assert (tmp_path / "mine.txt").exists()
+
+
+def test_a_record_that_cannot_be_written_is_told_once_and_measured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pass matters more than its record. Without the metric, nobody would miss the records until
+    they are needed."""
+    caplog.set_level("INFO")
+    in_the_way = tmp_path / "disk"
+    in_the_way.write_text("no folder")
+    night = Night(in_the_way / "records")
+    monitor = Monitor(night.town.clock, "shop", "all", allowed=1)
+    assert UNWRITTEN not in monitor.values()
+    monitor.records(night.recorder.unwritten)
+    assert monitor.values()[UNWRITTEN] == {(): 1}
+    night.sleep()
+    assert monitor.values()[UNWRITTEN] == {(): 1}
+    in_the_way.unlink()
+    night.good()
+    assert monitor.values()[UNWRITTEN] == {(): 0}
+    assert night.moments() == ["080230"]
+    folder = in_the_way / "records"
+    assert [record.getMessage() for record in caplog.records if "records" in record.name] == [
+        f"cannot write records to {folder}: Not a directory",
+        f"records are written to {folder} again",
+    ]
 
 
 def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_path: Path) -> None:

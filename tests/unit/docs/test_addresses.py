@@ -20,6 +20,12 @@ RUNBOOKS = {
         r"runbook_url: (\S+)", (ROOT / "cronjob" / "monitoring" / "rules.yml").read_text()
     )
 }
+LINKS = {
+    address.partition("#")[0]
+    for address in re.findall(
+        r'"url": "([^"]+)"', (ROOT / "cronjob" / "monitoring" / "dashboard.json").read_text()
+    )
+}
 REPEATED = {
     "README.md": {f"{REPOSITORY}.git"},
     "cronjob/chart/Chart.yaml": {DOCUMENTATION, f"{DOCUMENTATION}/icon.svg", REPOSITORY},
@@ -30,6 +36,8 @@ REPEATED = {
     "eurekube_sync/model/docs.py": {DOCUMENTATION},  # the image has no pyproject.toml
     "cronjob/monitoring/rules.yml": RUNBOOKS,
     "cronjob/chart/files/rules.yml": RUNBOOKS,
+    "cronjob/monitoring/dashboard.json": LINKS,
+    "cronjob/chart/files/dashboard.json": LINKS,
     "tests/cases/alerts.yml": RUNBOOKS,
     "docs/terminal.svg": {f"{DOCUMENTATION}/brake/"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from eurekube_sync.model.reasons import Reason
 from tests.unit.docs.test_documentation import ROOT
 
 RULES = ROOT / "cronjob" / "monitoring" / "rules.yml"
+DASHBOARD = ROOT / "cronjob" / "monitoring" / "dashboard.json"
 
 
 def assert_exists(address: str) -> None:
@@ -40,6 +42,18 @@ def test_each_alert_has_the_address_of_its_runbook() -> None:
     for rule in group["rules"]:
         assert_exists(rule["annotations"]["runbook_url"])
         assert "docs/" not in rule["annotations"]["description"]
+
+
+def test_each_panel_of_the_dashboard_explains_itself() -> None:
+    """By a description, and a link to a page that exists."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    assert dashboard["description"]
+    assert len(dashboard["panels"]) >= 15
+    for panel in [dashboard, *dashboard["panels"]]:
+        assert panel["description"].endswith((".", "?")), panel["title"]
+        assert panel["links"], panel["title"]
+        for link in panel["links"]:
+            assert_exists(link["url"])
 
 
 @pytest.mark.parametrize("word", [*Reason, *Check], ids=str)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.controller.diagnosis import problems_of
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.explain.links import Outcome
 from eurekube_sync.explain.overview import Row
 from eurekube_sync.explain.what import Kind, What, parse_what
@@ -291,8 +292,36 @@ def test_the_hint_of_another_label_says_which_app_it_gives() -> None:
 # --- One cure, once -------------------------------------------------------------------------------
 
 
-def test_a_similar_label_is_told_by_a_pass_as_well_and_once_by_status() -> None:
-    """The row names the Service, so the line about Services without a syncer does not."""
+def test_a_similar_label_is_told_by_a_pass_and_by_the_condition() -> None:
+    """For who sees only `kubectl describe`, or the log."""
+    asked = Asked(one=syncer(selector={"app": "cart"}), services=[])
+    asked.fake.cluster.services = [
+        service("cart", labels={"app": "carts"}),
+        service("other", labels={"x": "y"}),
+    ]
+    report = asked.fake.run()
+    (problem,) = [
+        problem for problem in problems_of(report) if problem.reason == "NoMatchingService"
+    ]
+    assert problem.text.endswith("correct spec.selector; Service cart has app=carts")
+    assert said_by_the_condition(report) == problem.text
+    # The hint follows the Services, though none of them is selected.
+    asked.fake.cluster.services = [service("cart", labels={"app": "cards"})]
+    assert said_by_the_condition(asked.fake.run()).endswith("; Service cart has app=cards")
+    asked.fake.cluster.services = [service("other", labels={"x": "y"})]
+    assert said_by_the_condition(asked.fake.run()).endswith("or correct spec.selector")
+
+
+def said_by_the_condition(report: PassReport) -> str:
+    """Return the message of the only syncer's condition Ready."""
+    (status,) = report.all_statuses.values()
+    ready = status.condition("Ready")
+    assert ready is not None
+    return ready.message
+
+
+def test_a_service_of_a_similar_label_has_no_second_line() -> None:
+    """A row names it, so the line about Services without a syncer does not."""
     asked = Asked(one=syncer(selector={"app": "cart"}), services=[])
     asked.fake.cluster.services = [
         service("cart", labels={"app": "carts"}),
@@ -302,12 +331,6 @@ def test_a_similar_label_is_told_by_a_pass_as_well_and_once_by_status() -> None:
     for listed in asked.fake.cluster.services:
         selectors.append(ServiceSelector(name=listed.name, labels=listed.labels))
     asked.details.selectors = Complete(data=tuple(selectors))
-    (problem,) = [
-        problem
-        for problem in problems_of(asked.fake.run())
-        if problem.reason == "NoMatchingService"
-    ]
-    assert problem.text.endswith("correct spec.selector; Service cart has app=carts")
     asked.in_scope(namespaces=frozenset({NS}))
     assert asked.overview().unselected == (f"{NS}/other",)
 

@@ -11,13 +11,20 @@ import pytest
 
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,
     ClusterRejected,
     ClusterUnavailable,
 )
-from eurekube_sync.model.kubernetes import EventRecord, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    EventRecord,
+    SyncerRef,
+    SyncerStatus,
+)
 from tests.unit.adapters.kubernetes.world import START, SYNCERS, World, answer
 
 STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)
@@ -224,6 +231,49 @@ class TestStatus:
         with pytest.raises(ClusterUnavailable, match="503"):
             world.cluster.write_status(made, STATUS)
 
+    def test_what_an_older_crd_drops_is_written_of_one_syncer_a_pass(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It shows whether the CRD has the field by now. The real servers are asked the same in
+        tests/contract."""
+        world = World(without=("vipAddress",))
+        made = [world.make_syncer(name) for name in ("a", "b", "c")]
+        status = replace(STATUS, vip_address="pay")
+        for _ in range(2):
+            before = len(world.requests)
+            for syncer in made:
+                world.cluster.write_status(syncer, status)
+            made = [world.read(name) for name in ("a", "b", "c")]
+            assert [syncer.status for syncer in made] == [STATUS] * 3
+        writes = [one.method for one in world.requests[before:]].count("PATCH")
+        assert writes == 1
+        world.cluster.write_status(made[0], status)
+        world.cluster.write_status(made[1], replace(status, ready="0/1"))
+        assert world.read("b").status == replace(STATUS, ready="0/1")
+        assert len(caplog.records) == 1
+        assert "drops what it does not know of a status: vipAddress. " in caplog.text
+
+    def test_a_field_that_is_stored_in_another_way_is_not_dropped(self) -> None:
+        """If a CRD lacks a part of a condition, its status and message are still written."""
+        world = World(without=("conditions", "items", "properties", "observedGeneration"))
+        made = [world.make_syncer(name) for name in ("a", "b")]
+        ready = Condition(
+            type="Ready",
+            status=ConditionStatus.TRUE,
+            reason="InSync",
+            message="1 of 1 UP",
+            observed_generation=1,
+            last_transition=int(START),
+        )
+        for message in ("1 of 1 UP", "another message"):
+            said = replace(ready, message=message)
+            for syncer in made:
+                world.cluster.write_status(syncer, replace(STATUS, conditions=(said,)))
+            made = [world.read(name) for name in ("a", "b")]
+            for syncer in made:
+                assert syncer.status is not None
+                assert [condition.message for condition in syncer.status.conditions] == [message]
+
     def test_a_status_that_the_schema_refuses_is_rejected(self, world: World) -> None:
         """A 422 is reported and not tried again."""
         made = world.make_syncer()
@@ -286,6 +336,9 @@ class TestStoredSpecThatTheDefinitionRefuses:
             world.cluster.add_finalizer(made)
 
 
+MESSAGE = f"12 removals held. See {help_on('Held')}"
+
+
 class TestEvents:
     def event(self, **changes: str) -> EventRecord:
         fields = {
@@ -309,7 +362,7 @@ class TestEvents:
         world.cluster.record_event(self.event(message="13 removals held"), at=START + 299)
         assert len(world.requests) == before
         world.cluster.record_event(self.event(message="14 removals held"), at=START + 301)
-        assert self.events(world) == [("14 removals held", 2, "2026-01-02T03:09:06Z")]
+        assert self.events(world) == [(MESSAGE.replace("12", "14"), 2, "2026-01-02T03:09:06Z")]
 
     def test_another_process_does_not_count_within_five_minutes(self) -> None:
         """A process with no memory of it reads the time in the event."""
@@ -317,7 +370,7 @@ class TestEvents:
         world.cluster.record_event(self.event(), at=START)
         world.cluster._events._counted.clear()
         world.cluster.record_event(self.event(message="other"), at=START + 200)
-        assert self.events(world) == [("12 removals held", 1, "2026-01-02T03:04:05Z")]
+        assert self.events(world) == [(MESSAGE, 1, "2026-01-02T03:04:05Z")]
 
     def test_another_reason_or_class_or_object_is_another_event(self, world: World) -> None:
         """The event's name comes from uid, reason and key."""

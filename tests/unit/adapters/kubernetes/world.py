@@ -4,7 +4,8 @@ on demand."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,17 @@ class Half:
 class World:
     """An API server and our client of it."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, without: Sequence[str] = (), **options: Any) -> None:
+        """`without` is the path of a field that the CRD's schema of the status lacks."""
         self.clock = Clock(START)
-        self.server = FullKubernetes(self.clock.now, definitions=[DEFINITION], **options)
+        definition = deepcopy(DEFINITION)
+        if without:
+            schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+            within = schema["properties"]["status"]["properties"]
+            for name in without[:-1]:
+                within = within[name]
+            del within[without[-1]]
+        self.server = FullKubernetes(self.clock.now, definitions=[definition], **options)
         self.requests: list[Request] = []
         self.fault: Fault = lambda request, number: None
         token = next(iter(options.get("tokens") or {}), "")

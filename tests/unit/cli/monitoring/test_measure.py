@@ -10,11 +10,13 @@ from dataclasses import replace
 from eurekube_sync.cli.monitoring.metrics import (
     ACTIONS,
     AT_RISK,
+    BAD,
     EXIT_CODE,
     HELD,
     INSTANCES,
     LAST_GOOD,
     LAST_PASS,
+    MOST_NAMED,
     PASSES,
     SYNCERS,
     UNKNOWN,
@@ -53,7 +55,7 @@ def values(found: Values, metric: Metric) -> Mapping[tuple[str, ...], float]:
 def test_a_first_pass() -> None:
     """It counts the instances that it registered."""
     found = of(world(1, 2).run())
-    assert values(found, INSTANCES) == {("RATING", "UP"): 2}
+    assert values(found, INSTANCES) == {("RATING", "UP"): 2, ("RATING", "DOWN"): 0}
     assert values(found, ACTIONS) == {("Register", "Done"): 2}
     assert values(found, PASSES) == {("OK",): 1}
     assert values(found, SYNCERS)["Ready", "True"] == 1
@@ -151,10 +153,66 @@ def test_a_dry_run_is_no_good_pass() -> None:
     one.run()
     found = of(one.run(dry_run=True))
     assert found.keys().isdisjoint({LAST_GOOD, AT_RISK})
-    assert values(found, INSTANCES) == {("RATING", "UP"): 1}
+    assert values(found, INSTANCES) == {("RATING", "UP"): 1, ("RATING", "DOWN"): 0}
 
 
 def test_the_scope_is_the_options_that_give_it() -> None:
     """A person can copy them into a command."""
     assert scope_text(Scope()) == "all"
     assert scope_text(Scope(namespaces=frozenset({"shop"}))) == "-n shop"
+
+
+def bad(report: PassReport) -> dict[tuple[str, ...], float]:
+    """Return what is wrong: by name, condition and reason."""
+    shown: dict[tuple[str, ...], float] = {}
+    for labels, value in values(of(report), BAD).items():
+        kind, *rest = labels
+        assert kind == "EurekaSyncer"
+        if value:
+            shown[tuple(rest)] = value
+    return shown
+
+
+def test_a_syncer_that_is_not_ready_is_named() -> None:
+    """An alert goes to the team of its namespace. What is well has no series, and a zero says that
+    nothing is wrong: a Pushgateway keeps the last values of a metric without any."""
+    one = world(1)
+    report = one.run()
+    assert bad(report) == {}
+    zeros = values(of(report), BAD)
+    assert zeros == {
+        ("EurekaSyncer", "", "", type_, ""): 0 for type_ in ("Ready", "Conflict", "RemovalHeld")
+    }
+    one.cluster.apply(syncer("cart", selector={"app": "cart"}))
+    assert bad(one.run()) == {("rating", "cart", "Ready", "NoMatchingService"): 1}
+
+
+def test_a_conflict_is_named_with_its_syncer() -> None:
+    """Its alert is another one than that of a syncer that waits for its pods."""
+    one = world(1)
+    one.run()
+    one.cluster.apply(syncer("twin", vipAddress="other", created=2000))
+    assert bad(one.run()) == {
+        ("rating", "twin", "Ready", "Conflict"): 1,
+        ("rating", "twin", "Conflict", "Conflict"): 1,
+    }
+
+
+def test_the_worst_are_named_and_the_others_counted() -> None:
+    """What somebody asked for comes last, so that it never hides a fault. The names do not vary
+    from pass to pass."""
+    one = FakeWorld()
+    for number in range(MOST_NAMED + 2):
+        one.cluster.apply(syncer(f"s{number:03}", selector={"app": f"app{number}"}))
+    one.cluster.apply(service(), piece(endpoint(1)))
+    for name in ("a", "b"):
+        one.cluster.apply(syncer(name, limit=0))
+    shown = bad(one.run())
+    named = [f"s{number:03}" for number in range(MOST_NAMED)]
+    assert [name for _, name, _, _ in shown if name] == named
+    unnamed = {labels: value for labels, value in shown.items() if not labels[1]}
+    assert unnamed == {
+        ("", "", "Ready", "NoMatchingService"): 2,
+        ("", "", "Ready", "LimitZero"): 2,
+    }
+    assert bad(one.run()) == shown

@@ -137,6 +137,14 @@ def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> No
     assert (len(shown), shown[0]) == (KEPT_PASSES, f"pass {KEPT_PASSES + 4}")
 
 
+def test_no_label_is_one_that_prometheus_gives_to_the_scraped_pod() -> None:
+    """A scrape renames it to `exported_namespace` and the like, and a rule would then read the
+    pod's own."""
+    of_targets = {"namespace", "pod", "container", "endpoint", "service", "node", "job", "instance"}
+    for metric in METRICS:
+        assert not of_targets.intersection(metric.labels), metric.name
+
+
 def test_names_and_helps_are_well_made() -> None:
     """These are the rules of promtool check metrics: base units, counters with _total, and unique
     names."""

@@ -81,6 +81,19 @@ def test_each_metric_is_on_the_dashboard_or_in_a_rule() -> None:
     assert "eurekube_sync_build_info" in json.dumps(DASHBOARD["templating"])
 
 
+def test_no_panel_hides_another() -> None:
+    """Grafana moves panels that overlap, and the layout is lost."""
+    taken: dict[tuple[int, int], str] = {}
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        for x in range(place["x"], place["x"] + place["w"]):
+            assert x < 24, panel["title"]
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert taken.setdefault((x, y), panel["title"]) == panel["title"]
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids) >= 15
+
+
 def test_each_alert_has_a_test() -> None:
     """promtool runs tests/cases/alerts.yml."""
     cases = yaml.safe_load((ROOT / "tests" / "cases" / "alerts.yml").read_text(encoding="utf-8"))[
