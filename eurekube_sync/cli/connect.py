@@ -19,16 +19,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.connection import (
-    ClientConnection,
-    Connection,
-    ConnectionSettings,
-)
+from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.cli.installed import INSTALLED_IN, Installed, installation_option
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import Section, group, on_command_line, options_of
@@ -52,7 +49,6 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.client import EurekaClient
     from eurekube_sync.cli.records import RecordedPass, Recording
 
-INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
 # Seconds for the question whether batches are safe; each pass asks a server that hangs again
 _ASK_TIMEOUT = 2.0
 _log = logging.getLogger(__name__)
@@ -63,6 +59,7 @@ class Installation(EurekaAccess):
     """The owner, the scope, both servers, and how to call them. Times in seconds."""
 
     owner: str = ""
+    installed: Installed | None = None  # what was found in the cluster; None: it was not looked for
     former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
@@ -96,6 +93,8 @@ class Installation(EurekaAccess):
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
         named = ("--owner", self.owner) if on_command_line("owner") else ()
+        if self.installed is not None and self.installed.ref:
+            named = ("--installation", self.installed.ref, *named)
         networks = self.import_networks or ()
         if on_command_line("import_networks"):
             named = (*named, "--import-networks", ",".join(networks))
@@ -115,16 +114,22 @@ installation_options = partial(group, "installation", Installation)
 """Declares the given options; the command gets them as an `Installation`, named `installation`."""
 _cluster_and_calls = (*server_options.kubernetes_options, *server_options.call_options)
 both_servers = (*server_options.eureka_options, *_cluster_and_calls)
-required_options = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
-"""For a command that requires --owner and --eureka-url."""
+required_options = (
+    scope_choices.owner_option,
+    *both_servers,
+    scope_choices.scope_options,
+    installation_option,
+)
+"""For an `InstalledCommand` that requires --owner and --eureka-url."""
 optional_servers = (*server_options.optional_eureka_options, *_cluster_and_calls)
 inspect_options = (
     scope_choices.optional_owner_option,
     *optional_servers,
     scope_choices.scope_options,
     scope_choices.lock_option,
+    installation_option,
 )
-"""For a command that finds the owner itself, and also works without Eureka."""
+"""For an `InstalledCommand` that finds the owner itself, and also works without Eureka."""
 look_options = installation_options(
     *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_options
 )
@@ -262,19 +267,22 @@ def lock_namespace(ours: Installation) -> str:
 
 
 def installed_in(ours: Installation) -> str | None:
-    """Return the namespace of our pod; None outside of a cluster."""
+    """Return the namespace of the installation whose settings are used, else of our pod; None
+    outside of a cluster."""
+    if ours.installed is not None and ours.installed.namespace:
+        return ours.installed.namespace
     return own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 
 def _to_cluster(ours: Installation) -> Connection:
-    settings = ConnectionSettings(
-        kubeconfig=ours.kubeconfig or "",
-        context=ours.context or "",
-        connect_seconds=min(5.0, ours.call_timeout),
-        read_seconds=ours.call_timeout,
-        threads=ours.concurrency,
+    if ours.installed is not None:
+        return ours.installed.connection
+    return server_options.to_cluster(
+        ours.kubeconfig,
+        ours.context,
+        call_timeout=ours.call_timeout,
+        concurrency=ours.concurrency,
     )
-    return ClientConnection(settings)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from eurekube_sync.cli.connect import (
     required_options,
     with_saved_input,
 )
+from eurekube_sync.cli.installed import InstalledCommand
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
@@ -58,7 +59,7 @@ from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import counted, duration
 
 
-@click.command(cls=Command, short_help="Make Eureka match the cluster.")
+@click.command(cls=InstalledCommand, short_help="Make Eureka match the cluster.")
 @choices.pass_options
 @saved_options
 @installation_options(
@@ -88,7 +89,8 @@ def run_command(
 ) -> ExitCode:
     """Make Eureka match the cluster: one pass, --passes N, or --daemon.
 
-    The report goes to stdout, logs go to stderr.
+    The report goes to stdout, logs go to stderr. With --dry-run it uses the settings of the
+    installation that it finds in the cluster.
     """
     if fail_on_held is None:
         fail_on_held = not passes.many

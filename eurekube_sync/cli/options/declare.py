@@ -143,7 +143,7 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     strange: list[str] = []
     for name, value in environ.items():
         ours = name.startswith(ENVIRONMENT_PREFIX)
-        if ours and name not in known and not _of_a_service(name, value):
+        if ours and name not in known and not is_no_option(name, value):
             strange.append(name)
     if not strange:
         return
@@ -164,8 +164,9 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
             _log.warning("the variable %s is unknown and ignored%s", printable(name), hint)
 
 
-def _of_a_service(name: str, value: str) -> bool:
-    if _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
+def is_no_option(name: str, value: str) -> bool:
+    """Say whether a variable with our prefix is of no option by design, or Kubernetes' own."""
+    if name in _NO_OPTIONS or _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
         return True
     return name.endswith("PORT") and "://" in value
 
@@ -235,6 +236,9 @@ HELP: Mapping[str, str] = {
     "the files are out of scope. May be repeated.",
     "--import-networks": "Networks of the data centre, such as 10.20.0.0/16: the only addresses to "
     "which an EurekaImport may lead callers in the cluster. Default: none, and imports are off.",
+    "--installation": "Use the settings of this Deployment or CronJob in the cluster where no option "
+    "or variable is given. auto: the only one with the labels of the chart. A run that is no dry "
+    "run uses none unless it is named. off: none.",
     "--interval": "Time between the starts of two passes.",
     "--kubeconfig": "Path to the kubeconfig file. Default: the variable KUBECONFIG, else the pod's "
     "service account, else ~/.kube/config.",

@@ -16,6 +16,11 @@ from urllib.parse import urlsplit
 
 import click
 
+from eurekube_sync.adapters.kubernetes.connection import (
+    ClientConnection,
+    Connection,
+    ConnectionSettings,
+)
 from eurekube_sync.cli.options.declare import (
     ENVIRONMENT_PREFIX,
     Section,
@@ -52,6 +57,20 @@ kubernetes_options = (
     option("--kubeconfig", section=Section.WHERE, type=File(), envvar=_kubeconfig),
     option("--context", section=Section.WHERE, type=NAME, shell_complete=complete_contexts),
 )
+
+
+def to_cluster(
+    kubeconfig: str | None, context: str | None, *, call_timeout: float, concurrency: int
+) -> Connection:
+    """Connect to Kubernetes as the options say. Raises ConfigurationError."""
+    settings = ConnectionSettings(
+        kubeconfig=kubeconfig or "",
+        context=context or "",
+        connect_seconds=min(5.0, call_timeout),
+        read_seconds=call_timeout,
+        threads=concurrency,
+    )
+    return ClientConnection(settings)
 
 
 @dataclass(frozen=True, slots=True)
