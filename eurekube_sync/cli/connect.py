@@ -20,7 +20,11 @@ import click
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Connection
-from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
+from eurekube_sync.adapters.kubernetes.kubeconfig import (
+    DEFAULT_PATH,
+    default_namespace,
+    own_namespace,
+)
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
@@ -38,16 +42,21 @@ from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.one_pass import EurekaWorld, Memory, PassSettings, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
-from eurekube_sync.model.kubernetes import LockName
+from eurekube_sync.model.imports import IMPORT, ImportObject
+from eurekube_sync.model.kubernetes import LockName, SyncerObject
 from eurekube_sync.model.ownership import NO_FORMER, Former
 from eurekube_sync.model.ports import Clock, LockStore, Registry
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.client import EurekaClient
     from eurekube_sync.cli.records import RecordedPass, Recording
+    from eurekube_sync.manifests.planned import PlannedObject
 
 # Seconds for the question whether batches are safe; each pass asks a server that hangs again
 _ASK_TIMEOUT = 2.0
@@ -80,6 +89,7 @@ class Installation(EurekaAccess):
     """Is called with the status of each call."""
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
+    planned: tuple[PlannedObject, ...] = ()  # take the place of objects of the cluster
     recorded: RecordedPass | None = None  # used instead of both servers
     recording: Recording | None = None  # keeps what each pass reads
     sweep_interval: float | None = None
@@ -144,6 +154,10 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             yield ours.recorded.world(workers)
         return
     to_cluster = ours.to_cluster or _to_cluster(ours)
+    if ours.planned:
+        from eurekube_sync.adapters.kubernetes.planned import PlannedConnection
+
+        to_cluster = PlannedConnection(to_cluster, ours.planned, clock)
     with connect_registry(ours, clock) as seen:
         registry = seen.registry
         if ours.recording is not None:
@@ -236,6 +250,64 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     return replace(ours, scope=scope, to_cluster=SavedConnection(lists_of(objects), missing=how))
 
 
+def with_planned(ours: Installation, paths: Sequence[str]) -> Installation | None:
+    """Return the installation with the syncers and imports of these files in place of those of the
+    cluster; None if a manifest is refused, which is said. Raises ConfigurationError."""
+    from eurekube_sync.manifests.planned import read_planned
+
+    namespaces = ours.scope.namespaces or ()
+    if len(namespaces) == 1:
+        namespace = min(namespaces)
+    else:
+        namespace = _pod_namespace(ours) or _default_namespace(ours)
+    report, planned = read_planned(paths, stdin=sys.stdin.buffer, namespace=namespace)
+    for finding in report.findings:
+        click.echo(printable(str(finding)), err=True)
+    if not report.ok:
+        return None
+    if not planned:
+        named = " ".join(paths)
+        others = counted(report.others, "object")
+        raise ConfigurationError(
+            f"--filename {named} has no EurekaSyncer and no EurekaImport; it has {others} of other "
+            "kinds"
+        )
+    _log.info("plan as if these were applied: %s", ", ".join(map(str, planned)))
+    if report.others:
+        _log.info("%s of other kinds skipped", counted(report.others, "object"))
+    for thing in planned:
+        why = _not_planned(ours, thing)
+        if why:
+            _log.warning("%s is not part of the plan: %s", thing, why)
+    return replace(ours, planned=planned)
+
+
+def _not_planned(ours: Installation, thing: PlannedObject) -> str:
+    """Return why the plan has nothing of an object; empty if it has."""
+    fields: dict[str, Any] = {
+        "namespace": thing.namespace,
+        "name": thing.name,
+        "uid": "",
+        "generation": 1,
+        "resource_version": "",
+        "created": 0.0,
+        "labels": thing.labels,
+        "spec": thing.spec,
+    }
+    if thing.kind == IMPORT:
+        if not ours.import_networks:
+            return "imports are off, because --import-networks is not given"
+        taken = ours.scope.takes_import(ImportObject(**fields))
+    else:
+        taken = ours.scope.takes(SyncerObject(**fields))
+    return "" if taken else "another namespace, label or class is out of scope"
+
+
+def _default_namespace(ours: Installation) -> str:
+    paths = ours.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_PATH
+    return default_namespace(paths, ours.context or "")
+
+
 def _of_the_installation() -> str | None:
     """Return an option of the command line that a recorded pass has itself."""
     context = click.get_current_context()
@@ -271,6 +343,10 @@ def installed_in(ours: Installation) -> str | None:
     outside of a cluster."""
     if ours.installed is not None and ours.installed.namespace:
         return ours.installed.namespace
+    return _pod_namespace(ours)
+
+
+def _pod_namespace(ours: Installation) -> str | None:
     return own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 

@@ -18,6 +18,7 @@ from eurekube_sync.cli.connect import (
     connect_registry,
     installation_options,
     required_options,
+    with_planned,
     with_saved_input,
 )
 from eurekube_sync.cli.installed import InstalledCommand
@@ -40,6 +41,7 @@ from eurekube_sync.cli.options.servers import (
     batch_option,
     call_options,
     eureka_options,
+    filename_option,
     saved_options,
 )
 from eurekube_sync.cli.output.passes import Reporter, reporter
@@ -62,6 +64,7 @@ from eurekube_sync.model.text import counted, duration
 @click.command(cls=InstalledCommand, short_help="Make Eureka match the cluster.")
 @choices.pass_options
 @saved_options
+@filename_option
 @installation_options(
     *required_options,
     former_options,
@@ -81,6 +84,7 @@ def run_command(
     installation: Installation,
     passes: Passes,
     saved: SavedInput,
+    filename: tuple[str, ...],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     approve: str | None,
@@ -102,7 +106,16 @@ def run_command(
         raise click.UsageError("--detailed-exitcode requires --dry-run")
     if saved.paths and not passes.dry_run:
         raise click.UsageError("--from requires --dry-run")
+    if filename and not passes.dry_run:
+        raise click.UsageError("--filename requires --dry-run: kubectl apply applies it")
+    if filename and saved.paths:
+        raise click.UsageError("--filename and --from are mutually exclusive")
     installation = with_saved_input(installation, saved)
+    if filename:
+        planned = with_planned(installation, filename)
+        if planned is None:
+            return ExitCode.INVALID_MANIFEST
+        installation = planned
     process.avoid_garbage_collection()
     clock = SystemClock()
     settings = installation.settings(

@@ -4,6 +4,7 @@ value."""
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -82,6 +83,19 @@ def variable_of(names: Sequence[str]) -> str:
     long_name = next(name for name in names if name.startswith("--"))
     first, _, _ = long_name.removeprefix("--").partition("/")
     return ENVIRONMENT_PREFIX + first.upper().replace("-", "_")
+
+
+def check_present(name: str, hint: str | None = None) -> None:
+    """Refuse the name of a file or folder that does not exist; `-` is standard input. `hint` names
+    the argument."""
+    if name == "-":
+        return
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise click.BadParameter(f"there is no file or folder {name}", param_hint=hint) from None
+    except (OSError, ValueError):
+        pass  # who reads it says why that fails
 
 
 def on_command_line(parameter: str) -> bool:
@@ -226,6 +240,8 @@ HELP: Mapping[str, str] = {
     "EUREKUBE_SYNC_EUREKA_PASSWORD.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if removals are held.  "
     "[default: only for a single pass]",
+    "--filename": "With --dry-run: plan as if the EurekaSyncers and EurekaImports in this file, "
+    "folder or `-` (standard input) were applied. May be repeated.",
     "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner count "
     "as ours. Refused while they are still renewed. May be repeated.",
     "--former-owner": "Earlier name of this installation. Its instances are registered under their "

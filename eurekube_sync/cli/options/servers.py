@@ -24,12 +24,20 @@ from eurekube_sync.adapters.kubernetes.connection import (
 from eurekube_sync.cli.options.declare import (
     ENVIRONMENT_PREFIX,
     Section,
+    check_present,
     group,
     on_command_line,
     option,
     variable_of,
 )
-from eurekube_sync.cli.values import NAME, Duration, File, Value, complete_contexts, end_of_moment
+from eurekube_sync.cli.values import (
+    NAME,
+    Duration,
+    File,
+    Value,
+    complete_contexts,
+    end_of_moment,
+)
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
@@ -113,6 +121,25 @@ saved_options = group(
         metavar="TIME",
         type=Value("time", end_of_moment),
     ),
+)
+
+
+def _all_present(
+    _context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    for name in names:
+        check_present(name)
+    return names
+
+
+filename_option = option(
+    "--filename",
+    "-f",
+    variable=False,
+    section=Section.COMMAND,
+    metavar="FILE",
+    multiple=True,
+    callback=_all_present,
 )
 
 

@@ -198,7 +198,7 @@ def test_what_is_given_by_hand_wins_and_is_said(
     found = of("status", "--owner=test", "-n", "shop", "--policy=sync")
     assert (found.owner, found.scope.granted_only) == ("test", False)
     assert found.brake.loss_percent == 5
-    assert found.scope.namespaces == {"shop"}
+    assert found.scope.namespaces == frozenset({"shop"})
     assert notes(found) == (
         "this differs from the installation eurekube-sync/eurekube-sync: --owner is test, and not "
         "prod; --require-app-grant is false, and not true; --policy is sync, and not upsert-only"
@@ -220,7 +220,7 @@ def test_settings_of_arguments_win_over_variables(world: World) -> None:
     install(world, "run", "--daemon", "--syncer-class", "$(CLUSTER)", env=env)
     found = of("status")
     assert (found.owner, found.scope.syncer_class) == ("blue-1", "blue")
-    assert found.scope.namespaces == {"eurekube-sync"}
+    assert found.scope.namespaces == frozenset({"eurekube-sync"})
 
 
 def test_check_takes_the_interval(world: World) -> None:
