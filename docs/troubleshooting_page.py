@@ -28,11 +28,12 @@ eurekube-sync explain svc/shop/orders
 
 `explain` also takes a syncer (`shop/orders`), a pod (`pod/shop/orders-a`), a workload (`deploy/shop/orders`, or `sts`,
 `ds`), an import (`import/shop/review`), the name of an app, VIP address or pod, `IP:PORT` or an instance id. A `?`
-marks a requirement that it could not check. Give both commands the same options or variables as `run`. SINCE in
-`status` is `-` where nothing shows since when the reason holds.
+marks a requirement that it could not check. Both commands use the [settings of the
+installation](commands.md#the-settings-of-the-installation). SINCE in `status` is `-` where nothing shows since when the
+reason holds.
 
 A developer needs the right to list `eurekasyncers`, `services`, `endpointslices` and `pods` in the namespace of `-n`.
-With `--eureka-url` the commands also read Eureka. With the right to read the [lock](running.md#the-lock) they say when
+Without the right to read the installation, give its owner and Eureka's URL by hand. With the right to read the [lock](running.md#the-lock) they say when
 the last good pass was.
 
 ## Reasons

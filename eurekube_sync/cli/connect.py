@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
-from eurekube_sync.adapters.kubernetes.connection import (
-    ClientConnection,
-    Connection,
-    ConnectionSettings,
+from eurekube_sync.adapters.kubernetes.connection import Connection
+from eurekube_sync.adapters.kubernetes.kubeconfig import (
+    DEFAULT_PATH,
+    default_namespace,
+    own_namespace,
 )
-from eurekube_sync.adapters.kubernetes.kubeconfig import own_namespace
 from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.adapters.threads import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.holds import BrakeLimits
+from eurekube_sync.cli.installed import INSTALLED_IN, Installed, installation_option
 from eurekube_sync.cli.options import scope as scope_choices
 from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import Section, group, on_command_line, options_of
@@ -41,18 +42,22 @@ from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.one_pass import EurekaWorld, Memory, PassSettings, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
-from eurekube_sync.model.kubernetes import LockName
+from eurekube_sync.model.imports import IMPORT, ImportObject
+from eurekube_sync.model.kubernetes import LockName, SyncerObject
 from eurekube_sync.model.ownership import NO_FORMER, Former
 from eurekube_sync.model.ports import Clock, LockStore, Registry
+from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.client import EurekaClient
     from eurekube_sync.cli.records import RecordedPass, Recording
+    from eurekube_sync.manifests.planned import PlannedObject
 
-INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
 # Seconds for the question whether batches are safe; each pass asks a server that hangs again
 _ASK_TIMEOUT = 2.0
 _log = logging.getLogger(__name__)
@@ -63,6 +68,7 @@ class Installation(EurekaAccess):
     """The owner, the scope, both servers, and how to call them. Times in seconds."""
 
     owner: str = ""
+    installed: Installed | None = None  # what was found in the cluster; None: it was not looked for
     former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
@@ -83,6 +89,7 @@ class Installation(EurekaAccess):
     """Is called with the status of each call."""
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
+    planned: tuple[PlannedObject, ...] = ()  # take the place of objects of the cluster
     recorded: RecordedPass | None = None  # used instead of both servers
     recording: Recording | None = None  # keeps what each pass reads
     sweep_interval: float | None = None
@@ -96,6 +103,8 @@ class Installation(EurekaAccess):
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
         named = ("--owner", self.owner) if on_command_line("owner") else ()
+        if self.installed is not None and self.installed.ref:
+            named = ("--installation", self.installed.ref, *named)
         networks = self.import_networks or ()
         if on_command_line("import_networks"):
             named = (*named, "--import-networks", ",".join(networks))
@@ -115,16 +124,22 @@ installation_options = partial(group, "installation", Installation)
 """Declares the given options; the command gets them as an `Installation`, named `installation`."""
 _cluster_and_calls = (*server_options.kubernetes_options, server_options.call_option)
 both_servers = (*server_options.eureka_options, *_cluster_and_calls)
-required_options = (scope_choices.owner_option, *both_servers, scope_choices.scope_options)
-"""For a command that requires --owner and --eureka-url."""
+required_options = (
+    scope_choices.owner_option,
+    *both_servers,
+    scope_choices.scope_options,
+    installation_option,
+)
+"""For an `InstalledCommand` that requires --owner and --eureka-url."""
 optional_servers = (*server_options.optional_eureka_options, *_cluster_and_calls)
 inspect_options = (
     scope_choices.optional_owner_option,
     *optional_servers,
     scope_choices.scope_options,
     scope_choices.lock_option,
+    installation_option,
 )
-"""For a command that finds the owner itself, and also works without Eureka."""
+"""For an `InstalledCommand` that finds the owner itself, and also works without Eureka."""
 look_options = installation_options(
     *inspect_options, scope_choices.imports_option, scope_choices.drain_option, brake_option
 )
@@ -139,6 +154,10 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             yield ours.recorded.world(workers)
         return
     to_cluster = ours.to_cluster or _to_cluster(ours)
+    if ours.planned:
+        from eurekube_sync.adapters.kubernetes.planned import PlannedConnection
+
+        to_cluster = PlannedConnection(to_cluster, ours.planned, clock)
     with connect_registry(ours, clock) as seen:
         registry = seen.registry
         if ours.recording is not None:
@@ -231,6 +250,64 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     return replace(ours, scope=scope, to_cluster=SavedConnection(lists_of(objects), missing=how))
 
 
+def with_planned(ours: Installation, paths: Sequence[str]) -> Installation | None:
+    """Return the installation with the syncers and imports of these files in place of those of the
+    cluster; None if a manifest is refused, which is said. Raises ConfigurationError."""
+    from eurekube_sync.manifests.planned import read_planned
+
+    namespaces = ours.scope.namespaces or ()
+    if len(namespaces) == 1:
+        namespace = min(namespaces)
+    else:
+        namespace = _pod_namespace(ours) or _default_namespace(ours)
+    report, planned = read_planned(paths, stdin=sys.stdin.buffer, namespace=namespace)
+    for finding in report.findings:
+        click.echo(printable(str(finding)), err=True)
+    if not report.ok:
+        return None
+    if not planned:
+        named = " ".join(paths)
+        others = counted(report.others, "object")
+        raise ConfigurationError(
+            f"--filename {named} has no EurekaSyncer and no EurekaImport; it has {others} of other "
+            "kinds"
+        )
+    _log.info("plan as if these were applied: %s", ", ".join(map(str, planned)))
+    if report.others:
+        _log.info("%s of other kinds skipped", counted(report.others, "object"))
+    for thing in planned:
+        why = _not_planned(ours, thing)
+        if why:
+            _log.warning("%s is not part of the plan: %s", thing, why)
+    return replace(ours, planned=planned)
+
+
+def _not_planned(ours: Installation, thing: PlannedObject) -> str:
+    """Return why the plan has nothing of an object; empty if it has."""
+    fields: dict[str, Any] = {
+        "namespace": thing.namespace,
+        "name": thing.name,
+        "uid": "",
+        "generation": 1,
+        "resource_version": "",
+        "created": 0.0,
+        "labels": thing.labels,
+        "spec": thing.spec,
+    }
+    if thing.kind == IMPORT:
+        if not ours.import_networks:
+            return "imports are off, because --import-networks is not given"
+        taken = ours.scope.takes_import(ImportObject(**fields))
+    else:
+        taken = ours.scope.takes(SyncerObject(**fields))
+    return "" if taken else "another namespace, label or class is out of scope"
+
+
+def _default_namespace(ours: Installation) -> str:
+    paths = ours.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_PATH
+    return default_namespace(paths, ours.context or "")
+
+
 def _of_the_installation() -> str | None:
     """Return an option of the command line that a recorded pass has itself."""
     context = click.get_current_context()
@@ -262,19 +339,26 @@ def lock_namespace(ours: Installation) -> str:
 
 
 def installed_in(ours: Installation) -> str | None:
-    """Return the namespace of our pod; None outside of a cluster."""
+    """Return the namespace of the installation whose settings are used, else of our pod; None
+    outside of a cluster."""
+    if ours.installed is not None and ours.installed.namespace:
+        return ours.installed.namespace
+    return _pod_namespace(ours)
+
+
+def _pod_namespace(ours: Installation) -> str | None:
     return own_namespace(os.environ, kubeconfig=ours.kubeconfig or "", context=ours.context or "")
 
 
 def _to_cluster(ours: Installation) -> Connection:
-    settings = ConnectionSettings(
-        kubeconfig=ours.kubeconfig or "",
-        context=ours.context or "",
-        connect_seconds=min(5.0, ours.call_timeout),
-        read_seconds=ours.call_timeout,
-        threads=ours.concurrency,
+    if ours.installed is not None:
+        return ours.installed.connection
+    return server_options.to_cluster(
+        ours.kubeconfig,
+        ours.context,
+        call_timeout=ours.call_timeout,
+        concurrency=ours.concurrency,
     )
-    return ClientConnection(settings)
 
 
 @contextmanager

@@ -51,9 +51,9 @@ class ExitCode(IntEnum):
     )
     INVALID_MANIFEST = (
         4,
-        "`validate` found a manifest that the API server or `run` would refuse, or no syncer at "
-        "all",
-        "Correct the lines of the manifest that `validate` lists.",
+        "`validate`, or `run --dry-run --filename`, found a manifest that the API server or `run` "
+        "would refuse, or `validate` no syncer at all",
+        "Correct the lines of the manifest that the message lists.",
     )
     CHANGES_PENDING = (
         5,

@@ -1,11 +1,11 @@
-"""Reads manifests from files, folders and standard input for `validate`."""
+"""Reads manifests from files, folders and standard input."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO
+from typing import IO, TypeAlias
 
 from eurekube_sync.files import open_named, open_regular
 from eurekube_sync.manifests.documents import Finding, Report
@@ -16,14 +16,21 @@ STDIN = "-"
 STDIN_NAME = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 32 * 1024 * 1024  # larger than any rendered chart; the API server takes 3 MiB a request
+Check: TypeAlias = Callable[[str, str], Report]  # of a text, and the name of its file
 
 
-def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
+def validate_paths(
+    paths: Sequence[str],
+    *,
+    stdin: IO[bytes],
+    allow_empty: bool = False,
+    check: Check = validate_text,
+) -> Report:
     """Check files, folders (recursively) and `-`. Finding no object of ours is an error
     unless `allow_empty`, because the step that renders the manifests may have failed."""
     report = Report()
     for path in dict.fromkeys(paths):
-        report = sum(_reports(path, stdin), report)
+        report = sum(_reports(path, stdin, check), report)
     if report.syncers or report.imports or allow_empty or report.errors:
         return report
     name = ""
@@ -38,17 +45,17 @@ def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool 
     return replace(report, findings=_unread(name, nothing).findings)
 
 
-def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
+def _reports(path: str, stdin: IO[bytes], check: Check) -> Iterator[Report]:
     """Yield a report for each file of the path, in a fixed order."""
     if path == STDIN:
-        yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1))
+        yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1), check)
     elif os.path.isdir(path):
-        yield from _of_folder(path)
+        yield from _of_folder(path, check)
     else:
-        yield _of_file(path, named=True)
+        yield _of_file(path, check, named=True)
 
 
-def _of_folder(folder: str) -> Iterator[Report]:
+def _of_folder(folder: str, check: Check) -> Iterator[Report]:
     """Check the manifests below a folder, and report folders that cannot be read. Hidden names are
     skipped, because a mounted ConfigMap has its files a second time in `..data`."""
     unreadable: list[OSError] = []
@@ -59,13 +66,13 @@ def _of_folder(folder: str) -> Iterator[Report]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names + links):
             if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield _of_file(os.path.join(place, name), named=False)
+                yield _of_file(os.path.join(place, name), check, named=False)
     yield from (
         _unread(error.filename, f"cannot be read: {error.strerror}") for error in unreadable
     )
 
 
-def _of_file(path: str, *, named: bool) -> Report:
+def _of_file(path: str, check: Check, *, named: bool) -> Report:
     """Check one file; `named` by the user, or found in a folder."""
     try:
         with open_named(path) if named else open_regular(path, follow=True) as file:
@@ -74,14 +81,14 @@ def _of_file(path: str, *, named: bool) -> Report:
         return _unread(
             path, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
         )
-    return _of_content(path, content)
+    return _of_content(path, content, check)
 
 
-def _of_content(file: str, content: bytes) -> Report:
+def _of_content(file: str, content: bytes, check: Check) -> Report:
     if len(content) > MAX_BYTES:
         return _unread(file, f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
     try:
-        return validate_text(content.decode("utf-8-sig"), file)
+        return check(content.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         return _unread(file, "is not UTF-8 text", line=content.count(b"\n", 0, error.start) + 1)
 

@@ -74,6 +74,14 @@ def validate_text(text: str, file: str) -> Report:
     )
 
 
+def objects_of_ours(text: str, file: str) -> Iterator[tuple[Document, Path, Mapping[str, Any]]]:
+    """Yield each object of our kinds in a valid stream, with its place."""
+    for document in read_documents(text, file=file):
+        for path, obj in _objects(document.value, ()):
+            if _kind(obj) in KINDS:
+                yield document, path, obj
+
+
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """Yield the value itself, or the items of a List, also of nested Lists."""
     if not isinstance(value, Mapping) or value.get("kind") not in _LISTS:

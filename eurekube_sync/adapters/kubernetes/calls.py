@@ -69,6 +69,7 @@ class Kind(Generic[T]):
     items: msgspec.json.Decoder[Readable[T]]
     when_absent: Unknown = _NOT_SERVED  # what a 404 means
     namespaced: bool = True
+    labels: str = ""  # a label selector: only objects that match it are listed
     remembered: bool = False
     """Whether an item with the same bytes is the same object in the next list, so that later stages
     see that it did not change (`desired/resolve`). For rare lists this would waste memory."""
@@ -286,6 +287,8 @@ class _Pages(Generic[T]):
     def call(self, limit: int, token: str) -> Call:
         """Return the call for a page: the first one, or the one that a token names."""
         query = {"limit": str(limit)}
+        if self.kind.labels:
+            query["labelSelector"] = self.kind.labels
         if token:
             query["continue"] = token
         accept = "application/json"

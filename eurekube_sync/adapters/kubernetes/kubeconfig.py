@@ -36,8 +36,31 @@ class Chosen(NamedTuple):
 
 
 def choose(paths: str, context: str) -> Chosen:
-    """Read the kubeconfig, and return the parts of the context, or of the current one. In several
-    files, the first part of a name counts. Raise ConfigurationError."""
+    """Read the kubeconfig, and return the parts of the context, or of the current one. Raise
+    ConfigurationError."""
+    chosen, parts = _parts(paths, context)
+    entry = parts["context"][chosen]
+    cluster, user = entry.get("cluster"), entry.get("user")
+    names = f"the kubeconfig {paths} cannot be used: the context {chosen!r} names the"
+    if str(cluster) not in parts["cluster"]:
+        raise ConfigurationError(f"{names} cluster {cluster!r}, and there is none")
+    if not user:
+        return Chosen(parts["cluster"][str(cluster)], {})
+    if str(user) not in parts["user"]:  # it would be called anonymously
+        raise ConfigurationError(f"{names} user {user!r}, and there is none")
+    return Chosen(parts["cluster"][str(cluster)], parts["user"][str(user)])
+
+
+def default_namespace(paths: str, context: str) -> str:
+    """Return the namespace of the context, as kubectl uses it for objects without one. Raise
+    ConfigurationError."""
+    chosen, parts = _parts(paths, context)
+    return str(parts["context"][chosen].get("namespace") or "default")
+
+
+def _parts(paths: str, context: str) -> tuple[str, dict[str, dict[str, Mapping[str, Any]]]]:
+    """Return the name of the context, and all contexts, clusters and users. In several files, the
+    first part of a name counts."""
     parts: dict[str, dict[str, Mapping[str, Any]]] = {"context": {}, "cluster": {}, "user": {}}
     current = ""
     for path, document in _documents(paths):
@@ -51,15 +74,7 @@ def choose(paths: str, context: str) -> Chosen:
         lacks = f"context {chosen!r}" if chosen else "current context: give --context"
         known = ", ".join(sorted(contexts)) or "none"
         raise ConfigurationError(f"the kubeconfig {paths} has no {lacks}; it has: {known}")
-    cluster, user = contexts[chosen].get("cluster"), contexts[chosen].get("user")
-    names = f"the kubeconfig {paths} cannot be used: the context {chosen!r} names the"
-    if str(cluster) not in parts["cluster"]:
-        raise ConfigurationError(f"{names} cluster {cluster!r}, and there is none")
-    if not user:
-        return Chosen(parts["cluster"][str(cluster)], {})
-    if str(user) not in parts["user"]:  # it would be called anonymously
-        raise ConfigurationError(f"{names} user {user!r}, and there is none")
-    return Chosen(parts["cluster"][str(cluster)], parts["user"][str(user)])
+    return chosen, parts
 
 
 def _absolute(entry: Mapping[str, Any], file: Path) -> Mapping[str, Any]:

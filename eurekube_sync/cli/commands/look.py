@@ -18,6 +18,7 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli import connect
 from eurekube_sync.cli.connect import Installation, installation_options
+from eurekube_sync.cli.installed import InstalledCommand
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.passes import brake_option
@@ -75,7 +76,7 @@ def _looking(installation: Installation) -> Iterator[LookWorld]:
         yield seen
 
 
-@click.command(cls=Command, short_help="Show the syncers that are not in sync, and why.")
+@click.command(cls=InstalledCommand, short_help="Show the syncers that are not in sync, and why.")
 @option("--app", type=NAME, variable=False, help="Show only syncers of this app.")
 @option("--condition", type=CONDITION, variable=False)
 @option(
@@ -103,8 +104,8 @@ def status_command(
     shows all syncers. A syncer is broken if none of its instances is known to be UP. It is partly
     in sync if some are UP and something differs.
 
-    Nothing is changed. Without --eureka-url it shows only what the cluster says. Use the same
-    options or variables as for run.
+    Nothing is changed. It uses the settings of the installation that it finds in the cluster.
+    Without Eureka's URL it shows only what the cluster says.
     """
     if watch and saved.paths:
         raise click.UsageError("--watch and --from are mutually exclusive")
@@ -142,7 +143,9 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
     return overview(with_details(seen, found, needed))
 
 
-@click.command(cls=Command, short_help="Explain why something is or is not registered in Eureka.")
+@click.command(
+    cls=InstalledCommand, short_help="Explain why something is or is not registered in Eureka."
+)
 @click.argument("what", type=WHAT, shell_complete=complete_syncers)
 @saved_options
 @connect.look_options
@@ -157,8 +160,8 @@ def explain_command(
     pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME (or sts, ds), the name of an app, VIP address or pod,
     IP:PORT, or an instance id.
 
-    Nothing is changed. If a right or --eureka-url is missing, it says which requirement could not
-    be checked, and continues. Use the same options or variables as for run.
+    Nothing is changed. It uses the settings of the installation that it finds in the cluster. If a
+    right or Eureka's URL is missing, it says which requirement could not be checked, and continues.
     """
     installation = connect.with_saved_input(installation, saved)
     with _looking(installation) as seen:
@@ -193,7 +196,7 @@ def _explained(
 
 
 @click.command(
-    cls=Command, short_help="Check whether an installation can work, and what would fail."
+    cls=InstalledCommand, short_help="Check whether an installation can work, and what would fail."
 )
 @option(
     "--pre",
@@ -216,8 +219,8 @@ def check_command(
     do, and where to read more.
 
     Nothing is changed. It checks the rights of the account that it is called with: use the account
-    of the installation, or with --pre that of the person who installs. Use the same options or
-    variables as for run.
+    of the installation, or with --pre that of the person who installs. Without --pre it uses the
+    settings of the installation that it finds in the cluster.
     """
     with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
         findings = all_findings(
@@ -240,7 +243,7 @@ def check_command(
     )
 
 
-@click.command(cls=Command, short_help="List instances whose syncer is gone.")
+@click.command(cls=InstalledCommand, short_help="List instances whose syncer is gone.")
 @installation_options(*connect.required_options, imports_option, brake_option)
 @option(
     "--detailed-exitcode",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from eurekube_sync.cli.options.command import Command, suggestion, write_options
 from eurekube_sync.cli.options.declare import (
     COMMON,
     ENVIRONMENT_PREFIX,
+    check_present,
     option,
     options_of,
 )
@@ -69,8 +69,7 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
     these two.
     """
     for name in files:
-        if name != "-":
-            _check_present(name)
+        check_present(name, "FILES")
     report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
     try:
         _write(report, output)
@@ -78,15 +77,6 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
     except BrokenPipeError:
         discard_output()
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
-
-
-def _check_present(name: str) -> None:
-    try:
-        os.stat(name)
-    except (FileNotFoundError, NotADirectoryError):
-        raise click.BadParameter(f"there is no file or folder {name}", param_hint="FILES") from None
-    except OSError:
-        pass  # `validate_paths` reports a file that cannot be read
 
 
 def _write(report: Report, output: str) -> None:

@@ -19,8 +19,10 @@ from eurekube_sync.cli.connect import (
     connect_registry,
     installation_options,
     required_options,
+    with_planned,
     with_saved_input,
 )
+from eurekube_sync.cli.installed import InstalledCommand
 from eurekube_sync.cli.monitoring.metrics import Monitor, scope_text
 from eurekube_sync.cli.options import passes as choices
 from eurekube_sync.cli.options.command import Command
@@ -40,6 +42,7 @@ from eurekube_sync.cli.options.servers import (
     batch_option,
     call_option,
     eureka_options,
+    filename_option,
     saved_options,
 )
 from eurekube_sync.cli.output.passes import Reporter, reporter
@@ -62,9 +65,10 @@ if TYPE_CHECKING:
     from eurekube_sync.cli.records import Recorder
 
 
-@click.command(cls=Command, short_help="Make Eureka match the cluster.")
+@click.command(cls=InstalledCommand, short_help="Make Eureka match the cluster.")
 @choices.pass_options
 @saved_options
+@filename_option
 @installation_options(
     *required_options,
     former_options,
@@ -84,6 +88,7 @@ def run_command(
     installation: Installation,
     passes: Passes,
     saved: SavedInput,
+    filename: tuple[str, ...],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     approve: str | None,
@@ -92,7 +97,8 @@ def run_command(
 ) -> ExitCode:
     """Make Eureka match the cluster: one pass, --passes N, or --daemon.
 
-    The report goes to stdout, logs go to stderr.
+    The report goes to stdout, logs go to stderr. With --dry-run it uses the settings of the
+    installation that it finds in the cluster.
     """
     if fail_on_held is None:
         fail_on_held = not passes.many
@@ -104,7 +110,16 @@ def run_command(
         raise click.UsageError("--detailed-exitcode requires --dry-run")
     if saved.paths and not passes.dry_run:
         raise click.UsageError("--from requires --dry-run")
+    if filename and not passes.dry_run:
+        raise click.UsageError("--filename requires --dry-run: kubectl apply applies it")
+    if filename and saved.paths:
+        raise click.UsageError("--filename and --from are mutually exclusive")
     installation = with_saved_input(installation, saved)
+    if filename:
+        planned = with_planned(installation, filename)
+        if planned is None:
+            return ExitCode.INVALID_MANIFEST
+        installation = planned
     process.avoid_garbage_collection()
     clock = SystemClock()
     settings = installation.settings(

@@ -21,6 +21,8 @@ from eurekube_sync.cli.options.declare import (
 )
 
 # As wide as the terminal
+WHY_MISSING = f"{__name__}.why_missing"
+"""In a context's `meta`: why required options could not be found elsewhere."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -73,9 +75,12 @@ class Command(WithExamples):
                     value, _ = option.consume_value(ctx, values)
                     if option.value_is_missing(value):
                         missing.append(f"'{option.opts[0]}'")
-            if len(missing) < 2:
+            why = ctx.meta.get(WHY_MISSING)
+            if len(missing) < 2 and not why:
                 raise
-            raise click.UsageError(f"Missing options {' and '.join(missing)}.", ctx) from error
+            noun = "option" if len(missing) == 1 else "options"
+            sentence = f"Missing {noun} {' and '.join(missing)}"
+            raise click.UsageError(f"{sentence}: {why}" if why else f"{sentence}.", ctx) from error
         if not ctx.resilient_parsing:  # completion, which needs no values
             with augment_usage_errors(ctx):
                 one_value_a_group(self, ctx.params)

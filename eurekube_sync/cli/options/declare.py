@@ -4,6 +4,7 @@ value."""
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -85,6 +86,19 @@ def variable_of(names: Sequence[str]) -> str:
     return ENVIRONMENT_PREFIX + first.upper().replace("-", "_")
 
 
+def check_present(name: str, hint: str | None = None) -> None:
+    """Refuse the name of a file or folder that does not exist; `-` is standard input. `hint` names
+    the argument."""
+    if name == "-":
+        return
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise click.BadParameter(f"there is no file or folder {name}", param_hint=hint) from None
+    except (OSError, ValueError):
+        pass  # who reads it says why that fails
+
+
 def on_command_line(parameter: str) -> bool:
     """Return whether the parameter was given on the command line, not by a variable or a
     default."""
@@ -144,7 +158,7 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     strange: list[str] = []
     for name, value in environ.items():
         ours = name.startswith(ENVIRONMENT_PREFIX)
-        if ours and name not in known and not _of_a_service(name, value):
+        if ours and name not in known and not is_no_option(name, value):
             strange.append(name)
     if not strange:
         return
@@ -165,8 +179,9 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
             _log.warning("the variable %s is unknown and ignored%s", printable(name), hint)
 
 
-def _of_a_service(name: str, value: str) -> bool:
-    if _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
+def is_no_option(name: str, value: str) -> bool:
+    """Say whether a variable with our prefix is of no option by design, or Kubernetes' own."""
+    if name in _NO_OPTIONS or _OF_A_SERVICE.fullmatch(name.removeprefix(ENVIRONMENT_PREFIX)):
         return True
     return name.endswith("PORT") and "://" in value
 
@@ -216,6 +231,8 @@ HELP: Mapping[str, str] = {
     "EUREKUBE_SYNC_EUREKA_PASSWORD.",
     "--fail-on-held/--no-fail-on-held": f"Exit {ExitCode.REMOVAL_HELD} if removals are held.  "
     "[default: only for a single pass]",
+    "--filename": "With --dry-run: plan as if the EurekaSyncers and EurekaImports in this file, "
+    "folder or `-` (standard input) were applied. May be repeated.",
     "--former-cluster": "UID of a cluster that this one replaces. Its instances of the owner count "
     "as ours. Refused while they are still renewed. May be repeated.",
     "--former-owner": "Earlier name of this installation. Its instances are registered under their "
@@ -226,6 +243,9 @@ HELP: Mapping[str, str] = {
     "the files are out of scope. May be repeated.",
     "--import-networks": "Networks of the data centre, such as 10.20.0.0/16: the only addresses to "
     "which an EurekaImport may lead callers in the cluster. Default: none, and imports are off.",
+    "--installation": "Use the settings of this Deployment or CronJob in the cluster where no option "
+    "or variable is given. auto: the only one with the labels of the chart. A run that is no dry "
+    "run uses none unless it is named. off: none.",
     "--interval": "Time between the starts of two passes.",
     "--kubeconfig": "Path to the kubeconfig file. Default: the variable KUBECONFIG, else the pod's "
     "service account, else ~/.kube/config.",

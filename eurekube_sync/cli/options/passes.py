@@ -56,6 +56,7 @@ pass_options = group(
     option("--interval", type=Duration(least=1), default="30s"),
     option(
         "--pass-timeout",
+        section=Section.CALLS,
         type=Duration(least=1),
         default="120s",
         help="Timeout of a pass. After it, the pass starts no more calls.",

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ class ReportForm:
 
     output: str  # `table`, `json` or `yaml`; of a dry run also `markdown`
     verbose: bool = False  # JSON and YAML of a pass list each renewal
+    installation: Mapping[str, Any] | None = None
+    """The installation whose settings the command uses, in JSON and YAML; None for none."""
 
     @property
     def at_terminal(self) -> bool:
@@ -50,10 +52,12 @@ class ReportForm:
                     space: dict[str, Any] = (
                         {"separators": (",", ":")} if one_of_many else {"indent": 2}
                     )
-                    click.echo(json_printable(json.dumps(data(), ensure_ascii=False, **space)))
+                    text = json.dumps(self._with_installation(data()), ensure_ascii=False, **space)
+                    click.echo(json_printable(text))
                 case "yaml":
+                    document = self._with_installation(data())
                     click.echo(
-                        yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False
+                        yaml.safe_dump(document, sort_keys=False, explicit_start=True), nl=False
                     )
                 case "markdown" if markdown is not None:
                     click.echo(markdown(), nl=False)
@@ -65,6 +69,11 @@ class ReportForm:
         except OSError as error:
             discard_output()
             log.warning("cannot write the report: %s", error.strerror)
+
+    def _with_installation(self, data: dict[str, Any]) -> dict[str, Any]:
+        if self.installation is None:
+            return data
+        return {**data, "installation": dict(self.installation)}
 
     def answer(
         self,

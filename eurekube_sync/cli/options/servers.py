@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eurekube_sync.adapters.kubernetes.connection import (
+    ClientConnection,
+    Connection,
+    ConnectionSettings,
+)
 from eurekube_sync.cli.options.declare import (
     ENVIRONMENT_PREFIX,
     Section,
+    check_present,
     group,
     on_command_line,
     option,
@@ -60,6 +66,20 @@ kubernetes_options = (
 )
 
 
+def to_cluster(
+    kubeconfig: str | None, context: str | None, *, call_timeout: float, concurrency: int
+) -> Connection:
+    """Connect to Kubernetes as the options say. Raises ConfigurationError."""
+    settings = ConnectionSettings(
+        kubeconfig=kubeconfig or "",
+        context=context or "",
+        connect_seconds=min(5.0, call_timeout),
+        read_seconds=call_timeout,
+        threads=concurrency,
+    )
+    return ClientConnection(settings)
+
+
 @dataclass(frozen=True, slots=True)
 class SavedInput:
     """What is read instead of a cluster: output of kubectl, or the record of a pass."""
@@ -100,6 +120,25 @@ saved_options = group(
         metavar="TIME",
         type=Value("time", end_of_moment),
     ),
+)
+
+
+def _all_present(
+    _context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    for name in names:
+        check_present(name)
+    return names
+
+
+filename_option = option(
+    "--filename",
+    "-f",
+    variable=False,
+    section=Section.COMMAND,
+    metavar="FILE",
+    multiple=True,
+    callback=_all_present,
 )
 
 

@@ -116,7 +116,8 @@ def test_leases_are_renewed_while_the_credentials_program_hangs(
     """It hangs from the second call on. The pass ends in its time, renews our instance, and reports
     the reason."""
     monkeypatch.setattr(
-        "eurekube_sync.cli.connect.ConnectionSettings", partial(ConnectionSettings, again_seconds=0)
+        "eurekube_sync.cli.options.servers.ConnectionSettings",
+        partial(ConnectionSettings, again_seconds=0),
     )
     clock = SystemClock()
     hangs = tmp_path / "hangs"

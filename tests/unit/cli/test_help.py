@@ -33,6 +33,7 @@ def test_the_options_of_run_are_under_headings() -> None:
         "--dry-run",
         "--from",
         "--at",
+        "-f,",
         "--detailed-exitcode",
         "--fail-on-held",
     ]

@@ -24,7 +24,7 @@ def _commands() -> dict[str, click.Command]:
 COMMANDS = _commands()
 BRAKE = {"--brake"}
 FROM_NO_VARIABLE = {
-    "run": {"--approve", "--from", "--at", *BRAKE},
+    "run": {"--approve", "--filename", "--from", "--at", *BRAKE},
     "orphans": BRAKE,
     "explain": {"--from", "--at", *BRAKE},
     "status": {"--all", "--app", "--condition", "--watch", "--from", "--at", *BRAKE},

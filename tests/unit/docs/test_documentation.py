@@ -216,6 +216,9 @@ def test_every_command_has_examples() -> None:
 def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Parse these lines with the program's own commands."""
     monkeypatch.chdir(ROOT)  # so that the files that a line names exist
+    # The files of -f are the reader's own.
+    monkeypatch.setattr("eurekube_sync.cli.options.servers.check_present", lambda _name: None)
+    monkeypatch.setenv("EUREKUBE_SYNC_INSTALLATION", "off")  # none is looked for in a cluster
     monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "docs")
     monkeypatch.setenv("EUREKUBE_SYNC_EUREKA_URL", "http://eureka.example.com:8761/eureka")
     for arguments in lines:

@@ -1,0 +1,482 @@
+"""Commands that use the settings of the installation in the cluster, so that a dry run on a laptop
+shows what the installation does.
+
+The order is click's: command line, own variables, then the installation (as click's `default_map`),
+then the defaults."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
+
+import click
+from click.core import ParameterSource
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes.connection import Connection
+from eurekube_sync.adapters.kubernetes.installed import HIDDEN, LABEL, Installations, Workload
+from eurekube_sync.cli.options.command import WHY_MISSING, Command
+from eurekube_sync.cli.options.declare import (
+    ENVIRONMENT_PREFIX,
+    Option,
+    Section,
+    is_no_option,
+    option,
+    options_of,
+)
+from eurekube_sync.cli.options.report import ReportForm
+from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, to_cluster
+from eurekube_sync.cli.values import Value
+from eurekube_sync.model.sources import Cause
+
+INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
+_log = logging.getLogger(__name__)
+_FOUND = f"{__name__}.found"  # in a context's `meta`: the `Installed` of this command
+_NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
+_TAKEN = frozenset({Section.WHERE, Section.SCOPE, Section.BRAKE, Section.LOGIN, Section.EUREKA})
+"""The headings of the settings that decide what an installation does. All others are of one
+process, such as the format of its logs."""
+_NOT_TAKEN = frozenset({"kubeconfig", "context", "approve", "installed"})
+_FILES = frozenset(
+    {
+        "eureka_password_file",
+        "eureka_token_file",
+        "eureka_ca_file",
+        "eureka_client_cert",
+        "eureka_client_key",
+    }
+)
+_LOGIN = frozenset({"eureka_username", "eureka_password_file", "eureka_token_file"})
+_PLACEHOLDERS: Mapping[str, Any] = {
+    "owner": "installed",
+    "eureka_url": ["http://installed.invalid/eureka"],
+}
+"""In the first look at a command line, for the required options that may be the installation's."""
+
+Choice: TypeAlias = Literal["auto", "off"] | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What a command found in the cluster before its own work."""
+
+    connection: Connection  # for its work, too: a program for credentials may ask a person
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # by parameter, as click takes them
+    options: tuple[str, ...] = ()  # the names of these settings
+    notes: tuple[str, ...] = ()  # what a person must know of them
+    why_none: str = ""  # why no settings were found
+
+    @property
+    def ref(self) -> str:
+        """The installation's namespace and name; empty if no settings are used."""
+        return f"{self.namespace}/{self.name}" if self.name else ""
+
+    def data(self) -> dict[str, Any] | None:
+        """Return what a report says of it as data."""
+        if not self.ref:
+            return None
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "kind": self.kind,
+            "options": list(self.options),
+            "notes": list(self.notes),
+        }
+
+
+def _choice(given: str) -> Choice:
+    if given in ("auto", "off"):
+        return cast(Choice, given)
+    match = _NAME.fullmatch(given)
+    if not match:
+        raise ValueError(f"{given!r} is not an installation; write auto, off or NAMESPACE/NAME")
+    return match[1], match[2]
+
+
+def _found_or_choice(context: click.Context, _parameter: click.Parameter, choice: Choice) -> object:
+    return context.meta.get(_FOUND, choice)
+
+
+installation_option = option(
+    "--installation",
+    "installed",
+    section=Section.WHERE,
+    type=Value("auto|off|namespace/name", _choice),
+    metavar="auto|off|NAMESPACE/NAME",
+    default="auto",
+    callback=_found_or_choice,
+)
+"""The command gets an `Installed`, or None."""
+
+
+class InstalledCommand(Command):
+    """A command whose options default to the settings of the installation in the cluster."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta.pop(_FOUND, None)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        given = _Given.of(self, ctx, list(args))
+        installed = _looked_up(given) if given.asks_for_settings() else None
+        ctx.meta[_FOUND] = installed
+        if installed is None:
+            return super().parse_args(ctx, args)
+        ctx.default_map = {**(ctx.default_map or {}), **installed.settings}
+        ctx.meta[WHY_MISSING] = installed.why_none
+        left = super().parse_args(ctx, args)
+        _tell(installed)
+        form = ctx.params.get("form")
+        if isinstance(form, ReportForm):
+            ctx.params["form"] = replace(form, installation=installed.data())
+        return left
+
+
+def _tell(installed: Installed) -> None:
+    if installed.ref:
+        _log.info(
+            "settings of the installation %s (%s); --installation off ignores them",
+            installed.ref,
+            installed.kind,
+        )
+    for note in installed.notes:
+        _log.warning("%s", note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The options as a person gave them, by the command line or by variables."""
+
+    command: click.Command
+    context: click.Context  # of a first look, which had placeholders for required options
+
+    @classmethod
+    def of(cls, command: click.Command, context: click.Context, args: list[str]) -> _Given:
+        """Take a first look. It shows the help, and refuses what is wrong before any server is
+        called."""
+        try:
+            return cls(command, _parsed(command, context, args, None))
+        except click.MissingParameter:
+            return cls(command, _parsed(command, context, args, _PLACEHOLDERS))
+
+    @property
+    def choice(self) -> Choice:
+        return cast(Choice, self.context.params["installed"])
+
+    def is_by_hand(self, name: str) -> bool:
+        source = self.context.get_parameter_source(name)
+        return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+    def value(self, name: str) -> Any:
+        """Return a value that was given by hand; else None."""
+        return self.context.params.get(name) if self.is_by_hand(name) else None
+
+    def asks_for_settings(self) -> bool:
+        """Say whether to look for an installation. A real pass uses its settings only if it is
+        named; the installation's own pods have them as variables."""
+        params = self.context.params
+        if self.choice == "off" or params.get("paths") or params.get("at"):
+            return False
+        if self.choice != "auto":
+            return True
+        if params.get("pre") or not params.get("dry_run", True):
+            return False
+        elsewhere = params["kubeconfig"] or params["context"]
+        return bool(elsewhere) or not os.environ.get("KUBERNETES_SERVICE_HOST")
+
+
+def _parsed(
+    command: click.Command,
+    context: click.Context,
+    args: list[str],
+    defaults: Mapping[str, Any] | None,
+) -> click.Context:
+    """Parse the arguments in a context like this one. Raises click.UsageError."""
+    look = type(context)(
+        command, info_name=context.info_name, parent=context.parent, **command.context_settings
+    )
+    if defaults is not None:
+        look.default_map = dict(defaults)
+    with look.scope(cleanup=False):
+        click.Command.parse_args(command, look, list(args))
+    return look
+
+
+def _looked_up(given: _Given) -> Installed:
+    """Find the installation that is meant. Raises click.UsageError if that is not clear and the
+    needed options are missing, and EurekubeError if one that was named cannot be read."""
+    params = given.context.params
+    connection = to_cluster(
+        params["kubeconfig"],
+        params["context"],
+        call_timeout=params["call_timeout"],
+        concurrency=params["concurrency"],
+    )
+    none = Installed(connection=connection)
+    installations = Installations(connection, clock=SystemClock(), random=random.Random())
+    choice = given.choice
+    if isinstance(choice, tuple):
+        namespace, name = choice
+        workload = installations.named(namespace, name)
+        if workload is None:
+            raise click.UsageError(
+                f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this "
+                "name"
+            )
+        return _used(_Settings.of(workload, given), given, none)
+    where = sorted({INSTALLED_IN, *(given.value("namespaces") or ())})
+    workloads, hidden = installations.find(where)
+    candidates = [_Settings.of(workload, given) for workload in workloads]
+    candidates = [candidate for candidate in candidates if candidate.runs]
+    if not candidates:
+        if hidden is None:
+            return replace(none, why_none=f"no installation is in the cluster (label {LABEL})")
+        why = f"the installation could not be looked for: {hidden.message}"
+        # A server that does not answer is reported by what needs it.
+        notes = (f"{why}; give its options by hand",) if hidden.cause is Cause.DENIED else ()
+        return replace(none, why_none=why, notes=notes)
+    if hidden is not None and hidden.cause is not Cause.DENIED:
+        none = replace(none, notes=(f"other installations may be hidden: {hidden.message}",))
+    fitting = _fitting(candidates, given)
+    if len(fitting) == 1:
+        return _used(fitting[0], given, none)
+    names = ", ".join(candidate.words for candidate in fitting)
+    several = f"several installations are in the cluster: {names}"
+    if given.is_by_hand("owner") and given.is_by_hand("eureka_url"):
+        note = f"{several}; none of their settings are used without --installation NAMESPACE/NAME"
+        return replace(none, notes=(*none.notes, note))
+    raise click.UsageError(
+        f"{several}; choose one with --installation NAMESPACE/NAME", given.context
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """The settings of one installation, as `run` reads them."""
+
+    workload: Workload
+    runs: bool  # whether it is `run`
+    run: click.Command
+    context: click.Context  # for the options of `run`
+    raw: Mapping[str, Any]  # by parameter, as click takes them; without those that are not read
+    hidden: frozenset[str]  # parameters whose values are not read
+    strange: tuple[str, ...]  # settings that this version does not know
+
+    @classmethod
+    def of(cls, workload: Workload, given: _Given) -> _Settings:
+        root = given.context.find_root()
+        assert isinstance(root.command, click.Group)
+        run = root.command.get_command(root, "run")
+        assert run is not None
+        context = click.Context(run, info_name="run", parent=root, ignore_unknown_options=True)
+        runs = workload.arguments[:1] == ("run",)
+        raw: dict[str, Any] = {}
+        strange: list[str] = []
+        known: set[str] = set()
+        for parameter in options_of(run):
+            known.add(parameter.variable)
+            text = workload.variables.get(parameter.variable, "")
+            if text != "" and parameter.envvar and parameter.name:
+                raw[parameter.name] = _as_click_takes(parameter, text)
+        try:
+            words = list(workload.arguments[1:]) if runs else []
+            in_arguments, rest, _ = run.make_parser(context).parse_args(words)
+        except click.UsageError as error:
+            in_arguments, rest = {}, [error.format_message()]
+        raw.update(in_arguments)
+        for name in sorted(workload.variables):
+            ours = name.startswith(ENVIRONMENT_PREFIX) and name not in known
+            if ours and not is_no_option(name, workload.variables[name] or ""):
+                strange.append(name)
+        strange += [word for word in rest if word.startswith("-")]
+        hidden = {name for name, value in raw.items() if value is None or HIDDEN in str(value)}
+        return cls(
+            workload=workload,
+            runs=runs,
+            run=run,
+            context=context,
+            raw={name: value for name, value in raw.items() if name not in hidden},
+            hidden=frozenset(hidden),
+            strange=tuple(strange),
+        )
+
+    @property
+    def words(self) -> str:
+        owner = self.raw.get("owner", "not read")
+        return f"{self.workload.ref} ({self.workload.kind}, owner {owner})"
+
+    def effective(self, parameter: Option) -> Any:
+        """Return the value that the installation's `run` has for an option. Raises
+        click.UsageError."""
+        name = parameter.name or ""
+        raw = self.raw.get(name, parameter.get_default(self.context))
+        try:
+            return parameter.process_value(self.context, raw)
+        except click.UsageError as error:
+            raise click.UsageError(
+                f"the installation {self.workload.ref} has a setting that cannot be used: "
+                f"{error.format_message()} (--installation off ignores it)"
+            ) from error
+
+    def of_name(self, name: str) -> Any:
+        for parameter in options_of(self.run):
+            if parameter.name == name and name in self.raw:
+                return self.effective(parameter)
+        return None
+
+
+def _as_click_takes(parameter: Option, text: str | None) -> Any:
+    """Return the text of a variable as click takes a default: a list for several values."""
+    if text is not None and parameter.multiple:
+        return parameter.type.split_envvar_value(text)
+    return text
+
+
+def _fitting(candidates: Sequence[_Settings], given: _Given) -> Sequence[_Settings]:
+    """Return the installations that may be meant: those that work, and have the owner, the class
+    and the namespaces that were given. If none has them, all."""
+    working = [candidate for candidate in candidates if candidate.workload.works] or candidates
+    if len(working) == 1:
+        return working
+    return [candidate for candidate in working if _fits(candidate, given)] or working
+
+
+def _fits(candidate: _Settings, given: _Given) -> bool:
+    for name in ("owner", "syncer_class"):
+        if given.is_by_hand(name) and candidate.of_name(name) != given.value(name):
+            return False
+    served = candidate.of_name("namespaces")
+    asked = given.value("namespaces")
+    return served is None or asked is None or asked <= served
+
+
+def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
+    """Return what the command takes of an installation, and what it cannot take."""
+    workload = settings.workload
+    if workload.unread is not None:
+        why = f"the settings of {workload.ref} could not be read: {workload.unread.message}"
+        return replace(none, why_none=why, notes=(*none.notes, f"{why}; give them by hand"))
+    taken: dict[str, Any] = {}
+    by_hand: list[str] = []
+    kept = _kept(settings, given)
+    own = {parameter.name: parameter for parameter in options_of(given.command)}
+    for parameter in options_of(settings.run):
+        name = parameter.name or ""
+        if name not in own or name not in kept or given.is_by_hand(name):
+            continue
+        if name in settings.hidden or (name in settings.raw and name in _FILES):
+            by_hand.append(parameter.long_name)
+        elif name in settings.raw:
+            settings.effective(parameter)
+            taken[name] = settings.raw[name]
+    notes = list(none.notes)
+    if _needs_password(settings, given, kept):
+        by_hand.append(PASSWORD_VARIABLE)
+    if by_hand:
+        for_eureka = all(name.startswith(("--eureka-", PASSWORD_VARIABLE)) for name in by_hand)
+        url = own.get("eureka_url")
+        what = f"{workload.ref} has {_joined(by_hand)} from a file or Secret of its pods"
+        if not for_eureka or (url is not None and url.required):
+            raise click.UsageError(f"{what}: give it here, too", given.context)
+        for name in [name for name in taken if name.startswith("eureka_")]:
+            del taken[name]
+        notes.append(f"Eureka is not asked: {what}; give it here, too")
+    notes += _differences(settings, given)
+    if settings.strange:
+        notes.append(
+            f"{workload.ref} has settings that this version does not know: "
+            f"{_joined(settings.strange)}"
+        )
+    if workload.secrets:
+        notes.append(
+            f"{workload.ref} has variables from the Secret {_joined(workload.secrets)}, which is "
+            "not read"
+        )
+    if not workload.works:
+        state = "suspended" if workload.kind == "CronJob" else "scaled to 0"
+        notes.append(f"{workload.ref} does not run: it is {state}")
+    options = [own[name].long_name for name in taken]
+    return replace(
+        none,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        settings=taken,
+        options=tuple(options),
+        notes=tuple(notes),
+    )
+
+
+def _kept(settings: _Settings, given: _Given) -> frozenset[str]:
+    """Return the parameters that are taken of an installation. Who names another Eureka also says
+    how to log in there, and who gives another login means all of it."""
+    kept = {"interval"} if given.context.info_name == "check" else set()
+    for parameter in options_of(settings.run):
+        if parameter.section in _TAKEN and parameter.name:
+            kept.add(parameter.name)
+    kept -= _NOT_TAKEN
+    if given.is_by_hand("eureka_url"):
+        of_eureka = [name for name in kept if name.startswith("eureka_")]
+        return frozenset(kept.difference(of_eureka))
+    if given.is_by_hand("eureka_username") or given.is_by_hand("eureka_token_file"):
+        kept -= _LOGIN
+    elif given.is_by_hand("eureka_password_file") or os.environ.get(PASSWORD_VARIABLE):
+        kept -= _LOGIN - {"eureka_username"}
+    return frozenset(kept)
+
+
+def _needs_password(settings: _Settings, given: _Given, kept: Iterable[str]) -> bool:
+    """Say whether the installation has a password in its variable, and none was given here. It is
+    not taken: it may be a Secret's."""
+    has_one = PASSWORD_VARIABLE in settings.workload.variables
+    return has_one and "eureka_password_file" in kept and not os.environ.get(PASSWORD_VARIABLE)
+
+
+def _differences(settings: _Settings, given: _Given) -> list[str]:
+    """Say which owner, scope or brake the installation has instead of what was given here."""
+    clauses: list[str] = []
+    shared = {parameter.name for parameter in options_of(given.command)}
+    for parameter in options_of(settings.run):
+        name = parameter.name or ""
+        decides = name == "owner" or parameter.section in (Section.SCOPE, Section.BRAKE)
+        if not decides or name in _NOT_TAKEN or name not in shared or not given.is_by_hand(name):
+            continue
+        here = given.value(name)
+        if name in settings.hidden:
+            clauses.append(f"{parameter.long_name} is {_shown(here)}, and its own is not read")
+            continue
+        there = settings.effective(parameter)
+        # Fewer namespaces are a filter.
+        is_filter = name == "namespaces" and (there is None or here <= there)
+        if here != there and not is_filter:
+            clauses.append(f"{parameter.long_name} is {_shown(here)}, and not {_shown(there)}")
+    if not clauses:
+        return []
+    return [f"this differs from the installation {settings.workload.ref}: {'; '.join(clauses)}"]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or value in ((), frozenset(), ""):
+        return "not set"
+    if isinstance(value, frozenset | tuple):
+        parts: list[str] = []
+        for part in value:
+            parts.append(":".join(part) if isinstance(part, tuple) else str(part))
+        return ",".join(sorted(parts))
+    return str(value)
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names as an English list."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
