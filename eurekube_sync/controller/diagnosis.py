@@ -320,7 +320,7 @@ def hold_of(report: PassReport) -> Problem | None:
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
     parts.append(f"Held instances keep their status and are renewed ({page('brake')}).")
-    syncers = _holding(report, held)
+    syncers = holding(report, held)
     if syncers:
         parts.append(to_keep(syncers[0]))
     command = approve_command(held.plan_id, report.settings.options)
@@ -332,7 +332,7 @@ def hold_of(report: PassReport) -> Problem | None:
     )
 
 
-def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
+def holding(report: PassReport, held: Held) -> list[SyncerRef]:
     """Return the syncers that exist and have removals which wait for a person."""
     syncers: set[SyncerRef] = set()
     for removal in held.for_a_person:
@@ -436,7 +436,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             case NotServed():
                 # A list that failed is reported once, and not for each syncer.
                 if claim.source not in reported:
-                    yield _of_syncer(ref, claim.reason, _with_hint(claim, report))
+                    yield _of_syncer(ref, claim.reason, with_hint(claim, report))
             case Serving():
                 yield from _of_serving(ref, claim, report, in_rows)
             case Deleting():
@@ -448,7 +448,7 @@ def _of_claims(report: PassReport) -> Iterator[Problem]:
             yield _of_syncer(ref, Reason.OTHER_CLASS, message, note=True)
 
 
-def _with_hint(claim: NotServed, report: PassReport) -> str:
+def with_hint(claim: NotServed, report: PassReport) -> str:
     """Return the message of a syncer that is not served, with a label that a Service has in place
     of the one that is selected."""
     if claim.reason is not Reason.NO_MATCHING_SERVICE:

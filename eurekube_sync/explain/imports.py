@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eurekube_sync.apply.import_status import holds_by_import
+from eurekube_sync.apply.imports import served
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.look import Look
@@ -20,7 +21,6 @@ from eurekube_sync.desired.imports import (
     Importing,
     LeftOut,
     NotImported,
-    sockets_of,
 )
 from eurekube_sync.explain.links import (
     Explanation,
@@ -80,7 +80,7 @@ def _explained(what: What, look: Look, held: Sequence[Hold]) -> Explanation:
             break
     links.append(last_pass_link(look, alone=False))
     claim = report.claims.get(ref) if report else None
-    written, wanted = _numbers(claim)
+    written, wanted = _numbers(ref, report)
     known = report is not None and report.registry is None
     outcome = _outcome(links, written)
     broken = first_broken(links)
@@ -103,11 +103,13 @@ def _apps(claim: ImportClaim | None) -> tuple[str, ...]:
     return (claim.spec.app or claim.spec.vip_address or "",)
 
 
-def _numbers(claim: ImportClaim | None) -> tuple[int, int]:
-    """Return the numbers of wanted endpoints that are in the slices, and of all wanted ones."""
-    if not isinstance(claim, Importing):
+def _numbers(ref: ImportRef, report: ImportReport | None) -> tuple[int, int]:
+    """Return the numbers of wanted endpoints that are in the slices, and of all wanted ones. A pass
+    that writes counts what it wrote."""
+    claim = report.claims.get(ref) if report else None
+    if report is None or not isinstance(claim, Importing):
         return 0, 0
-    there = set(sockets_of(claim.slices))
+    there = served(claim, report.outcomes.get(ref))
     return len(there & claim.wanted.keys()), len(claim.wanted)
 
 
@@ -134,7 +136,7 @@ def _links(ref: ImportRef, report: ImportReport | None, held: Sequence[Link]) ->
             link = breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
             yield replace(link, since=found.deleted)
         case Importing():
-            yield from _of_spec(ref, claim)
+            yield from _of_spec(ref, claim, report)
             yield from held  # also where Eureka lists nothing, because that may be why
             yield from _of_eureka(claim, report)
             yield from _of_slices(ref, claim, report)
@@ -171,9 +173,10 @@ def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
     return not_read(Part.SPEC, what, claim.source, reason=claim.reason)
 
 
-def _of_spec(ref: ImportRef, claim: Importing) -> Iterator[Link]:
+def _of_spec(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
     """Yield the links about the spec and the Service."""
     spec, refusal = claim.spec, claim.refusal
+    outcome = report.outcomes.get(ref)
     broken = None
     if refusal is not None:
         part = _PARTS.get(refusal.reason, Part.SERVICES)
@@ -183,6 +186,9 @@ def _of_spec(ref: ImportRef, claim: Importing) -> Iterator[Link]:
         yield Link(Part.SPEC, Mark.OK, f"its spec is valid: {name}")
     if broken is not None:
         yield broken
+    elif outcome is not None and outcome.made:
+        text = f"Service {spec.service.name} was made by this pass"
+        yield Link(Part.SERVICES, Mark.OK, text)
     elif claim.service is None:
         text = f"Service {spec.service.name} is still to be made by the next pass"
         yield Link(Part.SERVICES, Mark.NOTE, text)
@@ -227,7 +233,7 @@ def _of_slices(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterat
         yield Link(Part.SUSPEND, Mark.NOTE, text)
     if report.registry is not None:
         return
-    written, wanted = _numbers(claim)
+    written, wanted = _numbers(ref, report)
     text = f"its slices have {written} of {counted(wanted, 'endpoint')}"
     if written == wanted:
         yield Link(Part.SLICES, Mark.OK, text)
