@@ -46,9 +46,7 @@ _FILES = frozenset(
     {
         "eureka_password_file",
         "eureka_token_file",
-        "eureka_ca_file",
-        "eureka_client_cert",
-        "eureka_client_key",
+        "eureka_tls",
     }
 )
 _LOGIN = frozenset({"eureka_username", "eureka_password_file", "eureka_token_file"})

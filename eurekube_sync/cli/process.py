@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from math import inf
@@ -37,8 +37,9 @@ _PASSES = 100  # between two full collections
 _PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
-"""Is called after each pass with its seconds."""
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float, Mapping[str, bool]], None]
+"""Is called after each pass with its seconds, and with the Eureka servers by their address: whether
+the pass reached them."""
 
 
 @contextmanager
@@ -124,10 +125,14 @@ def watched(
     Raises ConfigurationError if the address cannot be opened.
     """
     monitor = Monitor(
-        clock, owner, scope_text(scope), allowed=passes.pass_timeout + passes.interval + _SLACK
+        clock,
+        owner,
+        scope_text(scope),
+        allowed=passes.pass_timeout + passes.interval + _SLACK,
+        keeps_reports=asked.listen is not None,
     )
     if not (asked.listen or asked.metrics_to):
-        yield monitor, lambda _report, _code, _seconds: monitor.turned()
+        yield monitor, lambda _report, _code, _seconds, _servers: monitor.turned()
         return
     from eurekube_sync.cli.monitoring import exposition
 
@@ -141,13 +146,26 @@ def watched(
         group = {"owner": owner, "scope": scope_text(scope)}
         exports.append(partial(exposition.push, monitor, asked.metrics_to, group))
 
-    def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
-        monitor.passed(report, code, summary(report), seconds)
+    def passed(
+        report: PassReport, code: ExitCode, seconds: float, servers: Mapping[str, bool]
+    ) -> None:
+        monitor.passed(report, code, summary(report), seconds, servers)
         for export in exports:
             export()
 
-    with exposition.serving(monitor, *asked.listen) if asked.listen else nullcontext():
+    with _served(monitor, asked, passes):
         yield monitor, passed
+
+
+def _served(
+    monitor: Monitor, asked: Monitoring, passes: Passes
+) -> AbstractContextManager[str | None]:
+    """Serve the metrics, health and the status page, if the options ask for it."""
+    if asked.listen is None:
+        return nullcontext()
+    from eurekube_sync.cli.monitoring.server import serving
+
+    return serving(monitor, *asked.listen, interval=passes.interval if passes.many else None)
 
 
 def under_lock(

@@ -343,7 +343,7 @@ def hold_of(report: PassReport) -> Problem | None:
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
     parts.append(f"Held instances keep their status and are renewed ({page('brake')}).")
-    syncers = _holding(report, held)
+    syncers = holding(report, held)
     if syncers:
         parts.append(to_keep(syncers[0]))
     command = approve_command(held.plan_id, report.settings.options)
@@ -355,7 +355,7 @@ def hold_of(report: PassReport) -> Problem | None:
     )
 
 
-def _holding(report: PassReport, held: Held) -> list[SyncerRef]:
+def holding(report: PassReport, held: Held) -> list[SyncerRef]:
     """Return the syncers that exist and have removals which wait for a person."""
     syncers: set[SyncerRef] = set()
     for removal in held.for_a_person:

@@ -142,7 +142,7 @@ def _links(
             link = breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
             yield replace(link, since=found.deleted)
         case Importing():
-            yield from _of_spec(ref, claim)
+            yield from _of_spec(ref, claim, report)
             # Also where Eureka lists nothing, because that may be why
             yield from _of_brake(standing.holds(ref), look)
             yield from _of_eureka(claim, report)
@@ -183,9 +183,10 @@ def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
     return not_read(Part.SPEC, what, claim.source, reason=claim.reason)
 
 
-def _of_spec(ref: ImportRef, claim: Importing) -> Iterator[Link]:
+def _of_spec(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
     """Yield the links about the spec and the Service."""
     spec, refusal = claim.spec, claim.refusal
+    outcome = report.outcomes.get(ref)
     broken = None
     if refusal is not None:
         part = _PARTS.get(refusal.reason, Part.SERVICES)
@@ -195,6 +196,9 @@ def _of_spec(ref: ImportRef, claim: Importing) -> Iterator[Link]:
         yield Link(Part.SPEC, Mark.OK, f"its spec is valid: {name}")
     if broken is not None:
         yield broken
+    elif outcome is not None and outcome.made:
+        text = f"Service {spec.service.name} was made by this pass"
+        yield Link(Part.SERVICES, Mark.OK, text)
     elif claim.service is None:
         text = f"Service {spec.service.name} is still to be made by the next pass"
         yield Link(Part.SERVICES, Mark.NOTE, text)

@@ -32,6 +32,7 @@ from eurekube_sync.model.imports import ImportObject, ImportStatus
 from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
+    CustomStatus,
     SyncerObject,
     SyncerRef,
     SyncerStatus,
@@ -382,11 +383,14 @@ def parse_condition(given: str) -> str:
 
 def _has(row: Row | ImportRow, condition: str) -> bool:
     """Whether the row has this reason, or a condition of this type and status, True by default."""
-    if row.reason == condition:
-        return True
-    type_, _, status = condition.partition("=")
-    wanted = (type_, status or ConditionStatus.TRUE)
-    for present in row.status.conditions if row.status else ():
+    return row.reason == condition or has_condition(row.status, condition)
+
+
+def has_condition(status: CustomStatus | None, condition: str) -> bool:
+    """Whether a status has this reason, or a condition of this type and status, True by default."""
+    type_, _, value = condition.partition("=")
+    wanted = (type_, value or ConditionStatus.TRUE)
+    for present in status.conditions if status else ():
         if present.reason == condition or (present.type, present.status) == wanted:
             return True
     return False

@@ -56,7 +56,7 @@ def test_the_links_of_the_description_lead_to_the_files_of_its_version(tmp_path:
     headers = message_from_string(metadata)
     assert headers["Description-Content-Type"] == "text/markdown"
     (repository,) = re.findall(r"Project-URL: Repository, (\S+)", metadata)
-    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", headers.get_payload())
+    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", str(headers.get_payload()))
     readme = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
     assert len(targets) == len(readme) >= 40
     for (image, target), relative in zip(targets, readme, strict=True):

@@ -19,7 +19,7 @@ from eurekube_sync.apply.status import SYNCER
 from eurekube_sync.brake.evidence import PodState
 from eurekube_sync.brake.holds import HOLD_REASONS, Held
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
-from eurekube_sync.controller.diagnosis import hold_of, unread_of
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import ImportReport, PassReport
 from eurekube_sync.desired.imports import Importing
@@ -29,7 +29,6 @@ from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.imports import IMPORT, ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.eureka import Observed
@@ -314,6 +313,7 @@ def _held_pods(report: PassReport) -> _Counts:
 
 
 KEPT_PASSES = 20
+_NO_SERVERS: Mapping[str, bool] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,15 +326,34 @@ class Passed:
     summary: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a pass saw, for the status page."""
+
+    passed: Passed
+    report: PassReport
+    servers: Mapping[str, bool]  # Eureka servers by their address; whether the pass reached them
+
+
 class Monitor:
     """The metrics of this process, and whether its loop still runs."""
 
-    def __init__(self, clock: Clock, owner: str, scope: str, *, allowed: float) -> None:
-        """Take the longest time `allowed` between two calls of `turned`, in seconds."""
+    def __init__(
+        self,
+        clock: Clock,
+        owner: str,
+        scope: str,
+        *,
+        allowed: float,
+        keeps_reports: bool = False,
+    ) -> None:
+        """Take the longest time `allowed` between two calls of `turned`, in seconds. Only a process
+        with a status page `keeps_reports`."""
         self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
-        self.syncers: tuple[tuple[SyncerRef, SyncerStatus], ...] = ()  # not ready first
-        self.hold: Problem | None = None  # what is held, of the last pass that knew it
+        self.latest: Seen | None = None  # of the last pass
+        self.known: Seen | None = None  # of the last pass that knew the syncers
+        self._keeps_reports = keeps_reports
         self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
         self._gauges: Values = {BUILD: {(__version__, owner): 1.0}}
@@ -368,8 +387,7 @@ class Monitor:
             if LAST_GOOD in self._gauges:
                 kept[LAST_GOOD] = self._gauges[LAST_GOOD]
             self._gauges = kept
-            self.syncers = ()
-            self.hold = None
+            self.latest = self.known = None
         self.turned()
 
     def was_good(self, at: float) -> None:
@@ -378,7 +396,16 @@ class Monitor:
             last = max([at, *self._gauges.get(LAST_GOOD, {}).values()])
             self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
 
-    def passed(self, report: PassReport, code: ExitCode, summary: str, seconds: float) -> None:
+    def passed(
+        self,
+        report: PassReport,
+        code: ExitCode,
+        summary: str,
+        seconds: float,
+        servers: Mapping[str, bool] = _NO_SERVERS,
+    ) -> None:
+        """Take over what a pass measured. `servers` are those of Eureka by their address, with
+        whether it reached them."""
         self.turned()
         now = self.clock.now()
         gauges, added = measured(report, code, now=now)
@@ -387,12 +414,10 @@ class Monitor:
             self._add({**added, DURATION: _took(seconds)})
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
-            if HELD in gauges:
-                self.hold = hold_of(report)
-            if report.all_statuses or code in GOOD:
-                statuses = report.all_statuses
-                order = sorted(statuses, key=lambda ref: (is_ready(statuses[ref]), ref))
-                self.syncers = tuple((ref, statuses[ref]) for ref in order)
+            if self._keeps_reports:
+                self.latest = Seen(passed=passed, report=report, servers=servers)
+                if report.all_statuses or code in GOOD:
+                    self.known = self.latest
         self.ready = True
 
     def _add(self, values: Values) -> None:
@@ -433,8 +458,3 @@ def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
         within = [duration for duration in seconds if duration <= bound]
         buckets[f"{bound:g}",] = float(len(within))
     return {**buckets, ("+Inf",): float(len(seconds)), SUM: sum(seconds)}
-
-
-def is_ready(status: SyncerStatus) -> bool:
-    ready = status.condition("Ready")
-    return ready is not None and ready.status is ConditionStatus.TRUE

@@ -267,7 +267,7 @@ def imports_data(report: PassReport) -> Iterator[dict[str, Any]]:
 
 
 def _syncer_data(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
-    reason, message = _account(report, ref, claim)
+    reason, message = account(report, ref, claim)
     data: dict[str, Any] = {
         "syncer": str(ref),
         "state": _STATES[type(claim)],
@@ -289,7 +289,7 @@ def _syncer_data(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, 
     return data
 
 
-def _account(report: PassReport, ref: SyncerRef, claim: Claim) -> tuple[str, str]:
+def account(report: PassReport, ref: SyncerRef, claim: Claim) -> tuple[str, str]:
     """Return the reason and the message of a syncer; empty without any."""
     if isinstance(claim, NotServed):
         return claim.reason, claim.message

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from eurekube_sync.cli.monitoring.exposition import html_of
 from eurekube_sync.cli.monitoring.metrics import HELD_PODS, Monitor
+from eurekube_sync.cli.monitoring.page import Page
 from eurekube_sync.cli.output.answers import explanations_table, overview_data, overview_table
 from eurekube_sync.cli.output.passes import as_data, pass_table
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -113,9 +113,9 @@ def test_each_screen_shows_how_many_of_the_pods_still_run() -> None:
     assert explained.fix == f"kubectl edit service geo -n {NS}"
     assert explained.otherwise == f"if all held removals are right, {approve}"
 
-    monitor = Monitor(asked.fake.clock, "prod", "all", allowed=60)
+    monitor = Monitor(asked.fake.clock, "prod", "all", allowed=60, keeps_reports=True)
     monitor.passed(report, ExitCode.REMOVAL_HELD, "8 held", 1.0)
-    assert all_run in "".join(html_of(monitor))
+    assert all_run in Page(monitor).first("").body.decode()
     pods = monitor.values()[HELD_PODS]
     assert pods == {("ready",): 8, ("notReady",): 0, ("gone",): 0, ("unknown",): 0}
 

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eurekube_sync.cli.monitoring import exposition
-from eurekube_sync.cli.monitoring.metrics import KEPT_PASSES, METRICS, Monitor
+from eurekube_sync.cli.monitoring.metrics import KEPT_PASSES, METRICS, Monitor, Seen
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Server, Unknown
@@ -82,16 +82,35 @@ def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Mo
     assert not [name for name in samples(monitor) if name.startswith("eurekube_sync_instances")]
 
 
-def test_the_last_syncer_that_is_gone_is_not_shown_any_more(
-    world: FakeWorld, monitor: Monitor
-) -> None:
-    """A good pass removes it. Any other pass keeps it."""
-    monitor.passed(world.run(), ExitCode.OK, "", 1)
+def kept(monitor: Monitor) -> tuple[Seen | None, Seen | None]:
+    """What the page has: of the last pass that knew the syncers, and of the last."""
+    return monitor.known, monitor.latest
+
+
+def test_the_report_of_the_last_pass_that_knew_the_syncers_is_kept(world: FakeWorld) -> None:
+    """A pass that could not read them hides nothing. A good pass without syncers does know them."""
+    monitor = Monitor(world.clock, "shop", "all", allowed=100, keeps_reports=True)
+    report = world.run()
+    monitor.passed(report, ExitCode.OK, "", 1)
     world.cluster.syncers.clear()
-    monitor.passed(replace(world.run(), all_statuses={}), ExitCode.KUBERNETES_UNREAD, "", 1)
-    assert len(monitor.syncers) == 1
+    blind = replace(world.run(), all_statuses={})
+    monitor.passed(blind, ExitCode.KUBERNETES_UNREAD, "", 1, {"http://eureka/": False})
+    known, latest = kept(monitor)
+    assert known is not None
+    assert latest is not None
+    assert (known.report, latest.report) == (report, blind)
+    assert latest.servers == {"http://eureka/": False}
     monitor.passed(world.run(), ExitCode.OK, "", 1)
-    assert not monitor.syncers
+    known, latest = kept(monitor)
+    assert known is latest
+    monitor.waits()
+    assert kept(monitor) == (None, None)
+
+
+def test_without_a_page_no_report_is_kept(world: FakeWorld, monitor: Monitor) -> None:
+    """A report takes memory until the next one."""
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    assert kept(monitor) == (None, None)
 
 
 def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) -> None:

@@ -1,0 +1,208 @@
+"""The rows of the status page: one for each syncer and import of a pass, the worst first. A row shows
+what the conditions and the report say, and decides nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+from eurekube_sync.cli.output.report import account
+from eurekube_sync.controller.diagnosis import of_other_classes
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Claim, Deleting
+from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported
+from eurekube_sync.explain.overview import has_condition
+from eurekube_sync.model.docs import help_on
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, CustomStatus
+from eurekube_sync.model.reasons import Reason
+
+
+class State(StrEnum):
+    """What the conditions of a syncer or an import say, the worst first, and its words."""
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> State:
+        state = str.__new__(cls, value)
+        state._value_ = value
+        state.words = words
+        return state
+
+    NOT_READY = ("notReady", "not ready")
+    UNKNOWN = ("unknown", "unknown")
+    PROBLEM = ("problem", "ready, with a problem")
+    READY = ("ready", "ready")
+    OTHER_CLASS = ("otherClass", "of another class")
+
+
+class Kind(StrEnum):
+    """Of what a row is, as in the address of its page."""
+
+    SYNCER = "syncer"
+    IMPORT = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    kind: Kind
+    namespace: str
+    name: str
+    state: State
+    reason: str
+    why: str
+    apps: tuple[str, ...] = ()
+    ready: str = ""  # `UP/desired`, or of an import `written/wanted`
+    serves: bool = False  # whether Eureka holds an UP instance of the syncer
+    since: float | None = None  # Unix seconds; None if it is unknown
+    status: CustomStatus | None = None
+    claim: Claim | ImportClaim | None = None  # None: this installation does not serve it
+
+    @property
+    def link(self) -> str:
+        """The address of its page, relative to the first page."""
+        return link_of(self.kind, (self.namespace, self.name))
+
+    @property
+    def help(self) -> str:
+        """The address of the help for its reason; empty for a reason of another version."""
+        return help_on(self.reason) if self.reason in list(Reason) else ""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody has to see to it."""
+        return self.state in (State.READY, State.OTHER_CLASS)
+
+    def has(self, text: str) -> bool:
+        """Whether its name, an app or the reason contains this text, in upper or lower case."""
+        named = (f"{self.namespace}/{self.name}", self.reason, *self.apps)
+        return any(text.lower() in name.lower() for name in named)
+
+    def is_in(self, state: str) -> bool:
+        """Whether it has this state, reason or condition."""
+        return state in (self.state.value, self.reason) or has_condition(self.status, state)
+
+
+def link_of(kind: str, ref: tuple[str, str]) -> str:
+    """Return the address of the page of a syncer or an import, relative to the first page."""
+    return "/".join(quote(part, safe="") for part in (kind, *ref))
+
+
+def rows_of(report: PassReport) -> list[Row]:
+    """Return the rows of all syncers and imports, the worst first."""
+    rows = [*_of_syncers(report), *_of_other_classes(report), *_of_imports(report)]
+    order = list(State)
+    rows.sort(key=lambda row: (order.index(row.state), row.serves, row.namespace, row.name))
+    return rows
+
+
+def _of_syncers(report: PassReport) -> Iterator[Row]:
+    for ref, claim in report.desired.claims.items() if report.desired else ():
+        status = report.all_statuses.get(ref)
+        if status is None and isinstance(claim, Deleting):
+            continue  # its finalizer was removed, so it is gone
+        state, told = _state(status), _most_urgent(status)
+        reason, why = (told.reason, told.message) if told else account(report, ref, claim)
+        if state is State.READY and status is not None and status.up < status.desired:
+            state = State.PROBLEM
+        yield Row(
+            kind=Kind.SYNCER,
+            namespace=ref.namespace,
+            name=ref.name,
+            state=state,
+            reason=reason,
+            why=why,
+            apps=status.apps if status else (),
+            ready=status.ready if status else "",
+            serves=status is not None and status.up > 0,
+            since=claim.syncer.deleted or _since(status, reason, claim.syncer.created),
+            status=status,
+            claim=claim,
+        )
+
+
+def _of_other_classes(report: PassReport) -> Iterator[Row]:
+    for ref, why in of_other_classes(report):
+        yield Row(
+            kind=Kind.SYNCER,
+            namespace=ref.namespace,
+            name=ref.name,
+            state=State.OTHER_CLASS,
+            reason=Reason.OTHER_CLASS,
+            why=why,
+        )
+
+
+def _of_imports(report: PassReport) -> Iterator[Row]:
+    for ref, claim in report.imports.claims.items() if report.imports else ():
+        status = report.imports.all_statuses.get(ref) if report.imports else None
+        if status is None and isinstance(claim, Ending):
+            continue
+        ready = status.condition("Ready") if status else None
+        told = _most_urgent(status) or ready
+        reason, why = (told.reason, told.message) if told else ("", "")
+        if isinstance(claim, NotImported):
+            reason, why = claim.reason, claim.message
+        apps: tuple[str, ...] = ()
+        if isinstance(claim, Importing):
+            apps = (claim.spec.app or claim.spec.vip_address or "",)
+        yield Row(
+            kind=Kind.IMPORT,
+            namespace=ref.namespace,
+            name=ref.name,
+            state=_state(status),
+            reason=reason,
+            why=why,
+            apps=apps,
+            ready=status.ready if status else "",
+            since=claim.import_.deleted or _since(status, reason, claim.import_.created),
+            status=status,
+            claim=claim,
+        )
+
+
+def _state(status: CustomStatus | None) -> State:
+    """Return the state that the conditions show.
+
+    | Ready         | any other condition tells of a problem | state     |
+    |---------------|----------------------------------------|-----------|
+    | False         | any                                    | NOT_READY |
+    | Unknown, none | any                                    | UNKNOWN   |
+    | True          | yes                                    | PROBLEM   |
+    | True          | no                                     | READY     |
+    """
+    ready = status.condition("Ready") if status else None
+    if ready is None or ready.status is ConditionStatus.UNKNOWN:
+        return State.UNKNOWN
+    if ready.status is ConditionStatus.FALSE:
+        return State.NOT_READY
+    return State.READY if _most_urgent(status) is None else State.PROBLEM
+
+
+def _most_urgent(status: CustomStatus | None) -> Condition | None:
+    """Return the condition that a person should read first; None if Ready says it all."""
+    if status is None:
+        return None
+    for type_ in ("RemovalHeld", "Conflict"):
+        condition = status.condition(type_)
+        if condition is not None and condition.status is ConditionStatus.TRUE:
+            return condition
+    ready, synced = status.condition("Ready"), status.condition("Synced")
+    if ready is None or ready.status is not ConditionStatus.TRUE or synced is None:
+        return None
+    return None if synced.status is ConditionStatus.TRUE else synced
+
+
+def _since(status: CustomStatus | None, reason: str, created: float) -> float | None:
+    """Return since when the reason holds, in Unix seconds: as a condition with this reason says, or
+    else Ready. Without a status, since the creation."""
+    if status is None or not status.conditions:
+        return created
+    times = [
+        condition.last_transition for condition in status.conditions if condition.reason == reason
+    ]
+    ready = status.condition("Ready")
+    if not times and ready is not None:
+        times = [ready.last_transition]
+    return max(times, default=None)
