@@ -35,7 +35,7 @@ from eurekube_sync.cli.options import servers as server_options
 from eurekube_sync.cli.options.declare import Section, group, on_command_line, options_of
 from eurekube_sync.cli.options.passes import brake_option
 from eurekube_sync.cli.options.scope import LockChoice
-from eurekube_sync.cli.options.servers import EurekaAccess, SavedInput
+from eurekube_sync.cli.options.servers import CONCURRENCY, EurekaAccess, SavedInput
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
@@ -72,7 +72,7 @@ class Installation(EurekaAccess):
     former: Former = NO_FORMER
     kubeconfig: str | None = None
     context: str | None = None
-    concurrency: int = 16
+    concurrency: int = CONCURRENCY
     call_timeout: float = 10
     scope: Scope = field(default_factory=Scope)
     import_networks: tuple[str, ...] | None = None  # None: imports are off

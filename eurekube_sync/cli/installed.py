@@ -30,7 +30,7 @@ from eurekube_sync.cli.options.declare import (
     options_of,
 )
 from eurekube_sync.cli.options.report import ReportForm
-from eurekube_sync.cli.options.servers import PASSWORD_VARIABLE, to_cluster
+from eurekube_sync.cli.options.servers import CONCURRENCY, PASSWORD_VARIABLE, to_cluster
 from eurekube_sync.cli.values import Value
 from eurekube_sync.model.sources import Cause
 
@@ -215,7 +215,7 @@ def _looked_up(given: _Given) -> Installed:
         params["kubeconfig"],
         params["context"],
         call_timeout=params["call_timeout"],
-        concurrency=params["concurrency"],
+        concurrency=CONCURRENCY,
     )
     none = Installed(connection=connection)
     installations = Installations(connection, clock=SystemClock(), random=random.Random())

@@ -73,14 +73,17 @@ class _Standing:
     def __init__(self, report: ImportReport | None) -> None:
         self._holds = holds_by_import(report.held if report else None)
         self._kept = report.plan.kept if report else {}
+        self._outcomes = report.outcomes if report else {}
 
     def holds(self, ref: ImportRef) -> Sequence[Hold]:
         return self._holds.get(SyncerRef(*ref), ())
 
     def count(self, claim: ImportClaim | None) -> EndpointCount:
+        """Count the endpoints. A pass that writes counts what it wrote."""
         if not isinstance(claim, Importing):
             return EndpointCount(0, 0)
-        return count_of(claim, None, self._kept.get(claim.import_.ref, ()))
+        ref = claim.import_.ref
+        return count_of(claim, self._outcomes.get(ref), self._kept.get(ref, ()))
 
 
 def _explained(what: What, look: Look, standing: _Standing) -> Explanation:

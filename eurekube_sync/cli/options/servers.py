@@ -66,6 +66,10 @@ kubernetes_options = (
 )
 
 
+CONCURRENCY = 16
+"""Threads, each with a connection to each server."""
+
+
 def to_cluster(
     kubeconfig: str | None, context: str | None, *, call_timeout: float, concurrency: int
 ) -> Connection:

@@ -179,7 +179,7 @@ def test_help_and_a_wrong_option_call_no_server(world: World) -> None:
     """The installation is looked for when all else is right."""
     install(world)
     before = len(world.requests)
-    for words in (["--concurrency=0"], ["--nonsense"], ["a-word"]):
+    for words in (["--call-timeout=0"], ["--nonsense"], ["a-word"]):
         with pytest.raises(click.UsageError):
             read("status", *words)
     with pytest.raises(click.exceptions.Exit):
@@ -192,7 +192,7 @@ def test_what_is_given_by_hand_wins_and_is_said(
 ) -> None:
     """The command line before variables, these before the installation."""
     settings = SETTINGS | {"EUREKUBE_SYNC_NAMESPACE": "rating,shop"}
-    install(world, "run", "--brake-percent=5", "--policy=upsert-only", settings=settings)
+    install(world, "run", "--brake=too-much=5", "--policy=upsert-only", settings=settings)
     monkeypatch.setenv("EUREKUBE_SYNC_REQUIRE_APP_GRANT", "false")
     monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "other")
     found = of("status", "--owner=test", "-n", "shop", "--policy=sync")
