@@ -309,6 +309,7 @@ def same(before: Sequence[object], now: Sequence[object]) -> bool:
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
     """Map each socket at which a ready pod listens to the UIDs of all pods that slices list there.
+    A host port is a socket as well, where the whole pods were read.
 
     Two pods never listen at one address **and** port. So a ready pod there proves that a pod is
     gone which no slice lists there. What proves nothing:
@@ -325,17 +326,41 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
     listed: dict[PodSocket, set[str]] = {}
     ready: set[PodSocket] = set()
     for namespace in view.slices.by_namespace:
+        hosts = _hosts_in(namespace, view)
         for service, piece in _slices_kept_up(namespace, view):
             numbers = [port.port for port in piece.ports if port.port is not None]
             for endpoint in piece.endpoints:
                 if endpoint.pod is None or endpoint.terminating:
                     continue
-                for number in numbers:
-                    socket = (namespace, endpoint.address, number)
+                sockets = [(endpoint.address, number) for number in numbers]
+                if hosts and endpoint.pod.uid in hosts:
+                    sockets += _at_node(hosts[endpoint.pod.uid], numbers)
+                for address, number in sockets:
+                    socket = (namespace, address, number)
                     listed.setdefault(socket, set()).add(endpoint.pod.uid)
                     if healthy(endpoint, service):
                         ready.add(socket)
     return {socket: Complete(data=frozenset(listed[socket])) for socket in ready}
+
+
+def _hosts_in(namespace: str, view: ClusterView) -> Mapping[str, PodHost]:
+    """Return where the pods of a namespace are reached at their nodes, by UID; nothing if that was
+    not read."""
+    hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
+    return {} if isinstance(hosts, Unknown) else {host.uid: host for host in hosts.data}
+
+
+def _at_node(host: PodHost, numbers: Sequence[int]) -> list[tuple[str, int]]:
+    """Return the addresses and host ports of a pod's ports. On the network of its node, the slices
+    have them."""
+    sockets: list[tuple[str, int]] = []
+    for number in numbers:
+        port = host.ports.get(number)
+        if port is None or host.host_network:
+            continue
+        for address in [port.address] if port.address else host.addresses:
+            sockets.append((address, port.number))
+    return sockets
 
 
 def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service, EndpointSlice]]:

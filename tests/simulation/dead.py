@@ -3,9 +3,9 @@
 dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod
             may live, or the installation cancels nothing; this also holds while other removals
             are held, and for instances that an abandoned deletion left
-address     if another ready pod of the same namespace has the address and port of a dead one,
-            the dead one is UP there under its app for at most one good pass, whatever is held;
-            else as long as any dead pod
+address     if another ready pod of the same namespace has the address and port of a dead one, be it
+            its own or its node's, the dead one is UP there under its app for at most one good pass,
+            whatever is held; else as long as any dead pod
 held app    a removal that a test of the whole pass holds is of an app that loses instances in
             this pass
 
@@ -77,7 +77,7 @@ class Dead:
         self._ended.update(dict.fromkeys(self._known - truth.pods, now))
         self._known = truth.pods
         self._apps.update(truth.labels)
-        for uid, address in truth.listening.items():
+        for uid, address in [*truth.listening.items(), *truth.hosted.items()]:
             since, _ = self._heard.setdefault(address, {}).get(uid, (now, now))
             if uid not in self._listening:
                 since = now
@@ -113,13 +113,19 @@ class Dead:
             min(view.lists.get(Call.SLICES, view.moment), view.begun),
         )
         now = self._judge.truth.listening
-        there = self._heard.get(_address(key), {}).items()
+        there = self._at(key).items()
         return any(
             self._apps[other][0] == self._namespace(uid)
             and other != uid
             and (other in now or until >= looked)
             for other, (_, until) in there
         )
+
+    def _at(self, key: Key) -> dict[str, tuple[float, float]]:
+        """The pods that listen, or listened, where callers of an instance reach it: at an address of
+        their own, or at a port of their node."""
+        address, port = _place(key)[:2]
+        return {**self._heard.get(address, {}), **self._heard.get(f"{address}:{port}", {})}
 
     def _namespace(self, uid: str) -> str:
         return self._apps.get(uid, ("", ""))[0]
@@ -299,7 +305,7 @@ class Dead:
             uid = pod_of(listed[0])
             others = [
                 other
-                for other, (since, _) in self._heard.get(_address(key), {}).items()
+                for other, (since, _) in self._at(key).items()
                 if other in self._judge.truth.listening
                 and since <= view.begun
                 and self._apps[other][0] == self._namespace(uid)
@@ -361,10 +367,6 @@ class Dead:
             if same_pod and same_syncer and self._judge.up_since(other) <= listed_since:
                 return True
         return False
-
-
-def _address(key: Key) -> str:
-    return key.id.split(":")[3]
 
 
 def _place(key: Key) -> list[str]:

@@ -16,7 +16,7 @@ from .story import QUIET, Story
 from .troubles import Call
 from .truth import Ref
 from .view import pod_of
-from .world import APPS, FEW, Key, apart_name, is_true
+from .world import APPS, FEW, Key, apart_name, host_port, is_true
 
 if TYPE_CHECKING:
     from .stage import Stage
@@ -39,7 +39,8 @@ class HostsServed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPodStarts(Event):
-    """A pod starts on a node. If one of its name runs, that one ends at once: it moves."""
+    """A pod starts on a node, unless a pod of another app has its host port there. If one of its
+    name runs, that one ends at once: it moves."""
 
     app: str
     number: int
@@ -52,6 +53,8 @@ class HostPodStarts(Event):
 
     def happen(self, stage: Stage) -> str:
         name = f"{apart_name('host', self.app)}-{self.number}"
+        if self._is_full(stage):
+            return ""
         moved = stage.world.end_pod(APPS[self.app], name, grace=0)
         ip = stage.world.start_pod(
             self.app,
@@ -67,6 +70,15 @@ class HostPodStarts(Event):
         ready = "ready" if self.ready else "not ready"
         at = f"{self.node}:{self.port}" + ("" if self.told else ", whose address it does not tell")
         return f"pod {name} {'moves' if moved else 'starts'} to {at}, {ready}" if ip else ""
+
+    def _is_full(self, stage: Stage) -> bool:
+        """Whether the scheduler finds no room for it."""
+        for pod in stage.world.pods():
+            others = pod["metadata"]["labels"]["app"] != apart_name("host", self.app)
+            here = pod["spec"]["nodeName"] == self.node and host_port(pod) == self.port
+            if others and here:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +144,8 @@ def with_host_ports(base: Story) -> Story:
     events: list[Event] = [*base.events, HostsServed(at=0.0, app=app)]
     for number in range(dice.choice((1, 2, 2, 3))):
         events.append(_a_start(dice, app, number, 0.0))
+    if dice.random() < 0.5:
+        events += _with_another_app(dice, app, last)
     for _ in range(dice.choice((2, 3, 5, 7))):
         events += _of_a_pod(dice, app, round(dice.uniform(3, last), 1))
     # Whoever waits for the address of its node gets it in most stories.
@@ -152,6 +166,20 @@ def with_host_ports(base: Story) -> Story:
         troubles=tuple(troubles),
         ends=max(base.ends, *(event.over + QUIET for event in events)),
     )
+
+
+def _with_another_app(dice: random.Random, app: str, last: float) -> list[Event]:
+    """Gives the pods of another app of the namespace. They come to sockets that the first app's had
+    a moment ago."""
+    other = next(name for name in FEW if name != app and APPS[name] == APPS[app])
+    events: list[Event] = [HostsServed(at=0.0, app=other)]
+    for number in range(dice.choice((1, 2))):
+        at = round(dice.uniform(20, last), 1)
+        starts = _a_start(dice, other, number, round(at + dice.choice((0.0, 1.0, 8.0)), 1))
+        for ended in range(4):
+            events.append(HostPodEnds(at=at, app=app, number=ended))
+        events.append(starts)
+    return events
 
 
 def _a_start(dice: random.Random, app: str, number: int, at: float) -> HostPodStarts:
@@ -188,8 +216,8 @@ class AtHosts(Way):
             if ref not in services:
                 continue
             for pod in self._pods(ref):
-                address, port = pod["status"].get("hostIP"), _host_port(pod)
-                if address is None or "deletionTimestamp" in pod["metadata"]:
+                address, port = pod["status"].get("hostIP"), host_port(pod)
+                if address is None or port is None or "deletionTimestamp" in pod["metadata"]:
                     continue
                 key = self._judge.truth.key(ref[0], ref[1], address, port)
                 yield key, is_true(pod, "Ready")
@@ -203,7 +231,3 @@ class AtHosts(Way):
             metadata = pod["metadata"]
             if (named(pod)[0], metadata["labels"]["app"]) == ref and pod["status"].get("podIP"):
                 yield pod
-
-
-def _host_port(pod: dict[str, Any]) -> int:
-    return int(pod["spec"]["containers"][0]["ports"][0]["hostPort"])

@@ -12,7 +12,7 @@ from eurekube_sync.adapters.kubernetes import routing
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.objects import NodeItem
 from eurekube_sync.controller import record
-from eurekube_sync.desired import entries, pods, services
+from eurekube_sync.desired import catalog, entries, pods, services
 from eurekube_sync.desired.endpoints import Identity
 from eurekube_sync.desired.entries import Entries
 from eurekube_sync.desired.hosts import site_at_host
@@ -52,12 +52,12 @@ def _read_as_empty(list_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without_the_hostless(
-    _main: Any, sites: Mapping[Identity, Site], catalog: Any, builder: Builder
+    _main: Any, sites: Mapping[Identity, Site], known: Any, builder: Builder
 ) -> Mapping[Identity, Site]:
     """A pod whose node is unknown has no instance."""
     hosted: dict[Identity, Site] = {}
     for identity, site in sites.items():
-        there = site_at_host(site, catalog.hosts, builder.spec.address_family)
+        there = site_at_host(site, known.hosts, builder.spec.address_family)
         if not isinstance(there, str):
             hosted[identity] = there
     return hosted
@@ -159,6 +159,11 @@ def misplaced() -> tuple[Defect, ...]:
             name="the record of a pass forgets where pods are reached",
             about="host ports",
             patches=((record, "_OF_POD_STATUSES", ("conditions", "phase", "podIPs")),),
+        ),
+        Defect(
+            name="a pod at a host port proves nothing about the pod that had it",
+            about="host ports",
+            patches=((catalog, "_at_node", lambda *_: []),),
         ),
         Defect(
             name="callers are sent to nodes that leave",

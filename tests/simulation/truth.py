@@ -21,6 +21,7 @@ from .world import (
     SERVICE_PORT,
     Key,
     World,
+    host_port,
     is_apart,
     is_shelf,
     is_true,
@@ -132,6 +133,9 @@ class Truth:
     listening: dict[str, str] = field(default_factory=dict)
     """The address of each ready pod that a Service shows and that does not terminate, by pod
     UID."""
+    hosted: dict[str, str] = field(default_factory=dict)
+    """The address of its node and the host port of each of these pods that has both, by pod
+    UID."""
     crd_lives: bool = True
     crd_uid: str = ""
     shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
@@ -195,6 +199,12 @@ class Truth:
             and is_true(pod, "Ready")
             and any(is_behind(pod, service) for service in services)
         }
+
+        self.hosted = {}
+        for pod in pods:
+            uid, address, port = pod["metadata"]["uid"], pod["status"].get("hostIP"), host_port(pod)
+            if uid in self.listening and address is not None and port is not None:
+                self.hosted[uid] = f"{address}:{port}"
 
     def _look_at_claims(
         self, services: list[dict[str, Any]], before: Mapping[Ref, SyncerTruth], now: float

@@ -537,6 +537,13 @@ def is_true(pod: Mapping[str, Any], condition: str) -> bool:
     return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)
 
 
+def host_port(pod: Mapping[str, Any]) -> int | None:
+    """The host port of a pod's container, if it has one."""
+    for port in pod["spec"]["containers"][0].get("ports", ()):
+        return int(port["hostPort"])
+    return None
+
+
 def _addresses_from(ip: str) -> Iterator[str]:
     head, _, last = ip.rpartition(".")
     return (f"{head}.{(int(last) - 1 + step) % 250 + 1}" for step in range(250))

@@ -14,7 +14,7 @@ from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.model.imports import IMPORT, MANAGER
-from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
+from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, HostPort, PodHost
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
 from tests.unit.worlds.build import (
@@ -141,6 +141,60 @@ def test_a_pod_that_is_not_ready_is_not_proven_gone_where_a_slice_lists_it() -> 
     assert there(piece(LOOPING), piece(endpoint(1), service="other")) == BOTH
     assert there(piece(endpoint(1)), piece(LOOPING, service="other")) == BOTH
     assert there(piece(LOOPING), piece(LOOPING, service="other")) == set()
+
+
+def at_node(pod: str = "rating-1", **fields: Any) -> PodHost:
+    """Where a pod with the port 8080 is reached at its node, by default at 10.9.0.1:31080."""
+    ports = {8080: HostPort(31080)}
+    return replace(PodHost(uid=f"uid-of-{pod}", addresses=("10.9.0.1",), ports=ports), **fields)
+
+
+def there_at_the_node(*hosts: PodHost, ready: bool = True) -> set[str]:
+    """The pods at 10.9.0.1:31080 that prove that another one is gone."""
+    slices = [piece(endpoint(1, ready=ready), endpoint(2, pod="other", ready=False))]
+    known = replace(
+        view(services=[service()], slices=slices),
+        hosts=Listed(by_namespace={NS: Complete(data=hosts)}, elsewhere=DENIED),
+    )
+    found = pods_by_socket(known).get((NS, "10.9.0.1", 31080))
+    return set(found.data) if found else set()
+
+
+def test_a_ready_pod_at_a_host_port_proves_that_another_one_is_gone() -> None:
+    """Callers reach it at each address of its node, or at the port's own one alone."""
+    assert there_at_the_node(at_node()) == {"uid-of-rating-1"}
+    assert there_at_the_node(at_node(addresses=("fd00::1", "10.9.0.1"))) == {"uid-of-rating-1"}
+    own = {8080: HostPort(31080, "10.9.0.1")}
+    assert there_at_the_node(at_node(ports=own, addresses=())) == {"uid-of-rating-1"}
+    # A pod that is not ready, and waits for the port, is not proven gone.
+    both = {"uid-of-rating-1", "uid-of-other"}
+    assert there_at_the_node(at_node(), at_node("other")) == both
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        at_node(ports={}),
+        at_node(ports={8081: HostPort(31080)}),
+        at_node(ports={8080: HostPort(31080, "10.9.0.2")}),
+        at_node(addresses=()),
+        at_node(host_network=True),
+        at_node("listed-by-no-slice"),
+    ],
+)
+def test_a_pod_that_callers_do_not_reach_at_a_host_port_proves_nothing_there(
+    host: PodHost,
+) -> None:
+    """On the network of its node, it listens at its own port."""
+    assert there_at_the_node(host) == set()
+
+
+def test_without_the_list_of_pods_no_host_port_proves_anything() -> None:
+    """A pod that is not ready proves nothing there either."""
+    assert there_at_the_node(at_node(), ready=False) == set()
+    known = view(services=[service()], slices=[piece(endpoint(1))])
+    unread = replace(known, hosts=nowhere(DENIED))
+    assert set(pods_by_socket(unread)) == {(NS, "10.0.0.1", 8080)}
 
 
 def test_slices_whose_services_are_not_known_prove_nothing() -> None:
