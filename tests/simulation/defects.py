@@ -34,6 +34,7 @@ from eurekube_sync.plan.value import Plan
 from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
+from .imports.wrong import wrong
 from .mended import mended
 from .misreadings import misreadings
 from .mistaken import mistaken
@@ -294,6 +295,7 @@ def defects() -> tuple[Defect, ...]:
         *neglects(),
         *mistaken(),
         *mended(),
+        *wrong(),
     )
 
 

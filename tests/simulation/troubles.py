@@ -65,6 +65,9 @@ class Call(StrEnum):
     STATUS = "patch of a status"
     GATE = "opening of a gate"
     EVENT = "event"
+    IMPORTS = "list of imports"
+    SLICE = "write of a slice"
+    SERVICE = "write of a Service"
     OTHER = "other call"
 
     @property
@@ -76,8 +79,9 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
-USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES}
-"""The kinds of which random troubles choose: few stories have the other."""
+IMPORT_CALLS = frozenset({Call.IMPORTS, Call.SLICE, Call.SERVICE})
+USUAL_CALLS = ALL_CALLS - {Call.NAMESPACES} - IMPORT_CALLS
+"""The kinds of which random troubles choose: few stories have the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +125,12 @@ def kind_of(request: Request) -> Call:
         return _of_eureka(method, path)
     if path.endswith("/status"):
         return Call.GATE if "/pods/" in path else Call.STATUS
-    if method == "PATCH" and "/eurekasyncers/" in path:
+    if method == "PATCH" and ("/eurekasyncers/" in path or "/eurekaimports/" in path):
         return Call.FINALIZER
+    if method != "GET" and "/endpointslices" in path:
+        return Call.SLICE
+    if method != "GET" and "/services" in path:
+        return Call.SERVICE
     if "/events" in path:
         return Call.EVENT
     if path.endswith("/namespaces/kube-system"):
@@ -149,6 +157,7 @@ _BATCHED = {
 }
 _LISTS = {
     "eurekasyncers": Call.SYNCERS,
+    "eurekaimports": Call.IMPORTS,
     "services": Call.SERVICES,
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,
