@@ -60,13 +60,13 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
 
     | the endpoint                                                         | waits         |
     |----------------------------------------------------------------------|---------------|
-    | of an import that a person released by annotation                    | never         |
     | its instance is not listed, and the registry is young                | until it is   |
     |                                                                      | older         |
     | its instance is not listed, and another Eureka server could not be   | for that      |
     | listed                                                               | server        |
     | its instance is not listed, and another Eureka server is young       | until it is   |
     |                                                                      | older         |
+    | of an import that a person released by annotation                    | no longer     |
     | its instance is not listed, and one that is malformed may be it      | until that    |
     |                                                                      | can be read   |
     | too much; imports emptied; too many imports deleted: see `too_much`  | for a person  |
@@ -76,8 +76,9 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     """
     if not plan.drops:
         return BrakedImports(plan=plan)
+    # An annotation stands for up to an hour, in which Eureka may start again.
+    holds = list(_missing(plan.drops, doubts))
     drops = [drop for drop in plan.drops if drop.syncer not in brake.freed_by_annotation]
-    holds = list(_missing(drops, doubts))
     holds += list(_malformed(_left(drops, holds), plan))
     scales = _scales(plan, brake)
     holds += too_much(scales, _left(drops, holds), brake.limits)

@@ -159,10 +159,11 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
         to_cluster = PlannedConnection(to_cluster, ours.planned, clock)
     with connect_registry(ours, clock) as seen:
-        registry = seen.registry
+        registry, servers = seen.registry, seen.servers
         if ours.recording is not None:
             to_cluster = ours.recording.connection(to_cluster)
             registry = ours.recording.registry(registry)
+            servers = ours.recording.servers(servers)
         cluster = KubernetesCluster(
             to_cluster,
             clock=clock,
@@ -178,7 +179,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             workers=seen.workers,
             renewals=seen.renewals,
             time_limit=seen.time_limit,
-            servers=seen.servers,
+            servers=servers,
             memory=Memory(own_writes=OwnWrites(seconds=ours.registry_cache)),
         )
 

@@ -10,7 +10,7 @@ import random
 import re
 import secrets
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ConfigurationError, RegistryError
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ports import Clock, Registry, Workers
+from eurekube_sync.model.ports import Clock, EurekaServer, Registry, Workers
 from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites, Write
 
@@ -127,6 +127,10 @@ class Recording:
         """Wrap the registry, so that its answers are kept."""
         self._registry = KeptRegistry(registry, self._clock)
         return cast(Registry, self._registry)
+
+    def servers(self, servers: Mapping[str, EurekaServer]) -> Mapping[str, EurekaServer]:
+        """Wrap the single servers of the registry, so that their lists are kept."""
+        return self._registry.servers(servers)
 
     def begin(self, world: World) -> None:
         """Begin the record of a pass."""
@@ -344,7 +348,7 @@ class RecordedPass:
             workers=workers,
             renewals=RenewalLedger(period=RENEWAL_INTERVAL, slack=RENEWAL_INTERVAL),
             time_limit=limit,
-            servers=dict.fromkeys(self.record.eureka_servers, self.registry),
+            servers=self.registry.servers(self.record.eureka_servers),
             memory=self.memory,
         )
 

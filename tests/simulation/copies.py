@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
@@ -24,7 +24,7 @@ from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.model.ports import Registry
+from eurekube_sync.model.ports import EurekaServer, Registry
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.workers import InTurn
@@ -71,9 +71,13 @@ class Process:
         team = (_FIRST_TEAM if first else _OTHER_TEAM,) if installation.halves else ()
         self._records = Records(clock)
         connection = self._records.connection(StoryConnection(wire.kubernetes, wire.credentials))
+        registry, servers = _registry(installation, clock, limit, wire, chance)
+        cluster = KubernetesCluster(connection, clock=clock, random=chance, limit=limit)
         self._world = World(
-            registry=self._records.registry(_registry(installation, clock, limit, wire, chance)),
-            cluster=KubernetesCluster(connection, clock=clock, random=chance, limit=limit),
+            registry=self._records.registry(registry),
+            cluster=cluster,
+            imports=cluster.imports if installation.networks else None,
+            servers=self._records.servers(servers),
             clock=clock,
             workers=InTurn(),
             renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
@@ -91,6 +95,7 @@ class Process:
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
             pod_drains=installation.drains,
+            import_networks=installation.networks,
         )
 
     def run(self) -> None:
@@ -143,7 +148,9 @@ def _registry(
     limit: TimeLimit,
     wire: Wire,
     chance: random.Random,
-) -> Registry:
+) -> tuple[Registry, Mapping[str, EurekaServer]]:
+    """Return one registry for all servers, and the client of each by its URL."""
+
     def clients(*, timeout: float, retries: int) -> dict[str, EurekaClient]:
         return {
             address.url: EurekaClient(
@@ -167,6 +174,6 @@ def _registry(
     if not single:
         registry = EurekaPeers(peers, clock=clock, limit=limit)
     if not installation.batches:
-        return registry
+        return registry, servers
     batches = _SmallBatches(peers=peers, clock=clock, limit=limit, workers=InTurn())
-    return BatchingRegistry(registry, batches)
+    return BatchingRegistry(registry, batches), servers

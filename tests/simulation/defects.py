@@ -34,6 +34,7 @@ from eurekube_sync.plan.value import Plan
 from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
+from .imports.wrong import wrong
 from .mended import mended
 from .misplaced import misplaced
 from .misreadings import misreadings
@@ -296,6 +297,7 @@ def defects() -> tuple[Defect, ...]:
         *mistaken(),
         *mended(),
         *misplaced(),
+        *wrong(),
     )
 
 

@@ -44,6 +44,7 @@ from .evidence import Evidence
 from .flaps import SecondLooks
 from .heirs import Heirs
 from .hostports import AtHosts
+from .imports.promises import Imports
 from .last import LastOnes
 from .leases import Leases
 from .limits import Limits
@@ -129,6 +130,7 @@ class Judge:
         self.second_looks = SecondLooks(self)
         self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
         self.starving = Starving(self)
+        self.imports = Imports(self)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
@@ -173,6 +175,7 @@ class Judge:
         self.tenants.look(now)
         self.anchors.look()
         self.apart.look(now)
+        self.imports.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """Notes that the wall clock of the program's machine changed."""
@@ -180,6 +183,7 @@ class Judge:
         self.dead.clock_is_wrong()
         self.steady.changed(self.world.clock.time)
         self.releases.clock_is_wrong(self.world.clock.time, by)
+        self.imports.releases.clock_is_wrong(self.world.clock.time, by)
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
         """Notes that a server lost all leases; that is not the program's fault."""
@@ -279,6 +283,8 @@ class Judge:
             if view.eureka is None or view.kubernetes is None:
                 view.eureka = now
             self.conduct.listed(view, now)
+        elif call is Call.IMPORTS:
+            view.lists[call] = min(now if as_of is None else as_of, view.lists.get(call, now))
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
             view.lists[call] = min(told_of, view.lists.get(call, told_of))
@@ -442,6 +448,7 @@ class Judge:
         return ref != frozen_for and ref not in self.truth.syncers
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
+        self.imports.judge_registered(key, stands)
         if self.apart.are(stands):
             self.apart.judge_new(view, key, stands)
             return
@@ -487,6 +494,7 @@ class Judge:
                 )
                 self.shared_gates.judge(view, gates)
             self._deletions.judge(before)
+        self.imports.judge_write(view, request)
         self._look_at_wishes()
 
     # --- What passes by itself, and at the end of a pass ------------------------------------------
@@ -523,6 +531,7 @@ class Judge:
         self._deletions.judge_pass(view)
         self.steady.pass_ended(view, self.world.clock.time)
         self.starving.pass_ended(view)
+        self.imports.judge_pass(view, report)
         self.leases.judge_pass(view, period=period)
         installation = self.story.installation
         had_time = self.world.clock.time - view.begun < installation.pass_seconds / 2

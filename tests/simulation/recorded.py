@@ -9,6 +9,7 @@ was set, or that came near its deadline, and then had no time for a call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from eurekube_sync.adapters.clock import moment_of
@@ -18,7 +19,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.record import decisions
-from eurekube_sync.model.ports import Clock, Registry
+from eurekube_sync.model.ports import Clock, EurekaServer, Registry
 from tests.in_process.workers import InTurn
 
 from .view import Violation
@@ -43,6 +44,9 @@ class Records:
 
     def registry(self, registry: Registry) -> Registry:
         return self._recording.registry(registry)
+
+    def servers(self, servers: Mapping[str, EurekaServer]) -> Mapping[str, EurekaServer]:
+        return self._recording.servers(servers)
 
     def begin(self, world: World) -> None:
         """Begin the record of a pass."""

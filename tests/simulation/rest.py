@@ -72,6 +72,7 @@ class Rest:
         self._judge.twins.judge_rest()
         self._judge.tenants.judge_rest()
         self._judge.apart.judge_rest()
+        self._judge.imports.judge_rest(self._view)
         self._expect_told()
         self._expect_gates()
 

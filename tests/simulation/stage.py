@@ -74,6 +74,7 @@ class Stage:
             seed=self.story.seed,
             drains=self.story.installation.drains,
             granted=self.story.installation.granted,
+            imports=bool(self.story.installation.networks),
         )
         self.judge = Judge(self.world, self.story)
         self._chance = random.Random(self.story.seed)
@@ -201,6 +202,7 @@ class Stage:
                     "approved", f"a person released {plan_id}, and another set was released by it"
                 )
             self.judge.reached["a plan id that released"] += 1
+        self.judge.imports.judge_approved(plan_id, report)
         return f"a person has released {plan_id}"
 
     def run_second_copy(self) -> str:
@@ -274,11 +276,16 @@ class Stage:
         # Conditions tell of any copy's plan id; what rests is the first one's, or both halves'.
         if self.story.installation.halves and view.approved is None:
             self.judge.held_by["the second copy"] = _held(report)
-        self._note_plan_id(report)
+        self._note_report(report)
 
-    def _note_plan_id(self, report: PassReport) -> None:
+    def _note_report(self, report: PassReport) -> None:
+        self.judge.imports.count()
         if report.held is not None:
             self.judge.releases.sets[report.held.plan_id] = _held(report)
+        if report.imports is not None and report.imports.held is not None:
+            held = report.imports.held
+            endpoints = frozenset(Key(*removal.key) for removal in held.removals)
+            self.judge.releases.sets[held.plan_id] = endpoints
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
@@ -290,7 +297,7 @@ class Stage:
         unseen = {key for key in before if self.judge.stands_in_part(key)}
         unseen = unseen if self.story.installation.mode is not Mode.DAEMON else set()
         self.judge.held_by["the program"] = _held(report) | unseen
-        self._note_plan_id(report)
+        self._note_report(report)
         self.judge.pass_ended(view, report, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
@@ -301,6 +308,8 @@ class Stage:
             report.clashes
         )  # another cluster's may stand where this pass did not look
         if view.begun < self.story.ends or view.troubled or (stopped and self.judge.refused(view)):
+            return
+        if self.judge.imports.holds.waits(report):
             return
         rest.first = view.begun if rest.first is None else rest.first
         if self._waits_for_a_sweep():

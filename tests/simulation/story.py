@@ -48,6 +48,8 @@ class Installation:
     granted: bool = False
     """Whether it serves a syncer only if its Namespace grants the app; both Namespaces grant every
     app."""
+    networks: tuple[str, ...] = ()
+    """The networks of which it imports apps; none: it imports nothing."""
 
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
@@ -56,6 +58,7 @@ class Installation:
         scope += ", looking for drains" if self.drains else ""
         scope += ", with grants of Namespaces" if self.granted else ""
         scope += ", which cancels nothing" if self.upsert_only else ""
+        scope += f", with imports from {' and '.join(self.networks)}" if self.networks else ""
         servers = "one Eureka" if self.peers == 1 else f"{self.peers} Eureka peers"
         return f"{self.mode} each {self.interval:g} s{scope}, {servers}, leases of {self.lease} s"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import drains
+from . import drains, imports
 from . import events as e
 from .chance import families, story
 from .run import Verdict, run
@@ -34,12 +34,17 @@ def test_a_seed_is_one_story_and_ends_alike() -> None:
 
 
 def test_stories_differ() -> None:
-    """Random stories meet each kind of event and of trouble. Drains have stories of their own."""
+    """Random stories meet each kind of event and of trouble. Drains and imports have stories of
+    their own."""
     stories = [story(seed) for seed in range(1000)]
+    apart = (drains.__name__, imports.__name__)
     known = {
-        kind.__name__ for kind in e.Event.__subclasses__() if kind.__module__ != drains.__name__
+        kind.__name__ for kind in e.Event.__subclasses__() if not kind.__module__.startswith(apart)
     }
-    assert {type(event).__name__ for one in stories for event in one.events} == known
+    met = {type(event) for one in stories for event in one.events}
+    assert {
+        kind.__name__ for kind in met if not kind.__module__.startswith(imports.__name__)
+    } == known
     assert {trouble.kind for one in stories for trouble in one.troubles} == set(Kind)
     assert {one.installation.mode for one in stories} == set(Mode)
 

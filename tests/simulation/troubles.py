@@ -69,6 +69,9 @@ class Call(StrEnum):
     STATUS = "patch of a status"
     GATE = "opening of a gate"
     EVENT = "event"
+    IMPORTS = "list of imports"
+    SLICE = "write of a slice"
+    SERVICE = "write of a Service"
     OTHER = "other call"
 
     @property
@@ -80,8 +83,9 @@ class Call(StrEnum):
 EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
+IMPORT_CALLS = frozenset({Call.IMPORTS, Call.SLICE, Call.SERVICE})
 _OF_FEW = frozenset({Call.NAMESPACES, Call.NODES, Call.INGRESSES, Call.ROUTES, Call.GATEWAYS})
-USUAL_CALLS = ALL_CALLS - _OF_FEW
+USUAL_CALLS = ALL_CALLS - _OF_FEW - IMPORT_CALLS
 """The kinds of which random troubles choose: few stories have the others."""
 
 
@@ -126,8 +130,12 @@ def kind_of(request: Request) -> Call:
         return _of_eureka(method, path)
     if path.endswith("/status"):
         return Call.GATE if "/pods/" in path else Call.STATUS
-    if method == "PATCH" and "/eurekasyncers/" in path:
+    if method == "PATCH" and ("/eurekasyncers/" in path or "/eurekaimports/" in path):
         return Call.FINALIZER
+    if method != "GET" and "/endpointslices" in path:
+        return Call.SLICE
+    if method != "GET" and "/services" in path:
+        return Call.SERVICE
     if "/events" in path:
         return Call.EVENT
     if path.endswith("/namespaces/kube-system"):
@@ -154,6 +162,7 @@ _BATCHED = {
 }
 _LISTS = {
     "eurekasyncers": Call.SYNCERS,
+    "eurekaimports": Call.IMPORTS,
     "services": Call.SERVICES,
     "endpointslices": Call.SLICES,
     "pods": Call.PODS,

@@ -89,6 +89,10 @@ class PassView:
     stopped: bool = False
     """Whether it reported that another owner serves its syncers, and only renewed."""
     writes: list[str] = field(default_factory=list)
+    endpoints: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    """The endpoints of all imports, by UID, before it took one away (`imports.holds`)."""
+    losing: set[str] = field(default_factory=set)
+    """UIDs of the imports that it took endpoints from, and nobody asked for it."""
 
     @property
     def moment(self) -> float:

@@ -31,7 +31,7 @@ _UNAUTHORIZED = (
 )
 _KEPT = 6
 """Older answers that are kept of each list."""
-_LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
+_LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES, Call.IMPORTS})
 
 
 class Digest(Protocol):

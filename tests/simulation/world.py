@@ -61,9 +61,10 @@ _KUBELET_SECONDS = 0.4
 """Seconds from an open gate to a Ready pod."""
 GATE = "eurekube.io/registered"
 _GRANTED_APPS, _GRANTED_HOSTS = "eurekube.io/allowed-apps", "eurekube.io/allowed-hosts"
-_CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
+GRANTED_IMPORTS = "eurekube.io/allowed-imports"
+_CRDS = Path(__file__).parents[2] / "crds"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
+DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
 
 
 class Key(NamedTuple):
@@ -92,9 +93,9 @@ class Stranger:
 
 
 @cache
-def definition() -> Mapping[str, Any]:
-    """The CRD of the project."""
-    found: Mapping[str, Any] = yaml.safe_load(_CRD.read_text())
+def definition(kind: str = "eurekasyncer") -> Mapping[str, Any]:
+    """A CRD of the project."""
+    found: Mapping[str, Any] = yaml.safe_load((_CRDS / f"{kind}.yaml").read_text())
     return found
 
 
@@ -102,16 +103,17 @@ class Kubernetes(FullKubernetes):
     """The API server. It counts writes, so that a judge need not read everything at each call."""
 
     structure = 0
-    """Counts the writes of all but events and statuses of syncers: any of them may change objects
-    of other kinds."""
+    """Counts the writes of all but events and statuses of syncers and imports: any of them may
+    change objects of other kinds."""
     statuses = 0
-    """Counts the writes of statuses of syncers."""
+    """Counts the writes of statuses of syncers and imports."""
 
     def handle(self, request: Request) -> Response:
         before = self.revision
         response = super().handle(request)
         if self.revision != before:
-            status = "/eurekasyncers/" in request.path and request.path.endswith("/status")
+            ours = "/eurekasyncers/" in request.path or "/eurekaimports/" in request.path
+            status = ours and request.path.endswith("/status")
             self.statuses += status
             self.structure += not status and not request.path.endswith("/events")
         return response
@@ -129,6 +131,7 @@ class World:
         seed: int,
         drains: bool = False,
         granted: bool = False,
+        imports: bool = False,
         revision: int = 1,
     ) -> None:
         self.clock = clock
@@ -139,7 +142,10 @@ class World:
         self.ended: dict[Key, float] = {}
         """When the clients of strangers ended that did not cancel their instances."""
         self.kubernetes = Kubernetes(
-            clock.now, definitions=[definition()], seed=seed, revision=revision
+            clock.now,
+            definitions=[definition(), *([definition("eurekaimport")] if imports else [])],
+            seed=seed,
+            revision=revision,
         )
         self._seed = seed
         self._peers = peers
@@ -149,6 +155,8 @@ class World:
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
         self._grants = {_GRANTED_APPS: "*", _GRANTED_HOSTS: "*"} if granted else {}
+        if granted and imports:
+            self._grants[GRANTED_IMPORTS] = "*"
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
         for namespace in NAMESPACES:
             self.create_namespace(namespace)
@@ -195,12 +203,13 @@ class World:
             known = self._standing[peer] = evictions, found
         return known[1]
 
-    def ask_eureka(self, peer: int, request: Request) -> Response:
+    def ask_eureka(self, peer: int, request: Request, *, cut: bool = False) -> Response:
         """Makes a client's call: this server answers, and replicates it to the others a moment
-        later."""
+        later, unless it is `cut` off from them."""
         response = self._of_eureka(peer, request)
         told = (
-            request.method != "GET"
+            not cut
+            and request.method != "GET"
             and "/peerreplication/" not in request.path
             and response.status < 300
         )
@@ -225,7 +234,7 @@ class World:
             if request.method == "PUT" and response.status == 404 and len(parts) == 4:
                 found = self.standing(source).get(Key(parts[2], parts[3]))
                 if found is not None:
-                    self._of_eureka(to, _registration(parts[2], instance_document(found[0])))
+                    self._of_eureka(to, registration(parts[2], instance_document(found[0])))
 
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
 
@@ -236,7 +245,7 @@ class World:
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
         if other is not None:
             for key, listed in self.standing(other).items():
-                self._of_eureka(peer, _registration(key.app, instance_document(listed[0])))
+                self._of_eureka(peer, registration(key.app, instance_document(listed[0])))
         if warm_up:
             fresh.warming_up = True
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
@@ -252,7 +261,7 @@ class World:
             "vipAddress": stranger.vip or stranger.key.app.lower(),
             "status": stranger.status,
             "port": {"$": PORT, "@enabled": "true"},
-            "dataCenterInfo": _DATA_CENTER,
+            "dataCenterInfo": DATA_CENTER,
             "leaseInfo": {"durationInSecs": 100_000},
             "metadata": dict(stranger.metadata),
             "lastDirtyTimestamp": "1"
@@ -260,9 +269,9 @@ class World:
             else str(int(self.clock.now() * 1000) + 10**9),
         }
         if peer is not None:
-            self._of_eureka(peer, _registration(stranger.key.app, document))
+            self._of_eureka(peer, registration(stranger.key.app, document))
             return
-        self.ask_eureka(0, _registration(stranger.key.app, document))
+        self.ask_eureka(0, registration(stranger.key.app, document))
         self.ended.pop(stranger.key, None)
         if stranger.key not in self._renewed:
             self._renewed.add(stranger.key)
@@ -312,11 +321,7 @@ class World:
         """All objects of a kind."""
         structure, statuses = self.kubernetes.structure, self.kubernetes.statuses
         known = self._objects.get(path)
-        if (
-            known is None
-            or known[0] != structure
-            or (known[1] != statuses and "eurekasyncers" in path)
-        ):
+        if known is None or known[0] != structure or (known[1] != statuses and "/eureka" in path):
             status, found = self.kubernetes.call("GET", path)
             known = self._objects[path] = (
                 structure,
@@ -515,7 +520,7 @@ def _milliseconds(clock: VirtualClock) -> int:
     return int(clock.now() * 1000)
 
 
-def _registration(app: str, document: Mapping[str, Any]) -> Request:
+def registration(app: str, document: Mapping[str, Any]) -> Request:
     return Request(
         method="POST",
         path=f"/eureka/apps/{app}",

@@ -14,7 +14,7 @@ from eurekube_sync.adapters.clock import Moment, moment_of
 from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.model.errors import RegistryError
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry
+from eurekube_sync.model.ports import Batches, Clock, Elsewhere, EurekaServer, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 _Instances: TypeAlias = Source[tuple[ObservedInstance, ...]]
@@ -41,18 +41,27 @@ class KeptRegistry:
         )
         self._read: list[tuple[InstanceKey, _Reading]] = []
         self._elsewhere = Elsewhere((), ())
+        self._by_server: dict[str, _Instances] = {}
+
+    def servers(self, servers: Mapping[str, EurekaServer]) -> dict[str, EurekaServer]:
+        """Wrap the single servers, so that their lists are kept, too."""
+        kept: dict[str, EurekaServer] = {}
+        for address, server in servers.items():
+            kept[address] = cast(EurekaServer, _KeptServer(self, address, server))
+        return kept
+
+    def keep(self, address: str, listed: _Instances) -> None:
+        """Keep the list of a single server."""
+        self._by_server[address] = listed
 
     def data(self) -> dict[str, Any]:
         """Return the answers since the pass began, as JSON data: Eureka's list, the uncached reads,
-        and what only other servers hold."""
-        listed: dict[str, Any]
-        if isinstance(self._listed, Unknown):
-            listed = {"unknown": {"cause": self._listed.cause, "message": self._listed.message}}
-        else:
-            listed = {"apps": _applications(self._listed.data)}
+        what only other servers hold, and the lists of single servers."""
+        by_server = self._by_server.items()
         return {
             "at": self._at,
-            **listed,
+            **_listed_data(self._listed),
+            "servers": {address: _listed_data(listed) for address, listed in by_server},
             "read": [reading_data(key, reading) for key, reading in self._read],
             "elsewhere": _applications(self._elsewhere.instances),
             "unseen": self._elsewhere.unseen,
@@ -91,6 +100,21 @@ class KeptRegistry:
         return cast(Batches, _KeptBatches(batches, self._read))
 
 
+class _KeptServer:
+    def __init__(self, kept: KeptRegistry, address: str, server: EurekaServer) -> None:
+        self._kept = kept
+        self._address = address
+        self._server = server
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+    def list_instances(self) -> _Instances:
+        listed = self._server.list_instances()
+        self._kept.keep(self._address, listed)
+        return listed
+
+
 class _KeptBatches:
     def __init__(self, batches: Batches, read: list[tuple[InstanceKey, _Reading]]) -> None:
         self._batches = batches
@@ -119,6 +143,19 @@ def _applications(instances: Sequence[ObservedInstance]) -> dict[str, Any]:
     return {"applications": {"application": applications}}
 
 
+def _listed_data(listed: _Instances) -> dict[str, Any]:
+    if isinstance(listed, Unknown):
+        return {"unknown": {"cause": listed.cause, "message": listed.message}}
+    return {"apps": _applications(listed.data)}
+
+
+def _listed_of(data: Mapping[str, Any]) -> _Instances:
+    if "unknown" in data:
+        unknown = data["unknown"]
+        return Unknown(cause=Cause(unknown["cause"]), message=str(unknown["message"]))
+    return Complete(data=_instances(data["apps"]))
+
+
 def reading_data(key: InstanceKey, reading: _Reading) -> dict[str, Any]:
     """Return an uncached read, or a write of ours, as JSON data. None is an absent instance."""
     head = {"app": key.app, "id": key.id}
@@ -145,8 +182,9 @@ def all_documents(
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON of each instance in `KeptRegistry.data`, and in these writes."""
     lists = [data["elsewhere"]]
-    if "apps" in data:  # else Eureka could not be read
-        lists.insert(0, data["apps"])
+    for listed in (data, *data["servers"].values()):
+        if "apps" in listed:  # else it could not be read
+            lists.append(listed["apps"])
     for listed in lists:
         for application in listed["applications"]["application"]:
             yield from application["instance"]
@@ -167,13 +205,10 @@ class SavedRegistry(Registry):
         self._moved = moved
         unix, monotonic = data["at"]
         self._at = Moment(float(unix), float(monotonic))
-        self._listed: _Instances
-        if "unknown" in data:
-            self._listed = Unknown(
-                cause=Cause(data["unknown"]["cause"]), message=str(data["unknown"]["message"])
-            )
-        else:
-            self._listed = Complete(data=_instances(data["apps"]))
+        self._listed = _listed_of(data)
+        self._by_server: dict[str, _Instances] = {}
+        for address, listed in data["servers"].items():
+            self._by_server[str(address)] = _listed_of(listed)
         self._elsewhere = Elsewhere(_instances(data["elsewhere"]), tuple(data["unseen"]))
         self._readings: dict[InstanceKey, list[_Reading]] = {}
         for recorded in data["read"]:
@@ -183,6 +218,14 @@ class SavedRegistry(Registry):
     def list_instances(self) -> _Instances:
         self._moved(self._at)
         return self._listed
+
+    def servers(self, addresses: Sequence[str]) -> dict[str, EurekaServer]:
+        """Return the single servers. One that the pass did not list cannot be listed."""
+        servers: dict[str, EurekaServer] = {}
+        for address in addresses:
+            listed = self._by_server.get(address, _NOT_LISTED)
+            servers[address] = cast(EurekaServer, _SavedServer(self, listed))
+        return servers
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         return self._elsewhere
@@ -213,6 +256,21 @@ class SavedRegistry(Registry):
 
     def _refuse(self) -> bool:
         raise RegistryError("a record is only read")
+
+
+_NOT_LISTED = Unknown(cause=Cause.NOT_READ, message="the recorded pass did not list it")
+
+
+class _SavedServer:
+    def __init__(self, registry: SavedRegistry, listed: _Instances) -> None:
+        self._registry = registry
+        self._listed = listed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._registry, name)
+
+    def list_instances(self) -> _Instances:
+        return self._listed
 
 
 def _instances(apps: Any) -> tuple[ObservedInstance, ...]:

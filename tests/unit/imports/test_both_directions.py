@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from eurekube_sync.controller.diagnosis import problems_to_decide
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import Memory, PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.embedded.http import Request
+from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.ownership import Former
 from eurekube_sync.observe.eureka import OwnWrites
@@ -57,14 +58,8 @@ class Servers:
         self.settings = PassSettings(owner="prod", import_networks=("10.20.0.0/16",))
         self.writes: list[str] = []
         limit = TimeLimit(self.clock)
-        address = EurekaAddress.parse("http://eureka:8761/eureka")
-        client = EurekaClient(
-            ConnectionOptions(address=address, read_timeout=10, retries=0),
-            clock=self.clock,
-            random=random.Random(1),
-            session=InProcessSession(lambda request: self.eureka.handle(request)),
-            limit=limit,
-        )
+        self._limit = limit
+        client = self._client(lambda request: self.eureka.handle(request))
         connection = self.recording.connection(InProcessConnection(self._note))
         cluster = KubernetesCluster(
             connection, clock=self.clock, random=random.Random(1), limit=limit
@@ -80,6 +75,28 @@ class Servers:
             time_limit=limit,
         )
         self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+
+    def _client(self, handle: Callable[[Request], Response]) -> EurekaClient:
+        return EurekaClient(
+            ConnectionOptions(
+                address=EurekaAddress.parse("http://eureka:8761/eureka"), read_timeout=10, retries=0
+            ),
+            clock=self.clock,
+            random=random.Random(1),
+            session=InProcessSession(handle),
+            limit=self._limit,
+        )
+
+    def know(self, other: FullEureka | None) -> None:
+        """Give the process another Eureka server, which may not answer."""
+
+        def refused(request: Request) -> Response:
+            raise ConnectionRefusedError("connection refused")
+
+        first = self._client(lambda request: self.eureka.handle(request))
+        second = self._client(refused if other is None else other.handle)
+        servers = self.recording.servers({"first": first, "second": second})
+        self.world = replace(self.world, servers=servers)
 
     def _note(self, request: Request) -> Any:
         if request.method in WRITES:
@@ -98,6 +115,7 @@ class Servers:
         app: str = "REVIEW",
         status: str = "UP",
         metadata: dict[str, str] | None = None,
+        at: FullEureka | None = None,
     ) -> None:
         """Register an instance of the data centre, or renew it with another status."""
         instance = {
@@ -122,7 +140,7 @@ class Servers:
         request = Request(
             method="POST", path=f"/eureka/apps/{app}", query={}, headers=headers, body=body
         )
-        assert self.eureka.handle(request).status == 204
+        assert (at or self.eureka).handle(request).status == 204
 
     def cancel(self, number: int, app: str = "REVIEW") -> None:
         path = f"/eureka/apps/{app}/dc-{number}"
@@ -347,3 +365,32 @@ def test_a_recorded_pass_is_made_again_with_its_imports(caplog: pytest.LogCaptur
         record.compare(again, ExitCode.OK)
         assert caplog.messages == []
     assert there.endpoints() == []
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_recorded_pass_is_made_again_with_the_lists_of_other_servers(answers: bool) -> None:
+    """One has the instance that the first server lacks, or it cannot be listed: both keep the
+    endpoint. The password of an instance is not in the record."""
+    there = Servers()
+    other = FullEureka(there.clock.now, self_preservation=False)
+    there.know(other if answers else None)
+    there.ask("POST", IMPORTS, manifest("EurekaImport", "review", {}))
+    for number in (1, 2):
+        there.register(number)
+    there.register(8, app="OTHER")
+    there.clock.sleep(600)
+    there.register(9, app="OTHER")
+    there.passes()
+
+    there.cancel(1)
+    there.register(1, at=other, metadata={"password": "hunter2"})
+    report = there.passes()
+    assert report.imports is not None
+    assert [keep.socket.address for keep in report.imports.plan.keeps] == ["10.20.0.1"]
+
+    text = encoded(there.recording.of(report, ExitCode.OK))
+    assert b"hunter2" not in text
+    record = recorded_pass(decoded(text))
+    again = reconcile(record.world(InTurn()), replace(record.record.settings, dry_run=True))
+    assert again.imports is not None
+    assert again.imports.plan.changes == report.imports.plan.changes

@@ -354,6 +354,25 @@ def test_an_annotation_releases_the_removals_of_one_import() -> None:
     assert len(there.endpoints()) == 2
 
 
+@pytest.mark.parametrize("unseen", [True, False])
+def test_an_annotation_releases_nothing_of_what_may_only_be_missing(unseen: bool) -> None:
+    """It stands for up to an hour, in which Eureka may start again: then nobody knows what is gone.
+    The instance that says it is DOWN leaves."""
+    there = apps(3, of=2)
+    until = rfc_3339(there.clock.now() + 600)
+    for ref, import_ in there.imports.imports.items():
+        there.imports.imports[ref] = replace(import_, annotations={APPROVE_ANNOTATION: until})
+    if unseen:
+        there.servers = {"a": Server(*OTHERS), "b": Server(unknown=AWAY)}
+        there.lists(*OTHERS, dc(0, app="app-0", status=DOWN))
+    else:
+        young = dc(0, app="app-0", status=DOWN, registered=START + 2000, renewed=START + 2020)
+        there.lists(young)
+    report = there.passes()
+    assert held(report) == [f"{'ServerUnseen' if unseen else 'RegistryYoung'} 5"]
+    assert len(there.endpoints()) == 5
+
+
 def test_an_annotation_without_effect_is_told() -> None:
     there = ImportWorld(import_object(annotations={APPROVE_ANNOTATION: "now"}))
     there.lists(*OTHERS, dc(1))

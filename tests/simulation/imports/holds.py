@@ -1,0 +1,155 @@
+"""Which removals from imports have to wait, and how long: the holds of the contract.
+
+A removal may wait for an old enough registry, for another Eureka server, for a second look, or for
+a person. Each of them has to be true by the servers' own state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.view import PassView, Violation, named
+
+from .oracle import ImportTruth, Socket
+
+if TYPE_CHECKING:
+    from eurekube_sync.controller.one_pass import PassReport
+    from tests.simulation.judge import Judge
+
+    from .promises import Before, Imports
+
+_YOUNG = 300.0
+"""Seconds for which a registry may lack instances that live."""
+_OLD_LIST = 245.0
+"""Seconds by which the newest renewal in a list may be old: heartbeats come each 30 s, do not renew
+the cache of 180 s behind the list, and that list is 30 s old."""
+_SLACK = 35.0
+"""Seconds from a change to a list that shows it."""
+_UNSEEN = 100.0
+"""Seconds in which a server that could not be listed is asked again, by a pass each 30 s."""
+_SECOND_LOOK = 19.0
+"""Seconds from the first look to the second, less what whole seconds of a status may take."""
+_CONFIRMED = 26.0
+"""Seconds between the begins of two passes, of which the second surely confirms the first."""
+_MUCH, _MUCH_PERCENT = 10, 30
+_EMPTIED_PERCENT = 5
+
+
+class Holds:
+    """Remembers what every pass has taken, and when a trouble may have kept it from a look."""
+
+    def __init__(self, judge: Judge, imports: Imports) -> None:
+        self._judge = judge
+        self._imports = imports
+        self._trouble = 0.0
+        """When a pass last met a trouble."""
+        self._good: list[float] = []
+        """When the good passes since then began."""
+
+    def note(self, view: PassView, report: PassReport) -> None:
+        """Notes the end of a pass of the program."""
+        if view.troubled or view.older or report.imports is None:
+            self._trouble = self._judge.world.clock.time
+            self._good.clear()
+        else:
+            self._good.append(view.begun)
+
+    def waits(self, report: PassReport) -> bool:
+        """Whether a hold is reported that ends by itself."""
+        held = report.imports.held if report.imports is not None else None
+        reasons = {str(hold.reason) for hold in held.holds} if held is not None else set()
+        return not reasons <= {"TooManyRemovals"}
+
+    # --- What leaves ------------------------------------------------------------------------------
+
+    def judge_lost(
+        self,
+        view: PassView,
+        import_: ImportTruth,
+        there: frozenset[Socket],
+        lost: frozenset[Socket],
+        was: Before,
+    ) -> None:
+        """Judges that endpoints left an import."""
+        now, uid = self._judge.world.clock.time, import_.uid
+        if not view.endpoints:
+            view.endpoints.update(self._imports.oracle.endpoints)
+        if uid not in view.losing:
+            view.endpoints[uid] = there
+        view.losing.add(uid)
+        if view.approved is not None or self._imports.releases.may_free(view, import_, now):  # type: ignore[arg-type]
+            view.losing.discard(uid)
+            return
+        self._judge_number(view, import_)
+        if not self._imports.oracle.endpoints.get(uid):
+            self._judge_last(import_, lost, was, now)
+
+    def _judge_number(self, view: PassView, import_: ImportTruth) -> None:
+        before, now = view.endpoints, self._imports.oracle.endpoints
+        had = len(before[import_.uid])
+        lost = had - len(now[import_.uid])
+        if lost > _MUCH and lost > had * _MUCH_PERCENT / 100:
+            raise Violation(
+                "many", f"import {named(import_.ref)} lost {lost} of {had} endpoints at once"
+            )
+        emptied = [uid for uid in view.losing if not now.get(uid)]
+        served = [uid for uid, sockets in before.items() if sockets]
+        if len(emptied) > max(1, len(served) * _EMPTIED_PERCENT / 100):
+            raise Violation("many", f"{len(emptied)} of {len(served)} imports were emptied at once")
+
+    def _judge_last(
+        self, import_: ImportTruth, lost: frozenset[Socket], was: Before, now: float
+    ) -> None:
+        """The last endpoint has been unwanted for the time of a second look."""
+        self._judge.reached["an import that lost its last endpoint"] += 1
+        for socket in lost:
+            unwanted = was.unwanted.get((import_.uid, socket))
+            if unwanted is not None and now - unwanted < _SECOND_LOOK:
+                raise Violation(
+                    "twice",
+                    f"import {named(import_.ref)} lost its last endpoint {now - unwanted:.1f} s "
+                    "after its instance was gone",
+                )
+
+    # --- What stays -------------------------------------------------------------------------------
+
+    def against(
+        self, import_: ImportTruth, socket: Socket, since: float, report: PassReport
+    ) -> str:
+        """What speaks against an endpoint that stays; empty if a hold of this pass says why, and is
+        true."""
+        assert report.imports is not None
+        held = report.imports.held
+        key = (f"{import_.ref[0]}/{import_.ref[1]}", f"{socket[0]}:{socket[1]}")
+        for hold in held.holds if held is not None else ():
+            if any(tuple(removal.key) == key for removal in hold.removals):
+                reason = str(hold.reason)
+                self._judge.reached[f"an endpoint that stays: {reason}"] += 1
+                true = self._is_true(reason, import_, since, len(held.removals) if held else 0)
+                return "" if true else f"{reason} is over ({hold.text})"
+        return "nothing holds it"
+
+    def _is_true(self, reason: str, import_: ImportTruth, since: float, held: int) -> bool:
+        now = self._judge.world.clock.time
+        match reason:
+            case "RegistryYoung":
+                return any(age <= _YOUNG + _OLD_LIST for age in self._ages())
+            case "ServerUnseen":
+                return now - self._trouble <= _UNSEEN
+            case "AwaitingConfirmation":
+                changed = self._imports.oracle.changed_at[import_.uid]
+                looks = [begun for begun in self._good if begun > max(changed, since) + _SLACK]
+                twice = bool(looks) and looks[-1] - looks[0] > _CONFIRMED
+                return not twice or not self._judge.clock_right
+            case "TooManyRemovals":
+                return held > 1
+        return False
+
+    def _ages(self) -> list[float]:
+        """The age of the registry of each server: that of its oldest registration."""
+        now = self._judge.world.clock.now()
+        ages = []
+        for state in self._judge.known:
+            times = [listed[1].registered for listed in state.values()]
+            ages.append(now - min(times) / 1000 if times else 0.0)
+        return ages

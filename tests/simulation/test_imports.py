@@ -1,0 +1,147 @@
+"""Imports in the simulation: random stories, and small ones of what they have found."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import events as e
+from .chance import story
+from .imports import data_centre as dc
+from .imports import wishes as w
+from .imports.stories import NETWORKS
+from .run import run
+from .story import Installation, Mode, Story
+from .test_stories import assert_kept, setting
+from .troubles import EUREKA_CALLS, Kind, Trouble
+
+SEEDS = 40
+EMPTY = 60.0
+"""When Eureka loses its memory in the stories below."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 10))
+def test_every_promise_is_kept_with_imports(first: int) -> None:
+    """Holds in the stories of these seeds."""
+    for seed in range(first, first + 10):
+        assert_kept(run(story(seed, "imports")))
+
+
+def test_stories_meet_everything_that_happens_to_imports() -> None:
+    """Each event of the data centre and of people."""
+    stories = [story(seed, "imports") for seed in range(150)]
+    known = {
+        kind.__name__
+        for kind in e.Event.__subclasses__()
+        if kind.__module__ in (dc.__name__, w.__name__)
+    }
+    met = {type(event).__name__ for one in stories for event in one.events}
+    assert known <= met
+    assert {one.installation.mode for one in stories} == set(Mode)
+    assert {one.installation.peers for one in stories} == {1, 2}
+
+
+def imported(app: str, *, instances: int = 3, home: int = 0, **spec: object) -> tuple[e.Event, ...]:
+    """The events that make an app of the data centre, and an import of it."""
+    first = 20 * ("review", "order", "user", "rating").index(app)
+    return (
+        *(
+            dc.InstanceStarts(
+                at=0, app=app, number=number, address=f"10.20.0.{first + number}", home=home
+            )
+            for number in range(instances)
+        ),
+        w.ImportApplied(at=0, namespace="shop", name=app, **spec),  # type: ignore[arg-type]
+    )
+
+
+def told(*events: e.Event, troubles: tuple[Trouble, ...] = (), **installation: object) -> Story:
+    """A story of a daemon beside an old registry."""
+    return Story(
+        seed=1,
+        installation=Installation(networks=NETWORKS, **installation),  # type: ignore[arg-type]
+        events=(dc.ElderStarts(at=0), *sorted(events, key=lambda event: event.at)),
+        troubles=troubles,
+        ends=max([120.0, *(event.over + 15 for event in events)]),
+    )
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("warm_up", [0.0, 20.0])
+def test_a_eureka_that_fills_up_again_costs_no_endpoint(mode: Mode, warm_up: float) -> None:
+    """It comes back empty, and then with more and more instances: no slice is written."""
+    fills = dc.EurekaFillsUp(at=EMPTY, lasts=150, warm_up=warm_up)
+    interval = {Mode.DAEMON: 10.0, Mode.ONCE: 30.0, Mode.TWICE: 60.0}[mode]
+    verdict = run(
+        told(*imported("review"), *imported("order"), fills, mode=mode, interval=interval),
+        telling=True,
+    )
+    assert_kept(verdict)
+    writes = [what for _, what in verdict.tale if "endpointslices" in what and "GET" not in what]
+    assert len(writes) == 2, "one slice of each import, at the beginning"
+
+
+@pytest.mark.parametrize("by_plan", [True, False])
+def test_a_release_that_stands_lets_nothing_go_that_a_restart_lost(by_plan: bool) -> None:
+    """A person released the removals of an import. Within that hour Eureka starts again."""
+    released = w.EndpointsReleased(at=40, by_plan=by_plan)
+    fills = dc.EurekaFillsUp(at=EMPTY, lasts=150)
+    assert_kept(run(told(*imported("review"), released, fills)))
+
+
+@pytest.mark.parametrize("kind", [None, Kind.REFUSED, Kind.TIMEOUT_BEFORE])
+def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
+    """The servers do not tell each other of the app, and the other one cannot be listed for a
+    while. Passes are made again from their records, with what the other server said."""
+    cut = dc.ServersAreCut(at=20, app="review", lasts=280)
+    away = [
+        Trouble(at=230, until=260, calls=EUREKA_CALLS, kind=found, peer=1)
+        for found in (kind,)
+        if found is not None
+    ]
+    assert_kept(
+        run(told(*imported("review", home=1), cut, troubles=tuple(away), peers=2, interval=10))
+    )
+
+
+def test_one_service_for_pods_and_instances() -> None:
+    """The app moves into the cluster: its pods are registered, and its instances go one by one."""
+    moved = [
+        dc.InstanceStops(at=30.0 + 10 * number, app="rating", number=number) for number in (0, 1)
+    ]
+    ends = w.ImportDeleted(at=80, namespace="shop", name="rating")
+    story = told(*setting("rating"), *imported("rating", instances=2, adopt=True), *moved, ends)
+    verdict = run(story)
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint of an import"] == 2
+    assert verdict.reached["an import that ended"] == 1
+
+
+def test_the_younger_of_two_imports_gets_the_service_when_the_older_goes() -> None:
+    """Until then nothing of it is written, and a condition says why."""
+    events = (
+        *imported("review"),
+        w.ImportApplied(at=10, namespace="shop", name="second", app="review", service="review"),
+        w.ImportDeleted(at=60, namespace="shop", name="review"),
+    )
+    verdict = run(told(*events))
+    assert_kept(verdict)
+    assert verdict.reached["an import whose Service is somebody else's"]
+    assert verdict.reached["an endpoint of an import"] == 6
+
+
+def test_the_end_of_the_crd_ends_no_import() -> None:
+    """Its Service and slices stay until a person strips the finalizers."""
+    gone = w.ImportCrdDeleted(at=30, lasts=40, empty_for=10)
+    verdict = run(told(*imported("review"), gone))
+    assert_kept(verdict)
+    assert "an import that ended" not in verdict.reached
+
+
+def test_several_apps_that_vanish_wait_for_a_person() -> None:
+    """Their endpoints stay, until somebody releases just these."""
+    vanish = [dc.AppStops(at=40, app=app) for app in ("review", "order")]
+    released = w.EndpointsReleased(at=100, by_plan=True)
+    verdict = run(told(*imported("review"), *imported("order"), *vanish, released))
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: TooManyRemovals"]
+    assert verdict.reached["a plan id of imports that released"] == 1
