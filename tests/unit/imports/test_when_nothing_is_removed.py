@@ -588,8 +588,11 @@ def test_endpoints_that_a_policy_keeps_count_as_served() -> None:
 
 def test_an_endpoint_that_is_held_and_one_that_comes_are_both_wanted() -> None:
     there = apps(1, of=2)
-    young = {"registered": START + 2000, "renewed": START + 2020}
-    there.lists(*instances(1, of=1, **young), dc(199, app="app-0", **young))
+    young, renewed = START + 2000, START + 2020
+    there.lists(
+        *instances(1, of=1, registered=young, renewed=renewed),
+        dc(199, app="app-0", registered=young, renewed=renewed),
+    )
     there.imports.refuse["write_slice"] = ClusterConflict("it changed")
     report = there.passes()
     assert report.all_statuses[ImportRef(SHOP, "app-0")].ready == "2/3"
