@@ -97,7 +97,8 @@ INSTALLING = frozenset(
         "--from",
         "--from-literal",
     }
-    | {"--replicas", "--reuse-values", "--set", "--tag", "--timeout"}
+    | {"--image", "--replicas", "--restart", "--reuse-values", "--rm", "--set", "--stdin"}
+    | {"--tag", "--timeout"}
 )
 OTHER_PROGRAMS = (SIMULATION | INSTALLING | RELEASES) | frozenset(
     {

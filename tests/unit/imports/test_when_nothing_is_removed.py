@@ -607,10 +607,10 @@ def test_endpoints_that_a_policy_keeps_count_as_served() -> None:
 
 def test_an_endpoint_that_is_held_and_one_that_comes_are_both_wanted() -> None:
     there = apps(1, of=2)
-    registered, renewed = START + 2000, START + 2020
+    young, renewed = START + 2000, START + 2020
     there.lists(
-        *instances(1, of=1, registered=registered, renewed=renewed),
-        dc(199, app="app-0", registered=registered, renewed=renewed),
+        *instances(1, of=1, registered=young, renewed=renewed),
+        dc(199, app="app-0", registered=young, renewed=renewed),
     )
     there.imports.refuse["write_slice"] = ClusterConflict("it changed")
     report = there.passes()
