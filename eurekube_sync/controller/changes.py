@@ -8,11 +8,25 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.apply.status import GOOD_PASSES
-from eurekube_sync.controller.diagnosis import unread_of
+from eurekube_sync.controller.diagnosis import (
+    OWNER_NAME,
+    WRITES_TO_EUREKA,
+    WRITES_TO_KUBERNETES,
+    unread_of,
+)
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.problems import Problem
-from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.sources import Server, Unknown
+from eurekube_sync.model.text import duration
+
+_AGAIN = {
+    Server.EUREKA.value: "Eureka can be read again",
+    WRITES_TO_EUREKA: "writes to Eureka work again",
+    "Kubernetes API": "the Kubernetes API can be read again",
+    WRITES_TO_KUBERNETES: "writes to Kubernetes work again",
+    OWNER_NAME: "no owner clash any more",
+}
+"""By what failed as a whole: that it works again."""
 
 
 class Ended(NamedTuple):
@@ -20,6 +34,15 @@ class Ended(NamedTuple):
 
     problem: Problem
     lasted: float
+
+    @property
+    def sentence(self) -> str:
+        lasted, source = duration(max(0, round(self.lasted))), self.problem.source
+        if not source:
+            return f"over after {lasted}: {self.problem.name}"
+        # The source may no longer be needed, so that nothing says that it works again.
+        again = _AGAIN.get(source, f"{source}: the reported trouble is over")
+        return f"{again}, after {lasted}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +59,27 @@ class _Told:
 
     problem: Problem
     since: float  # Unix seconds
+    editions: set[str]  # that were told, each once
     good: int = 0  # passes in a row without it
     over: float = 0.0  # when the first of these began
 
 
-_Key: TypeAlias = tuple[Reason, str, int]  # reason, subject, and the number among several alike
+_Key: TypeAlias = tuple[str, str, int]  # reason, subject, and the number among several alike
 
 
 class Standing:
     """The problems that were told and are not over. One that comes back within its next good passes
-    was never over. Its words may vary from pass to pass; only another edition is told again.
+    was never over. Its words may vary from pass to pass; only another edition is told again, each
+    once.
+
+    A source that fails as a whole is one problem, and its causes are the editions.
 
     | the pass shows the problem | it was told | it is told          |
     |----------------------------|-------------|---------------------|
     | yes                        | no          | it began            |
     | yes                        | yes         | only a new edition  |
-    | no, and read everything    | yes         | after some passes   |
-    | no, and read not all       | yes         | not: nobody knows   |
+    | no, and would have         | yes         | after some passes   |
+    | no, and read too little    | yes         | not: nobody knows   |
     """
 
     def __init__(self) -> None:
@@ -61,25 +88,28 @@ class Standing:
     def note(self, report: PassReport, problems: Iterable[Problem]) -> News:
         """Return what began and what ended with this pass, which has these problems."""
         began: list[Problem] = []
-        present: Counter[tuple[Reason, str]] = Counter()
+        present: Counter[tuple[str, str]] = Counter()
         keys: set[_Key] = set()
         for problem in problems:
-            # A syncer may have several warnings.
-            present[problem.reason, problem.subject] += 1
-            key = (problem.reason, problem.subject, present[problem.reason, problem.subject])
+            edition = problem.reason if problem.source else problem.edition
+            key: _Key = ("", problem.source, 0)
+            if not problem.source:
+                # A syncer may have several warnings.
+                present[problem.reason, problem.subject] += 1
+                number = present[problem.reason, problem.subject]
+                key = (problem.reason, problem.subject, number)
             keys.add(key)
-            told = self._told.get(key)
-            if told is None:
-                self._told[key] = _Told(problem, report.at)
-                began.append(problem)
-                continue
+            told = self._told.setdefault(key, _Told(problem, report.at, set()))
             told.good = 0
-            if told.problem.edition != problem.edition:
+            if edition not in told.editions:
+                told.editions.add(edition)
                 told.problem = problem
                 began.append(problem)
         ended: list[Ended] = []
-        if _read_everything(report):
-            for key in self._told.keys() - keys:
+        everything = _read_everything(report)
+        for key in self._told.keys() - keys:
+            source = self._told[key].problem.source
+            if _used(report, source) if source else everything:
                 ended += self._good_pass(key, report.at)
         ended.sort(key=lambda end: (end.problem.reason, end.problem.subject))
         return News(began=tuple(began), ended=tuple(ended))
@@ -94,6 +124,13 @@ class Standing:
             return []
         del self._told[key]
         return [Ended(told.problem, told.over - told.since)]
+
+
+def _used(report: PassReport, source: str) -> bool:
+    """Say whether the pass used this source, so that a failure would have shown."""
+    if source == WRITES_TO_EUREKA:
+        return report.outcomes.succeeded > 0
+    return source in _AGAIN or report.desired is not None
 
 
 def _read_everything(report: PassReport) -> bool:

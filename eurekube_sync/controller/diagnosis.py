@@ -83,6 +83,11 @@ def problems_of_the_pass(report: PassReport) -> Iterator[Problem]:
     yield from _of_scope(report)
 
 
+def problems_of_sources(report: PassReport) -> list[Problem]:
+    """Return the problems of what fails as a whole, such as a list, or the writes to Eureka."""
+    return [problem for problem in problems_of_the_pass(report) if problem.source]
+
+
 # --- Owners ---------------------------------------------------------------------------------------
 
 

@@ -4,19 +4,14 @@ daemon. After a pass that fails the next one is made all the same."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from eurekube_sync.apply.leases import chunks
-from eurekube_sync.apply.status import GOOD_PASSES
-from eurekube_sync.controller.diagnosis import (
-    OWNER_NAME,
-    WRITES_TO_EUREKA,
-    WRITES_TO_KUBERNETES,
-    problems_of_the_pass,
-)
+from eurekube_sync.controller.changes import News, Standing
+from eurekube_sync.controller.diagnosis import problems_of_sources
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.controller.steps import applier_of
@@ -26,85 +21,9 @@ from eurekube_sync.model.deadline import Deadline, Streak
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Server
-from eurekube_sync.model.text import duration
+from eurekube_sync.model.sources import Cause
 
 log = logging.getLogger(__name__)
-
-_AGAIN = {
-    Server.EUREKA.value: "Eureka can be read again",
-    WRITES_TO_EUREKA: "writes to Eureka work again",
-    "Kubernetes API": "the Kubernetes API can be read again",
-    WRITES_TO_KUBERNETES: "writes to Kubernetes work again",
-    OWNER_NAME: "no owner clash any more",
-}
-"""By what failed as a whole: that it works again."""
-
-
-class Change(NamedTuple):
-    """A read or write that began to fail, or fails for another cause; or one that works again."""
-
-    began: bool
-    sentence: str
-
-
-@dataclass(slots=True)
-class _Outage:
-    """A source that fails, or that failed and may fail again."""
-
-    since: float  # Unix seconds
-    told: set[Reason]  # the causes that were reported: each once in an outage
-    good: int = 0  # passes in a row that used it without a failure
-    over: float = 0.0  # when the first of these began
-
-
-class Outages:
-    """Report when reads and writes begin to fail, when they work again, and how long it lasted. A
-    source that fails again within its next good passes has one outage, and is reported once. A
-    source that a pass did not use keeps its state."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, _Outage] = {}
-
-    def note(self, report: PassReport) -> list[Change]:
-        """Return what changed with this pass."""
-        failing: set[str] = set()
-        changes: list[Change] = []
-        for problem in problems_of_the_pass(report):
-            if not problem.source:
-                continue
-            failing.add(problem.source)
-            outage = self._known.setdefault(problem.source, _Outage(since=report.at, told=set()))
-            outage.good = 0
-            # Only another cause makes it another outage: the words vary from pass to pass.
-            if problem.reason not in outage.told:
-                outage.told.add(problem.reason)
-                changes.append(Change(began=True, sentence=problem.sentence))
-        for source, outage in list(self._known.items()):
-            if source not in failing and _asked(report, source):
-                changes += self._good_pass(source, outage, report.at)
-        return changes
-
-    def _good_pass(self, source: str, outage: _Outage, at: float) -> list[Change]:
-        """Count a pass that used the source without a failure. After some, the outage is over."""
-        outage.good += 1
-        if outage.good == 1:
-            outage.over = at
-        if outage.good < GOOD_PASSES:
-            return []
-        del self._known[source]
-        lasted = duration(max(0, round(outage.over - outage.since)))
-        # The source may no longer be needed, so that nothing says that it works again.
-        again = _AGAIN.get(source, f"{source}: the reported trouble is over")
-        return [Change(began=False, sentence=f"{again}, after {lasted}")]
-
-
-def _asked(report: PassReport, source: str) -> bool:
-    """Say whether the pass used this source, so that a failure would have shown."""
-    if source == WRITES_TO_EUREKA:
-        return report.outcomes.succeeded > 0
-    return source in _AGAIN or report.desired is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +56,7 @@ def run_passes(
     done = 0
     renewed = 0
     lost = False  # an app was lost with the last pass, which a daemon must not end in silence
-    outages = Outages()
+    outages = Standing()
     while True:
         begun = clock.monotonic()
         done += 1
@@ -154,7 +73,7 @@ def run_passes(
             lost = bool(report.lost)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
-                _log(outages.note(report))
+                _log(outages.note(report, problems_of_sources(report)))
             if report.bug is not None:
                 raise report.bug
             if last:
@@ -176,9 +95,11 @@ def run_passes(
             return ExitCode.APP_LOST if lost else ExitCode.OK
 
 
-def _log(changes: Iterable[Change]) -> None:
-    for change in changes:
-        log.log(logging.WARNING if change.began else logging.INFO, "%s", change.sentence)
+def _log(news: News) -> None:
+    for problem in news.began:
+        log.warning("%s", problem.sentence)
+    for end in news.ended:
+        log.info("%s", end.sentence)
 
 
 def _renew_between(

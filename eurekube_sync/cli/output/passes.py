@@ -44,7 +44,7 @@ from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.text import duration, rfc_3339
+from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from eurekube_sync.plan.value import Blocked, removal_id
 
@@ -142,10 +142,9 @@ def _changed_rows(report: PassReport, began: Iterable[Problem]) -> list[Row]:
 
 
 def _over(ended: Iterable[Ended]) -> Iterator[Line]:
-    for problem, lasted in ended:
-        if not problem.source:
-            text = f"over after {duration(round(lasted))}: {problem.name}"
-            yield Line(text, mark=Text("i", style="cyan"))
+    for end in ended:
+        if not end.problem.source:
+            yield Line(end.sentence, mark=Text("i", style="cyan"))
 
 
 _STANDING = frozenset({Danger.HELD, Danger.CONFLICT, Danger.FAILED})

@@ -104,6 +104,8 @@ def test_another_plan_is_told_again(told: Told) -> None:
     again = told.standing.note(report, [replace(problem, edition="another")])
     assert len(again.began) == 1
     assert not again.ended
+    # A hold that alternates between two plans is not told in every pass.
+    assert not told.standing.note(report, [problem]).began
 
 
 def with_hold(told: Told) -> PassReport:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.controller.loop import Outages
+from eurekube_sync.controller.changes import Standing
+from eurekube_sync.controller.diagnosis import problems_of_sources
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import (
     ClusterConflict,
@@ -34,7 +35,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.world = article()
-        self.outages = Outages()
+        self.outages = Standing()
         self.passes()
 
     def passes(
@@ -43,8 +44,10 @@ class Watched:
         told = []
         for _ in range(number):
             self.world.later(30)
-            changes = self.outages.note(change(self.world.run()))
-            told += [f"{'+' if one.began else '-'} {one.sentence}" for one in changes]
+            report = change(self.world.run())
+            news = self.outages.note(report, problems_of_sources(report))
+            told += [f"+ {problem.sentence}" for problem in news.began]
+            told += [f"- {end.sentence}" for end in news.ended]
         return told
 
 

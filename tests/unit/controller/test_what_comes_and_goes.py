@@ -10,7 +10,8 @@ import pytest
 
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, GOOD_PASSES, REWORDED_SECONDS, Recoveries
 from eurekube_sync.brake.confirm import Sightings
-from eurekube_sync.controller.loop import Outages
+from eurekube_sync.controller.changes import Standing
+from eurekube_sync.controller.diagnosis import problems_of_sources
 from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable, RegistryUnavailable
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
@@ -32,7 +33,7 @@ class Daemon:
         self.world = FakeWorld()
         self.world.sightings, self.world.recoveries = Sightings(), Recoveries()
         self.world.rewording = Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
-        self.outages = Outages()
+        self.outages = Standing()
         self.lines: list[str] = []
         self.calls: Counter[str] = Counter()
         for name, number in APPS.items():
@@ -44,8 +45,10 @@ class Daemon:
     def passes(self, number: int) -> None:
         for _ in range(number):
             self.world.later(30)
-            changes = self.outages.note(self.world.run())
-            self.lines += [change.sentence for change in changes]
+            report = self.world.run()
+            news = self.outages.note(report, problems_of_sources(report))
+            self.lines += [problem.sentence for problem in news.began]
+            self.lines += [end.sentence for end in news.ended]
             self.calls.update(self.world.wire.verbs())
 
     def hour(self, fault: Fault) -> None:
