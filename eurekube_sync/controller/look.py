@@ -85,11 +85,13 @@ class Look:
 
     @cached_property
     def _by_syncer(self) -> Mapping[SyncerRef, Sequence[ObservedInstance]]:
-        found: dict[SyncerRef, list[ObservedInstance]] = {}
-        for one in self.listed.data if isinstance(self.listed, Complete) else ():
-            if syncer := syncer_of(one):
-                found.setdefault(syncer, []).append(one)
-        return found
+        marked: dict[SyncerRef, list[ObservedInstance]] = {}
+        if isinstance(self.listed, Complete):
+            for instance in self.listed.data:
+                syncer = syncer_of(instance)
+                if syncer is not None:
+                    marked.setdefault(syncer, []).append(instance)
+        return marked
 
     def marked(self, ref: SyncerRef) -> Sequence[ObservedInstance]:
         """Gives our instances in Eureka's list that have the mark of this syncer."""

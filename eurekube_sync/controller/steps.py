@@ -54,7 +54,7 @@ from eurekube_sync.observe.former import (
 from eurekube_sync.observe.installations import served_by_others
 from eurekube_sync.observe.kubernetes import pods_behind, readiness_behind
 from eurekube_sync.plan.former import under_either_id
-from eurekube_sync.plan.make import apply_rules, lost, make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan.make import apply_rules, lost, plan_blind, plan_renewals
 from eurekube_sync.plan.value import Plan, sorted_plan
 
 # --- Before Kubernetes is read --------------------------------------------------------------------
@@ -227,7 +227,7 @@ def _read_again(
         tell_the_age += of_doubtful_age(found.desired, observed)
     while True:
         desired, before_adds = apply_rules(found.desired, observed)
-        plan = make_plan(desired, observed, last_seen_up, memory.plan)
+        plan = memory.plan.plan(desired, observed, last_seen_up)
         keys = [
             # Those that the plan changes, and those that are in its way.
             *plan.suspects,

@@ -340,6 +340,13 @@ class Desired:
         claim = self.server_of(key)
         return claim.wanted_at(key) if claim else None
 
+    def each_wanted(self) -> Iterator[tuple[InstanceKey, Serving, Wanted]]:
+        """Yield each wanted instance with its key, and the claim that wants it."""
+        for key in self.wanted_by:
+            claim = self.server_of(key)
+            if claim is not None and key in claim.wanted:
+                yield key, claim, claim.wanted[key]
+
     def server_of(self, key: InstanceKey) -> Serving | None:
         """Return the claim that wants an instance with this key."""
         syncer = self.wanted_by.get(key)

@@ -22,19 +22,19 @@ MAX_YAML_BYTES = 32 * 1024 * 1024  # to read YAML takes fifty times as long
 
 def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
     """Read all objects of these files; `-` is standard input. Raises ConfigurationError."""
-    found: list[Dumped] = []
+    objects: list[Dumped] = []
     for path in dict.fromkeys(paths):
         name = "<stdin>" if path == "-" else path
         try:
-            items = [
-                one for document in _documents(_content(path, stdin)) for one in _items(document)
-            ]
+            items: list[Dumped] = []
+            for document in _documents(_content(path, stdin)):
+                items += _items(document)
             if not items:
                 raise ConfigurationError(" has no object: check whether kubectl get failed")
         except ConfigurationError as error:
             raise ConfigurationError(f"--from {name}{error}") from error
-        found += items
-    return tuple(found)
+        objects += items
+    return tuple(objects)
 
 
 def _content(path: str, stdin: IO[bytes]) -> bytes:

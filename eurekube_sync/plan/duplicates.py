@@ -3,12 +3,13 @@ cancelled. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import Socket, sockets_of
-from eurekube_sync.model.actions import Action, Grounds
+from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.eureka import (
     DEFAULT_LEASE,
     Instance,
@@ -20,39 +21,34 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.ours import (
-    as_allowed,
-    cancel,
-    for_ours,
-    override_of,
-    unread_renewal,
-)
+from eurekube_sync.plan.ours import cancel, override_of
 from eurekube_sync.plan.value import Blocked, Obstacle, Ruling
 
 TURN_OFF = "eureka.client.register-with-eureka=false"
 """The setting of a pod's own Eureka client."""
 
 
-def registered_by_themselves(
-    desired: Desired, observed: Observed
-) -> Mapping[InstanceKey, ObservedInstance]:
-    """Return, by our key, the instance at the same address and port of the same app that no
+class _Double(NamedTuple):
+    """A wanted instance whose pod registers itself."""
+
+    key: InstanceKey
+    claim: Serving
+    other: ObservedInstance  # the pod's own
+
+
+def _doubles(desired: Desired, observed: Observed) -> Iterator[_Double]:
+    """Yield each wanted instance with the one at the same address and port of the same app that no
     installation of this program registered: it belongs to the same process. If there are several,
     the one that callers can use best."""
     selves = _by_socket(observed)
     if not selves:
-        return {}
-    doubles: dict[InstanceKey, ObservedInstance] = {}
-    for key in desired.wanted_by:
-        wanted = desired.wanted(key)
-        if wanted is None:
-            continue
+        return  # nearly always
+    for key, claim, wanted in desired.each_wanted():
         others: list[ObservedInstance] = []
         for socket in sockets_of(wanted.instance):
             others += selves.get(socket, ())
         if others:
-            doubles[key] = _best(others, wanted.instance, observed.ours.get(key))
-    return doubles
+            yield _Double(key, claim, _best(others, wanted.instance, observed.ours.get(key)))
 
 
 def _by_socket(observed: Observed) -> Mapping[Socket, list[ObservedInstance]]:
@@ -145,45 +141,33 @@ def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey,
     """Return, by our key, the pods' own instances for which the syncer asks us to cancel ours
     (`onDuplicate: Skip`)."""
     selves: dict[InstanceKey, ObservedInstance] = {}
-    for key, other in registered_by_themselves(desired, observed).items():
-        claim = desired.server_of(key)
-        if claim is not None and claim.conduct.on_duplicate == "Skip":
+    for key, claim, other in _doubles(desired, observed):
+        if claim.conduct.on_duplicate == "Skip":
             selves[key] = other
     return selves
 
 
-def beside_its_own(
-    key: InstanceKey,
-    other: ObservedInstance,
-    desired: Desired,
-    observed: Observed,
-    last_seen_up: Collection[InstanceKey],
-) -> Iterator[Blocked | Action]:
-    """Cancel our instance once uncached reads of both show that callers need only the pod's own.
-    Until then ours is treated as wanted, or callers could lose both."""
-    claim, wanted, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
-    assert claim is not None  # `to_give_way_to` has only wanted keys
-    assert wanted is not None
+def stays_beside(
+    instance: ObservedInstance, other: ObservedInstance, claim: Serving, observed: Observed
+) -> str | None:
+    """Return why our instance stays registered beside the pod's own (`other`); None if callers need
+    only that, as uncached reads of both show. Until then ours is treated as wanted, or callers
+    could lose both."""
+    wanted = claim.wanted[instance.key].instance
     override = override_of(instance)
-    stays: str | None
-    if key in observed.unread or other.key in observed.unread:
-        stays = "one of the two could not be read again"
-    elif wanted.instance.status is not InstanceStatus.UP:
-        stays = "the pod is not ready or is drained, so ours is to be DOWN"
-    elif override is not None:
-        stays = f"a person set it {override.value}, and a cancel would delete that"
-    else:
-        stays = lacks(other, wanted.instance, instance)
-    yield duplicate(key, claim.syncer.ref, other, stays=stays)
-    if key in observed.unread:
-        yield unread_renewal(instance, observed)
-    elif stays is not None:
-        yield for_ours(key, desired, observed, last_seen_up)
-    else:
-        gone = cancel(
-            instance, f"its pod registers itself as {other.key.id}", Grounds.DUPLICATE, claim.proof
-        )
-        yield as_allowed(replace(gone, syncer=claim.syncer.ref), desired, observed, last_seen_up)
+    if instance.key in observed.unread or other.key in observed.unread:
+        return "one of the two could not be read again"
+    if wanted.status is not InstanceStatus.UP:
+        return "the pod is not ready or is drained, so ours is to be DOWN"
+    if override is not None:
+        return f"a person set it {override.value}, and a cancel would delete that"
+    return lacks(other, wanted, instance)
+
+
+def give_way(instance: ObservedInstance, other: ObservedInstance, claim: Serving) -> Cancel:
+    """Cancel our instance, because its pod registers itself."""
+    why = f"its pod registers itself as {other.key.id}"
+    return replace(cancel(instance, why, Grounds.DUPLICATE, claim.proof), syncer=claim.syncer.ref)
 
 
 def duplicate(
@@ -199,18 +183,19 @@ def duplicate(
 
 def warned(desired: Desired, observed: Observed) -> Ruling:
     """Add a warning where pods register themselves and `onDuplicate` is Warn."""
-    doubles: dict[SyncerRef, list[str]] = {}
-    for key, other in registered_by_themselves(desired, observed).items():
-        text = f"the pod of {key.id} registers itself as {other.key.id} as well"
-        doubles.setdefault(desired.wanted_by[key], []).append(text)
+    texts_of: dict[SyncerRef, list[str]] = {}
+    for key, claim, other in _doubles(desired, observed):
+        if claim.conduct.on_duplicate == "Warn":
+            text = f"the pod of {key.id} registers itself as {other.key.id} as well"
+            texts_of.setdefault(claim.syncer.ref, []).append(text)
     claims: dict[SyncerRef, Serving] = {}
-    for ref, texts in doubles.items():
-        claim = desired.claims[ref]
-        if isinstance(claim, Serving) and claim.conduct.on_duplicate == "Warn":
-            warning = f"{min(texts)}, and gets twice the calls"
-            others = len(texts) - 1
-            if others:
-                do = one_or_more(others, "does", "do")
-                warning = f"{warning}; so {do} {counted(others, 'more pod')}"
-            claims[ref] = replace(claim, warnings=(*claim.warnings, warning))
+    for ref, texts in texts_of.items():
+        warning = f"{min(texts)}, and gets twice the calls"
+        others = len(texts) - 1
+        if others:
+            do = one_or_more(others, "does", "do")
+            warning = f"{warning}; so {do} {counted(others, 'more pod')}"
+        serving = desired.claims[ref]
+        assert isinstance(serving, Serving)  # it wants an instance
+        claims[ref] = replace(serving, warnings=(*serving.warnings, warning))
     return Ruling(claims=claims)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from eurekube_sync.desired.catalog import same
 from eurekube_sync.desired.claims import Desired, Serving, is_suspended
 from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.make import make_plan
 from eurekube_sync.plan.value import Plan
 
 
@@ -20,17 +22,23 @@ class EarlierPlan:
     _made_of: Sequence[object] | None = None
     """The inputs of the plan; None if it depends on more than these."""
 
+    def plan(
+        self, desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
+    ) -> Plan:
+        """Return the last plan, or make and keep a new one, as `make_plan` does."""
+        again = self.again(desired, observed)
+        if again is not None:
+            return again
+        self._plan = make_plan(desired, observed, last_seen_up)
+        plain = _only_renews_wanted(self._plan, desired) and not observed.unread
+        self._made_of = _made_of(desired, observed) if plain else None
+        return self._plan
+
     def again(self, desired: Desired, observed: Observed) -> Plan | None:
         """Return the last plan if its inputs are the same objects."""
         if self._made_of is None or observed.unread:
             return None
         return self._plan if same(self._made_of, _made_of(desired, observed)) else None
-
-    def note(self, plan: Plan, desired: Desired, observed: Observed) -> None:
-        """Keep this plan."""
-        self._plan = plan
-        plain = _only_renews_wanted(plan, desired) and not observed.unread
-        self._made_of = _made_of(desired, observed) if plain else None
 
 
 def _only_renews_wanted(plan: Plan, desired: Desired) -> bool:

@@ -25,16 +25,16 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import (
-    beside_its_own,
     duplicate,
+    give_way,
+    stays_beside,
     to_give_way_to,
     unreached_by_callers,
     warned,
 )
-from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.former import not_to_move
 from eurekube_sync.plan.left_out import first_registered, still_drained, within_limits
-from eurekube_sync.plan.ours import for_ours, may_cancel, renewal, unread_renewal
+from eurekube_sync.plan.ours import as_allowed, asked_for, may_cancel, renewal, unread_renewal
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, Ruling, sorted_plan
 
 RULES: tuple[Callable[[Desired, Observed], Ruling], ...] = (
@@ -65,16 +65,10 @@ def apply_rules(desired: Desired, observed: Observed) -> tuple[Desired, Sequence
 
 
 def make_plan(
-    desired: Desired,
-    observed: Observed,
-    last_seen_up: Collection[InstanceKey] = (),
-    earlier: EarlierPlan | None = None,
+    desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey] = ()
 ) -> Plan:
     """Return the plan of a pass that could read Eureka, before the brake. `last_seen_up` are the
-    instances that this process last saw UP; `earlier` keeps the plan of the previous pass."""
-    again = earlier.again(desired, observed) if earlier is not None else None
-    if again is not None:
-        return again
+    instances that this process last saw UP."""
     selves = to_give_way_to(desired, observed)
     actions: list[Action] = []
     blocked: list[Blocked] = []
@@ -87,10 +81,7 @@ def make_plan(
             blocked.append(planned)
         else:
             actions.append(planned)
-    plan = sorted_plan(actions, blocked)
-    if earlier is not None:
-        earlier.note(plan, desired, observed)
-    return plan
+    return sorted_plan(actions, blocked)
 
 
 def lost(
@@ -115,17 +106,14 @@ def plan_blind(desired: Desired, last_seen_up: Collection[InstanceKey] = ()) -> 
     """Return the plan while Eureka cannot be read but may accept writes. It removes nothing. On a
     404 it registers again what is certainly wanted, or what this process last saw UP."""
     renewals = []
-    for key, syncer in desired.wanted_by.items():
-        claim, wanted = desired.server_of(key), desired.wanted(key)
-        if claim is None or wanted is None:
-            continue
+    for key, claim, wanted in desired.each_wanted():
         returns = key in last_seen_up or _is_certain(claim, wanted)
         if wanted.instance.status is not InstanceStatus.UP:
             returns = False
         renewals.append(
             Renew(
                 key=key,
-                syncer=syncer,
+                syncer=claim.syncer.ref,
                 why=f"Eureka could not be read; {wanted.why}",
                 if_gone=wanted.instance if returns else None,
             )
@@ -164,22 +152,24 @@ def _of_registered(
             )
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
-        elif key in selves:
-            yield from beside_its_own(key, selves[key], desired, observed, last_seen_up)
-        elif key in observed.unread:
-            yield from _unread(key, desired, observed, last_seen_up)
-        else:
-            yield for_ours(key, desired, observed, last_seen_up)
-
-
-def _unread(
-    key: InstanceKey, desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
-) -> Iterator[Action | Blocked]:
-    """Renew an instance whose uncached read failed, and report the change that this prevents."""
-    prevented = for_ours(key, desired, observed, last_seen_up)
-    if not isinstance(prevented, Renew):
-        yield _unread_again(key, prevented.syncer, observed)
-    yield unread_renewal(observed.ours[key], observed)
+            continue
+        claim, own = desired.server_of(key), selves.get(key)
+        action: Action | None = None
+        if own is not None and claim is not None:
+            stays = stays_beside(instance, own, claim, observed)
+            yield duplicate(key, claim.syncer.ref, own, stays=stays)
+            if stays is None:
+                action = give_way(instance, own, claim)
+        if action is None:
+            action = asked_for(instance, claim, desired, observed)
+        action = as_allowed(action, desired, observed, last_seen_up)
+        if key not in observed.unread:
+            yield action
+            continue
+        # Its uncached read failed, which prevents any change.
+        if own is None and not isinstance(action, Renew):
+            yield _unread_again(key, action.syncer, observed)
+        yield unread_renewal(instance, observed)
 
 
 def _any_in_doubt(desired: Desired) -> bool:
@@ -216,12 +206,10 @@ def _of_missing(
     """Register the wanted instances that are not registered, unless something prevents it."""
     kept_pods = _kept_pods(desired, observed)
     comes_back = lost(desired, observed, last_seen_up)
-    for key, syncer in desired.wanted_by.items():
+    for key, claim, wanted in desired.each_wanted():
         if key in observed.ours:
             continue  # nearly always
-        wanted = desired.wanted(key)
-        if wanted is None:
-            continue
+        syncer = claim.syncer.ref
         obstacle = _in_the_way(key, syncer, observed)
         if obstacle is not None:
             yield obstacle
@@ -236,7 +224,7 @@ def _of_missing(
                 unreached = unreached_by_callers(own.instance, wanted.instance)
             yield duplicate(key, syncer, own, stays=unreached)
             comes = unreached is not None
-        if is_suspended(desired.claims[syncer]) and key not in comes_back:
+        if claim.conduct.suspend and key not in comes_back:
             comes = False
         if comes:
             yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)

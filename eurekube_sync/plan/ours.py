@@ -39,21 +39,35 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
 
 
-def for_ours(
-    key: InstanceKey,
-    desired: Desired,
-    observed: Observed,
-    last_seen_up: Collection[InstanceKey] = (),
+def asked_for(
+    instance: ObservedInstance, claim: Serving | None, desired: Desired, observed: Observed
 ) -> Action:
-    """Return the action that the instance's syncer asks for, as far as it is allowed.
-    `last_seen_up` are the instances that this process last saw UP."""
-    return as_allowed(_asked_for(key, desired, observed), desired, observed, last_seen_up)
+    """Return the action that the instance's syncer asks for. `claim` is that of the syncer that
+    wants the instance; None if nobody does."""
+    key = instance.key
+    if claim is None:
+        action = _for_unwanted(instance, desired)
+        if isinstance(action, Cancel) and observed.ownership.is_former(instance):
+            successor = observed.ownership.key_of(instance)
+            if successor in desired.wanted_by:
+                return replace(action, why=f"the id of its endpoint is {successor.id} now")
+        return action
+    judge = _judge_of(instance, claim, desired)
+    if judge is not None:
+        verdict = judge.verdicts[key]
+        if isinstance(verdict, Taken):
+            return _for_wanted(judge, verdict.wanted, instance)
+        return _for_left_over(instance, judge, pod_gone(instance, desired.living_pods))
+    wanted = claim.wanted_at(key)
+    assert wanted is not None  # the claim wants it
+    return _for_wanted(claim, wanted, instance)
 
 
 def as_allowed(
     action: Action, desired: Desired, observed: Observed, last_seen_up: Collection[InstanceKey]
 ) -> Action:
-    """Return the action for an instance of ours, or a renewal if it is not allowed.
+    """Return the action for an instance of ours, or a renewal if it is not allowed. `last_seen_up`
+    are the instances that this process last saw UP.
 
     | the action                                        | suspended syncer  | upsert-only       |
     |---------------------------------------------------|-------------------|-------------------|
@@ -101,27 +115,6 @@ def _of_suspended(
         if_gone=if_gone,
         status=registered.status,
     )
-
-
-def _asked_for(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
-    instance = observed.ours[key]
-    claim = desired.server_of(key)
-    if claim is None:
-        action = _for_unwanted(instance, desired)
-        if isinstance(action, Cancel) and observed.ownership.is_former(instance):
-            successor = observed.ownership.key_of(instance)
-            if successor in desired.wanted_by:
-                return replace(action, why=f"the id of its endpoint is {successor.id} now")
-        return action
-    judge = _judge_of(instance, claim, desired)
-    if judge is not None:
-        verdict = judge.verdicts[key]
-        if isinstance(verdict, Taken):
-            return _for_wanted(judge, verdict.wanted, instance)
-        return _for_left_over(instance, judge, desired)
-    wanted = claim.wanted_at(key)
-    assert wanted is not None  # `server_of` gives the claim that wants the key
-    return _for_wanted(claim, wanted, instance)
 
 
 def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) -> Serving | None:
@@ -187,11 +180,15 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")
     # Evidence about the pod counts before what its syncer says.
-    proven = _proven_dead(instance, claim, desired)
-    if proven is not None:
-        return proven
+    replaced = _replaced(instance, desired)
+    if replaced is not None:
+        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, replaced)
+    gone = pod_gone(instance, desired.living_pods)
+    waits_for_pod = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
+    if gone is not None and waits_for_pod:
+        return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
     heir = kept_for(instance, desired)
-    if heir is not None and pod_gone(instance, desired.living_pods) is None:
+    if heir is not None and gone is None:
         return renewal(instance, heir)
     match claim:
         case Deleting():
@@ -201,7 +198,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case NotServed():
             return renewal(instance, f"not served: {claim.reason}")
         case Serving():
-            return _for_left_over(instance, claim, desired)
+            return _for_left_over(instance, claim, gone)
         case None:
             assert isinstance(listed, Complete)  # else it was renewed above
             why = f"there is no syncer {syncer}"
@@ -211,19 +208,6 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
-
-
-def _proven_dead(
-    instance: ObservedInstance, claim: Claim | None, desired: Desired
-) -> Cancel | None:
-    replaced = _replaced(instance, desired)
-    if replaced is not None:
-        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, replaced)
-    if isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance):
-        gone = pod_gone(instance, desired.living_pods)
-        if gone is not None:
-            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
-    return None
 
 
 def _written_before(instance: ObservedInstance, moment: float) -> bool:
@@ -236,16 +220,15 @@ def _written_before(instance: ObservedInstance, moment: float) -> bool:
     return written < moment * 1000
 
 
-def _for_left_over(instance: ObservedInstance, claim: Serving, desired: Desired) -> Action:
-    """Return the action for an instance that its served syncer does not want."""
+def _for_left_over(instance: ObservedInstance, claim: Serving, gone: Proof | None) -> Action:
+    """Return the action for an instance that its served syncer does not want. `gone` proves that
+    its pod is gone."""
     proof = claim.proof
     why_kept = claim.keeps(instance)
     if why_kept is not None:
         return renewal(instance, why_kept)
-    if is_put_out_and_left(instance, claim):
-        gone = pod_gone(instance, desired.living_pods)
-        if gone is not None:
-            return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
+    if gone is not None and is_put_out_and_left(instance, claim):
+        return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
     match claim.verdicts.get(instance.key):
         case Taken(rival=rival):
             return _unless_put_out(instance, str(rival), Grounds.ABSENCE, proof)

@@ -42,10 +42,10 @@ def _no_heir(*_: Any) -> None:
 
 
 def _put_out_goes(for_left_over: Callable[..., Action]) -> Callable[..., Action]:
-    def wrong(instance: ObservedInstance, claim: Any, desired: Any) -> Action:
+    def wrong(instance: ObservedInstance, claim: Any, gone: Any) -> Action:
         if is_put_out_and_left(instance, claim) and not claim.keeps(instance):
             return ours.cancel(instance, "it has no endpoint", Grounds.ABSENCE, claim.proof)
-        return for_left_over(instance, claim, desired)
+        return for_left_over(instance, claim, gone)
 
     return wrong
 

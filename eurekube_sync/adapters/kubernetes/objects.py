@@ -382,6 +382,17 @@ class _HostedSpec(Wire):
     init_containers: list[_Container] | None = None  # a sidecar is one of them
     host_network: bool | None = None
 
+    @property
+    def host_ports(self) -> Mapping[int, model.HostPort]:
+        """The TCP ports of the host that lead to the Pod, by the container's port."""
+        ports: dict[int, model.HostPort] = {}
+        for container in (*(self.init_containers or ()), *(self.containers or ())):
+            for port in container.ports or ():
+                if port.host_port and port.protocol == TCP:
+                    address = "" if port.host_ip in _EACH_ADDRESS else port.host_ip or ""
+                    ports[port.container_port] = model.HostPort(port.host_port, address)
+        return ports
+
 
 class _HostIp(Wire):
     ip: str = ""
@@ -391,6 +402,12 @@ class _HostedStatus(Wire):
     host_ip: str | None = msgspec.field(name="hostIP", default=None)
     host_ips: list[_HostIp] | None = msgspec.field(name="hostIPs", default=None)  # since 1.30
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        if not self.host_ips:
+            return (self.host_ip,) if self.host_ip else ()
+        return tuple([host.ip for host in self.host_ips if host.ip])
+
 
 class PodHostItem(Item):
     spec: _HostedSpec | None = None
@@ -398,18 +415,11 @@ class PodHostItem(Item):
 
     def read(self) -> model.PodHost:
         spec, status = self.spec or _HostedSpec(), self.status or _HostedStatus()
-        addresses = [host.ip for host in status.host_ips or ()] or [status.host_ip or ""]
-        ports: dict[int, model.HostPort] = {}
-        for container in (*(spec.init_containers or ()), *(spec.containers or ())):
-            for port in container.ports or ():
-                if port.host_port and port.protocol == TCP:
-                    address = "" if port.host_ip in _EACH_ADDRESS else port.host_ip or ""
-                    ports[port.container_port] = model.HostPort(port.host_port, address)
         return model.PodHost(
             uid=_uid(self.metadata),
-            addresses=tuple([address for address in addresses if address]),
+            addresses=status.addresses,
             host_network=bool(spec.host_network),
-            ports=ports,
+            ports=spec.host_ports,
         )
 
 

@@ -134,37 +134,56 @@ class SavedConnection:
         if place is None:
             raise ClusterRejected(f"no file of --from has {call.path}")
         prefix, plural = _PLACES[place.kind]
-        # A list of whole objects has their metadata as well.
-        pages = [
-            saved
-            for saved in self._answers
-            if saved.path == f"{prefix}/{plural}" and saved.metadata_only in (False, metadata_only)
-        ]
+        pages: list[SavedAnswer] = []
+        for saved in self._answers:
+            # A list of whole objects has their metadata as well.
+            fits = saved.metadata_only in (False, metadata_only)
+            if fits and saved.path == f"{prefix}/{plural}":
+                pages.append(saved)
         if place.name is not None:
-            for item in (item for page in pages for item in page.objects):
-                if _names_of(item) == (place.namespace, place.name):
-                    return replace(pages[-1], status=200, body=item)
-            raise ClusterRejected(f"no file of --from has the {place.kind} {place.name}")
+            return _named(place, pages)
         if not pages:
             raise ClusterRejected(
                 f"no file of --from has any {place.kind}{self._missing.format(plural=plural)}"
             )
-        first = max(number for number, page in enumerate(pages) if "continue" not in page.query)
-        items: list[Any] = []
-        for page in pages[first:]:
-            if page.body is None:
-                return page
-            items += [
-                item for item in page.objects if place.namespace in (None, _names_of(item)[0])
-            ]
         kind = METADATA_ONLY if metadata_only else f"{place.kind}List"
-        return replace(
-            pages[-1], body={"kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}
-        )
+        return _listed(place, _of_last_list(pages), kind)
 
 
 def _asked(path: str, query: Mapping[str, str], metadata_only: bool) -> object:
     return path, frozenset(query.items()), metadata_only
+
+
+def _named(place: _Place, pages: Sequence[SavedAnswer]) -> SavedAnswer:
+    """Return one object of a list. Raises ClusterRejected if the list lacks it."""
+    for page in pages:
+        for item in page.objects:
+            if _names_of(item) == (place.namespace, place.name):
+                return replace(pages[-1], status=200, body=item)
+    raise ClusterRejected(f"no file of --from has the {place.kind} {place.name}")
+
+
+def _of_last_list(pages: Sequence[SavedAnswer]) -> Sequence[SavedAnswer]:
+    """Return the pages of the last list. Only its first page was asked for without `continue`."""
+    first = 0
+    for number, page in enumerate(pages):
+        if "continue" not in page.query:
+            first = number
+    return pages[first:]
+
+
+def _listed(place: _Place, pages: Sequence[SavedAnswer], kind: str) -> SavedAnswer:
+    """Return the list of a namespace, or of all; a page that failed is the answer."""
+    items: list[Any] = []
+    for page in pages:
+        if page.body is None:
+            return page
+        for item in page.objects:
+            if place.namespace in (None, _names_of(item)[0]):
+                items.append(item)
+    return replace(
+        pages[-1], body={"kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}
+    )
 
 
 def _names_of(item: Any) -> tuple[Any, Any]:

@@ -35,7 +35,7 @@ STANDS = (stored(instance(1)), stored(instance(2)))
 
 def planned(earlier: EarlierPlan, claims: Desired, *instances: ObservedInstance) -> Plan:
     """The plan with an earlier one to reuse, which must equal the plan without it."""
-    plan = make_plan(claims, observed(*instances), earlier=earlier)
+    plan = earlier.plan(claims, observed(*instances), ())
     assert plan == make_plan(claims, observed(*instances))
     return plan
 
@@ -91,7 +91,7 @@ def test_the_plan_of_a_suspended_syncer_is_made_again() -> None:
     """It also depends on what this process saw UP."""
     earlier, suspended = EarlierPlan(), desired([syncer(suspend=True)], [SERVICE], [SLICE])
     for last_up in ([], [key(1)], [key(1), key(2)], []):
-        plan = make_plan(suspended, observed(*STANDS), last_up, earlier)
+        plan = earlier.plan(suspended, observed(*STANDS), last_up)
         returning = [action.key for action in plan.renewals if action.if_gone is not None]
         assert returning == last_up
 
@@ -112,7 +112,5 @@ def test_a_read_that_failed_is_planned_for() -> None:
     earlier = EarlierPlan()
     planned(earlier, CLAIMS, *STANDS)
     unread = observed(*STANDS).refreshed({key(1): Unread(why="it did not answer")})
-    assert make_plan(CLAIMS, unread, earlier=earlier) == make_plan(CLAIMS, unread)
-    assert make_plan(CLAIMS, observed(*STANDS), earlier=earlier) == make_plan(
-        CLAIMS, observed(*STANDS)
-    )
+    assert earlier.plan(CLAIMS, unread, ()) == make_plan(CLAIMS, unread)
+    assert earlier.plan(CLAIMS, observed(*STANDS), ()) == make_plan(CLAIMS, observed(*STANDS))
