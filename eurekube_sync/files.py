@@ -24,9 +24,9 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[by
 
 def open_named(path: str, *, follow: bool = True) -> IO[bytes]:
     """Open a file that a person names: as `open_regular`, or a pipe that the shell opened."""
-    return (
-        open(path, "rb") if path.startswith(_OPENED_BY_SHELL) else open_regular(path, follow=follow)
-    )
+    if path.startswith(_OPENED_BY_SHELL):
+        return open(path, "rb")
+    return open_regular(path, follow=follow)
 
 
 def write_new(path: Path, part: Path, content: bytes, *, mode: int) -> None:

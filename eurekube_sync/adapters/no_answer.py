@@ -168,7 +168,9 @@ def _of_proxy(causes: list[BaseException], proxy: str) -> NoAnswer:
         if isinstance(cause, ssl.SSLError):
             why = _of_tls(cause, "the proxy").why
     unreached = f"{proxy} could not be reached"
-    return NoAnswer(f"{unreached}: {why}" if why else unreached, again=True)
+    if why:
+        unreached = f"{unreached}: {why}"
+    return NoAnswer(unreached, again=True)
 
 
 def _of_tls(error: ssl.SSLError, whose: str = "the server") -> NoAnswer:

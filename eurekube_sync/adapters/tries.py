@@ -98,7 +98,9 @@ class Tries:  # safe in several threads
         if text.isascii() and text.isdigit():
             return float(text)
         when = unix_time(text)
-        return 0.0 if when is None else when - self.clock.now()
+        if when is None:
+            return 0.0
+        return when - self.clock.now()
 
 
 def largest_answer(limits: Iterable[Path] = _MEMORY_LIMITS) -> int:

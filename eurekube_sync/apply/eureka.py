@@ -122,9 +122,9 @@ class Applier:
         than fill a batch are left to single reads, which renew nothing and cost little."""
         batches = self._registry.batches()
         readable = self._renewals.readable(keys, self._deadline.begun)
-        return (
-            frozenset() if batches is None or len(readable) < batches.size else frozenset(readable)
-        )
+        if batches is None or len(readable) < batches.size:
+            return frozenset()
+        return frozenset(readable)
 
     def renew(
         self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()
@@ -284,7 +284,9 @@ class Applier:
         and single calls alternate."""
 
         def ordered(unordered: Sequence[A]) -> Sequence[A]:
-            return unordered if as_given else keys_in_turn(unordered, attrgetter("key"))
+            if as_given:
+                return unordered
+            return keys_in_turn(unordered, attrgetter("key"))
 
         def together(chunk: Sequence[A]) -> list[tuple[A, R | None]]:
             results: Sequence[R | None] = [None] * len(chunk)
@@ -301,7 +303,10 @@ class Applier:
         fitting: list[A] = []
         others: list[A] = []
         for item in items:
-            (fitting if fits(item) else others).append(item)
+            if fits(item):
+                fitting.append(item)
+            else:
+                others.append(item)
         batched = [partial(together, chunk) for chunk in chunks(ordered(fitting), batches.size)]
         singles = [partial(alone, item) for item in ordered(others)]
         calls = by_turns(batched, singles)

@@ -205,7 +205,9 @@ def _unread_for(syncer: SyncerObject, now: float) -> float:
     """Return for how many seconds Eureka could not be read. The syncer's status has it, because a
     CronJob's process remembers nothing."""
     since = syncer.status.eureka_unknown_since if syncer.status else None
-    return now - since if since is not None else 0
+    if since is not None:
+        return now - since
+    return 0
 
 
 def open_gates(

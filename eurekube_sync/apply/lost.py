@@ -125,7 +125,9 @@ def _status_after(
     outcome = outcomes.by_key.get(key)
     if outcome is None or (outcome.status is None and outcome.failed):
         listed = observed.ours.get(key)
-        return listed.status if listed is not None else None
+        if listed is not None:
+            return listed.status
+        return None
     return outcome.status
 
 

@@ -87,7 +87,9 @@ class _Tallies(defaultdict[SyncerRef, Tally]):
         super().__init__(Tally)
 
     def of(self, syncer: SyncerRef | None) -> Tally:
-        return Tally() if syncer is None else self[syncer]
+        if syncer is None:
+            return Tally()
+        return self[syncer]
 
 
 def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:

@@ -173,7 +173,9 @@ def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
     """Return the pod of an instance with its syncer, address and port; None if the mark names no
     pod."""
     uid = pod_uid_of(instance)
-    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
+    if uid is None:
+        return None
+    return (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def _to_weigh(planned: Iterable[Removal], scales: Scales) -> tuple[list[Removal], list[Removal]]:

@@ -206,9 +206,10 @@ class Sightings:
         failed; forget all others. The pass began at `begun`, and had read everything at
         `looked`."""
         first: dict[tuple[SyncerRef, str], float] = {}
-        for hold in held.awaited if held else ():
-            for seen in hold.sightings:
-                first[seen] = begun - before[seen] if seen in before else looked
+        if held:
+            for hold in held.awaited:
+                for seen in hold.sightings:
+                    first[seen] = begun - before[seen] if seen in before else looked
         for removal in confirmed:
             # It may have been confirmed as dead, and is not to wait again.
             first[removal.syncer, seen_as(removal, dead=True)] = -inf

@@ -81,7 +81,9 @@ class Evidence:
         for state, word in ((PodState.GONE, "gone"), (PodState.UNKNOWN, "unknown")):
             if self.counts[state]:
                 others.append(f"{self.counts[state]} {word}")
-        return f"{text} ({', '.join(others)})" if others else text
+        if others:
+            return f"{text} ({', '.join(others)})"
+        return text
 
 
 def evidence_of(removals: Collection[Removal], pods: Mapping[InstanceKey, PodState]) -> Evidence:
@@ -118,12 +120,16 @@ def _advice(
             return Advice.SYNCER_MISSING
         # An endpoint that is listed, and not ready, is no question of the selector.
         listed = all(isinstance(removal, Update) for removal in removals)
-        return Advice.SLICES_BEHIND if listed else Advice.WRONG_SELECTOR
+        if listed:
+            return Advice.SLICES_BEHIND
+        return Advice.WRONG_SELECTOR
     if counts[PodState.READY]:
         return Advice.SOME_RUN
     if counts[PodState.UNKNOWN]:
         return Advice.UNKNOWN
-    return Advice.LOOK if counts[PodState.NOT_READY] else Advice.GONE
+    if counts[PodState.NOT_READY]:
+        return Advice.LOOK
+    return Advice.GONE
 
 
 def pod_states(

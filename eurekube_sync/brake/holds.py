@@ -69,7 +69,9 @@ _ENDING_BY_THEMSELVES = frozenset(
 def seen_as(removal: Removal, *, dead: bool) -> str:
     """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
     that it was unready: only that lets it go among too many."""
-    return f"gone {removal.key}" if dead else str(removal.key)
+    if dead:
+        return f"gone {removal.key}"
+    return str(removal.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +91,17 @@ class Hold:
     @property
     def text(self) -> str:
         """All that a person needs to know of it, as a sentence without its end."""
-        return f"{self.among}; {self.own_text}" if self.among else self.own_text
+        if self.among:
+            return f"{self.among}; {self.own_text}"
+        return self.own_text
 
     @property
     def own_text(self) -> str:
         """The text without that of `among`."""
         why = f"of these, {self.why}" if self.among else self.why
-        return f"{why} ({self.wait})" if self.wait else why
+        if self.wait:
+            return f"{why} ({self.wait})"
+        return why
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
@@ -148,7 +154,9 @@ class Held:
         for removal in self.for_a_person:
             if syncer is None or removal.syncer == syncer:
                 removals.append(removal)
-        return evidence_of(removals, self.pods) if removals else None
+        if removals:
+            return evidence_of(removals, self.pods)
+        return None
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -208,7 +216,9 @@ def held_together(*parts: Held | None) -> Held | None:
             awaited += part.awaited
             pods |= part.pods
     held = held_of(holds, awaited)
-    return None if held is None else replace(held, pods=pods)
+    if held is None:
+        return None
+    return replace(held, pods=pods)
 
 
 _UNEXPLAINED = (Grounds.ABSENCE, Grounds.POD_GONE, Grounds.ORPHANED, Grounds.SWEPT)

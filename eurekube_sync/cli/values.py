@@ -55,7 +55,9 @@ class Value(_ParamType[T]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
             # click may convert twice
-            return self._read(value) if isinstance(value, str) else cast(T, value)
+            if isinstance(value, str):
+                return self._read(value)
+            return cast(T, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

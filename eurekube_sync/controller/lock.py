@@ -80,7 +80,9 @@ class Lock:
     @property
     def last_good(self) -> GoodPass | None:
         """The last good pass of any replica, as last read from the object."""
-        return self._record.good if self._record else None
+        if self._record:
+            return self._record.good
+        return None
 
     def renewed_since(self, moment: float) -> bool:
         """Whether another replica was seen to renew or take the lock after that moment, in monotonic
@@ -262,7 +264,9 @@ class UnderLock:
             raise LockLost(
                 f"lost the lock {self._lock.name} to another replica; aborting this pass"
             )
-        return standing if isinstance(standing, Unknown) else None
+        if isinstance(standing, Unknown):
+            return standing
+        return None
 
     def _standing(self) -> Standing:
         lock = self._lock

@@ -236,9 +236,12 @@ def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str
     several."""
     cluster = identity.data if isinstance(identity, Complete) else None
     owners: set[str] = set()
-    for instance in listed.data if isinstance(listed, Complete) else ():
-        marks = instance.metadata
-        is_ours = syncer_of(instance) is not None and OWNER in marks
-        if is_ours and cluster in (None, marks.get(CLUSTER)):
-            owners.add(marks[OWNER])
-    return owners.pop() if len(owners) == 1 else ""
+    if isinstance(listed, Complete):
+        for instance in listed.data:
+            marks = instance.metadata
+            is_ours = syncer_of(instance) is not None and OWNER in marks
+            if is_ours and cluster in (None, marks.get(CLUSTER)):
+                owners.add(marks[OWNER])
+    if len(owners) == 1:
+        return owners.pop()
+    return ""

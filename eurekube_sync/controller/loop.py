@@ -92,7 +92,9 @@ def run_passes(
         if clock.stopping():
             if schedule.passes is not None:
                 return ExitCode.INCOMPLETE
-            return ExitCode.APP_LOST if lost else ExitCode.OK
+            if lost:
+                return ExitCode.APP_LOST
+            return ExitCode.OK
 
 
 def _log(news: News) -> None:
@@ -192,7 +194,9 @@ class BetweenPasses:
         passes = period / self._interval
         if passes < 1 or abs(round(passes) * self._interval - period) > _ABOUT * period:
             return leases > 0
-        return leases >= self._many if most is None else leases > most * passes
+        if most is None:
+            return leases >= self._many
+        return leases > most * passes
 
     def _wait(self, until: float) -> None:
         self._world.clock.sleep(max(0.0, until - self._world.clock.monotonic()))

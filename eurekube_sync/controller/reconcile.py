@@ -133,7 +133,9 @@ def _with_imports(given: Given, found: Found, listed: Listing, report: PassRepor
 def _imported(given: Given, found: Found, listed: Listing) -> ImportReport | None:
     """Return what is done for imports; None if they are off."""
     imports = import_apps(given, found, listed)
-    return None if imports is None else settle_apps(given, imports)
+    if imports is None:
+        return None
+    return settle_apps(given, imports)
 
 
 def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:

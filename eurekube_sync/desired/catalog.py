@@ -179,7 +179,9 @@ class Catalog:
         """Return the Services by the index that leaves the fewest."""
         if selector.service is not None:
             named = self._by_name.get(selector.service)
-            return [] if named is None else [named]
+            if named is None:
+                return []
+            return [named]
         if selector.labels:
             # The rarest one, because all Services may have one such as `managed-by: Helm`
             return min((self._by_label.get(label, []) for label in selector.labels), key=len)
@@ -205,7 +207,9 @@ class Catalog:
     @property
     def hosts_if_read(self) -> Mapping[str, PodHost]:
         """The same, but empty if they could not be read."""
-        return {} if isinstance(self._hosts, Unknown) else self.hosts
+        if isinstance(self._hosts, Unknown):
+            return {}
+        return self.hosts
 
     @property
     def ingresses(self) -> Mapping[str, Ingress]:

@@ -86,7 +86,9 @@ class Wanted:
         """The instance to register if a renewal finds no lease; None if it is not UP, or
         `elsewhere`."""
         up = self.instance.status is InstanceStatus.UP
-        return self.instance if up and not self.elsewhere else None
+        if up and not self.elsewhere:
+            return self.instance
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,9 @@ class Serving:
 
     def wanted_at(self, key: InstanceKey) -> Wanted | None:
         verdict = self.verdicts.get(key)
-        return verdict if isinstance(verdict, Wanted) else None
+        if isinstance(verdict, Wanted):
+            return verdict
+        return None
 
     @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
@@ -244,7 +248,9 @@ class Serving:
 
     def with_verdicts(self, changed: Mapping[InstanceKey, Verdict]) -> Serving:
         """Return this claim with other verdicts for some endpoints."""
-        return replace(self, verdicts={**self.verdicts, **changed}) if changed else self
+        if changed:
+            return replace(self, verdicts={**self.verdicts, **changed})
+        return self
 
     def with_rivals(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """Return this claim with these rivals, or without a rival where it is None."""
@@ -338,7 +344,9 @@ class Desired:
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         claim = self.server_of(key)
-        return claim.wanted_at(key) if claim else None
+        if claim:
+            return claim.wanted_at(key)
+        return None
 
     def each_wanted(self) -> Iterator[tuple[InstanceKey, Serving, Wanted]]:
         """Yield each wanted instance with its key, and the claim that wants it."""
@@ -351,7 +359,9 @@ class Desired:
         """Return the claim that wants an instance with this key."""
         syncer = self.wanted_by.get(key)
         claim = self.claims[syncer] if syncer else None
-        return claim if isinstance(claim, Serving) else None
+        if isinstance(claim, Serving):
+            return claim
+        return None
 
     def with_claims(self, changed: Mapping[SyncerRef, Serving]) -> Desired:
         """Return this with other claims of some syncers, which may want less."""
@@ -395,9 +405,13 @@ def wanted_in(verdict: Verdict | None) -> Wanted | None:
     unknown."""
     if isinstance(verdict, OverLimit | Taken):
         return verdict.wanted
-    return verdict if isinstance(verdict, Wanted) else None
+    if isinstance(verdict, Wanted):
+        return verdict
+    return None
 
 
 def rival_of(verdict: Verdict) -> Rival | None:
     known = verdict if isinstance(verdict, Taken) else wanted_in(verdict)
-    return known.rival if known else None
+    if known:
+        return known.rival
+    return None

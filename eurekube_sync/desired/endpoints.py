@@ -82,12 +82,16 @@ class Backend:
 
 def place_of(endpoint: Endpoint) -> str:
     """Return the UID of an endpoint's pod, or its address if there is no pod."""
-    return endpoint.pod.uid if endpoint.pod and endpoint.pod.uid else endpoint.address
+    if endpoint.pod and endpoint.pod.uid:
+        return endpoint.pod.uid
+    return endpoint.address
 
 
 def label_of(endpoint: Endpoint) -> str:
     """Return the name of an endpoint for messages."""
-    return f"pod {endpoint.pod.name}" if endpoint.pod else f"endpoint {endpoint.address}"
+    if endpoint.pod:
+        return f"pod {endpoint.pod.name}"
+    return f"endpoint {endpoint.address}"
 
 
 # --- Ports of Services ---------------------------------------------------------------------------
@@ -122,7 +126,9 @@ def choose_port(
             Reason.AMBIGUOUS_PORT,
             f"Service {service.name}{fits} {_ports(fitting)}: name one in spec.{field}",
         )
-    return fitting[0] if fitting else None
+    if fitting:
+        return fitting[0]
+    return None
 
 
 def _default_ports(service: Service) -> Sequence[ServicePort]:
@@ -215,7 +221,9 @@ def slices_in_use(service: Service, slices: Sequence[EndpointSlice]) -> Sequence
         if by_cluster or not lacks_all or not piece.endpoints:
             others.append(piece)
             telling = telling or by_cluster or not lacks_all
-    return others if telling else slices
+    if telling:
+        return others
+    return slices
 
 
 def written_by_cluster(service: Service, piece: EndpointSlice) -> bool:
@@ -283,7 +291,9 @@ def _lacks_ports(service: Service, piece: EndpointSlice) -> bool:
 
 
 def _writer(piece: EndpointSlice) -> str:
-    return f"managed by {piece.managed_by}" if piece.managed_by else "without the label managed-by"
+    if piece.managed_by:
+        return f"managed by {piece.managed_by}"
+    return "without the label managed-by"
 
 
 # --- Backends -------------------------------------------------------------------------------------
@@ -496,9 +506,10 @@ def outdone_by_http(backends: Iterable[Backend]) -> frozenset[str]:
     outdone = set()
     for there in _by_place(backends).values():
         ports = {backend.port for backend in there if backend.port_name == HTTP}
-        for backend in there if ports else ():
-            if backend.port_name != HTTP and backend.port not in ports:
-                outdone.add(backend.service)
+        if ports:
+            for backend in there:
+                if backend.port_name != HTTP and backend.port not in ports:
+                    outdone.add(backend.service)
     return frozenset(outdone)
 
 

@@ -134,7 +134,9 @@ class Heirs:
         syncer = syncer_of(instance)
         assert syncer is not None  # `Observed.ours` holds none without
         claim = self._claims.get(syncer)
-        return selected_namespace(claim.syncer) if claim else syncer.namespace
+        if claim:
+            return selected_namespace(claim.syncer)
+        return syncer.namespace
 
 
 class _Claimants:
@@ -254,7 +256,9 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
             return heirs.of(instance)
         case Serving() as claim if claim.conduct.claims_nothing:
             known = wanted_in(claim.verdicts[instance.key]) is not None
-            return heirs.of_given_up(instance) if known else None
+            if known:
+                return heirs.of_given_up(instance)
+            return None
         case _:
             return None
 

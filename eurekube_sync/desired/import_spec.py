@@ -98,7 +98,9 @@ def parse(import_: ImportObject) -> Import:
 def class_of(import_: ImportObject) -> str | None:
     """Return the class in a raw spec, which may be invalid otherwise."""
     value = import_.spec.get("syncerClass")
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    return None
 
 
 def service_name(import_: ImportObject) -> str:
@@ -119,7 +121,9 @@ def changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Fault]:
 def _service_name(name: str, spec: Mapping[str, Any]) -> str:
     service = spec.get("service")
     named = service.get("name") if isinstance(service, Mapping) else None
-    return named if isinstance(named, str) and named else name
+    if isinstance(named, str) and named:
+        return named
+    return name
 
 
 def _headless(spec: Mapping[str, Any]) -> bool:

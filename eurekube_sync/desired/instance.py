@@ -70,7 +70,9 @@ class Registered(NamedTuple):
 
     def numbers(self, field: str) -> frozenset[int]:
         """Return the numbers of `port` or `securePort`."""
-        return self.ports if field == "port" else self.secure_ports
+        if field == "port":
+            return self.ports
+        return self.secure_ports
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for the cached property
@@ -113,9 +115,10 @@ class Naming:
         """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
         deleted."""
         living = set()
-        for syncer_object in every(self.syncers) if self.syncers else ():
-            if syncer_object.deleted is None:
-                living.add(syncer_object.ref)
+        if self.syncers:
+            for syncer_object in every(self.syncers):
+                if syncer_object.deleted is None:
+                    living.add(syncer_object.ref)
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
@@ -131,7 +134,9 @@ class Naming:
 
 
 def _number(port: Port) -> int | None:
-    return port.number if port.enabled else None
+    if port.enabled:
+        return port.number
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +209,9 @@ class Builder:
         registered = self._registered((service,)).numbers(field)
         if numbers and (numbers & registered or registered.isdisjoint(offered)):
             return numbers
-        return registered.intersection(offered) if len(registered) == 1 else frozenset()
+        if len(registered) == 1:
+            return registered.intersection(offered)
+        return frozenset()
 
     def may_stand_at(self, field: str, service: Service, offered: Collection[int]) -> bool:
         """Whether instances of a Service may be registered at one of the `offered` numbers."""
@@ -259,7 +266,9 @@ class Builder:
         )
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
-        return key if listed is None else listed.key
+        if listed is None:
+            return key
+        return listed.key
 
     def wanted(
         self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN
@@ -342,7 +351,9 @@ class Builder:
         """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of
         `.` and `:`, as in the cluster's DNS names of pods and in services such as sslip.io."""
         if self.spec.host_name == "ip":
-            return f"[{site.host}]" if ":" in site.host else site.host
+            if ":" in site.host:
+                return f"[{site.host}]"
+            return site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)
         assert parts is not None  # `parse` refuses any other
         base, suffix = parts[1], parts[2] or ""
@@ -432,13 +443,17 @@ def _as_label(address: str) -> str:
     label = re.sub(r"[.:]", "-", address)
     if label.startswith("-"):
         label = f"0{label}"
-    return f"{label}0" if label.endswith("-") else label
+    if label.endswith("-"):
+        return f"{label}0"
+    return label
 
 
 def _first(warnings: Sequence[str]) -> tuple[str, ...]:
     first = tuple(warnings[:_MOST_WARNINGS])
     more = len(warnings) - len(first)
-    return (*first, f"and {more} more") if more else first
+    if more:
+        return (*first, f"and {more} more")
+    return first
 
 
 @lru_cache(maxsize=1024)  # all instances of an app share one object
@@ -452,6 +467,8 @@ def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
     if "%" in address:
         return None
     try:
-        return "IPv6" if ipaddress.ip_address(address).version == 6 else "IPv4"
+        if ipaddress.ip_address(address).version == 6:
+            return "IPv6"
+        return "IPv4"
     except ValueError:
         return None

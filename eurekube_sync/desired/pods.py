@@ -167,7 +167,9 @@ def _sites(
     sites: dict[Identity, Site] = {}
     for identity, backend in main.backends.items():
         sites[identity] = _site(backend, pairs.get(identity), secure_alone=secure_alone)
-    return _at_hosts(main, sites, catalog, builder) if builder.spec.at_host else sites
+    if builder.spec.at_host:
+        return _at_hosts(main, sites, catalog, builder)
+    return sites
 
 
 def _at_hosts(
@@ -491,7 +493,8 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     known = [service.ip_families for service in services if service.ip_families]
     asked = spec.address_family
     if asked is None:
-        for family in known[0] if known else ("IPv4",):
+        candidates = known[0] if known else ("IPv4",)
+        for family in candidates:
             if all(family in families for families in known):
                 return family
         wrong, do = "the Services have no address family in common", "set"

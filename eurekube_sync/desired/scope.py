@@ -311,7 +311,10 @@ def _compiled(pattern: str, inner: str) -> re.Pattern[str]:
     star = _ANY if not first else inner
     text = first
     for part in rest[:-1]:
-        # Atomic groups: without them a match could take very long on a long name.
-        text += f"{star}*{part}" if star != inner else f"(?>{star}*?{part})"
+        if star != inner:
+            text += f"{star}*{part}"
+        else:
+            # Atomic groups: without them a match could take very long on a long name.
+            text += f"(?>{star}*?{part})"
         star = inner
     return re.compile(text + "".join(f"{star}*{part}" for part in rest[-1:]), re.IGNORECASE)

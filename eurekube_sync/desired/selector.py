@@ -37,8 +37,12 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def fault(self) -> str:
         """What is wrong with the values; empty if nothing is."""
         if self.operator in ("In", "NotIn"):
-            return "" if self.values else "operator In or NotIn needs at least one value"
-        return "operator Exists or DoesNotExist takes no values" if self.values else ""
+            if self.values:
+                return ""
+            return "operator In or NotIn needs at least one value"
+        if self.values:
+            return "operator Exists or DoesNotExist takes no values"
+        return ""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels match, as in the API server's label selectors: NotIn matches an absent
@@ -56,9 +60,13 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         negated = self.operator in ("NotIn", "DoesNotExist")
         values = ", ".join(sorted(self.values))
         if self.operator in ("Exists", "DoesNotExist"):
-            return f"!{self.key}" if negated else self.key
+            if negated:
+                return f"!{self.key}"
+            return self.key
         if len(self.values) == 1:
-            return f"{self.key}!={values}" if negated else f"{self.key}={values}"
+            if negated:
+                return f"{self.key}!={values}"
+            return f"{self.key}={values}"
         return f"{self.key} {'notin' if negated else 'in'} ({values})"
 
 
@@ -91,7 +99,8 @@ class Selector(
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in self.labels]
         parts += [str(expression) for expression in self.match_expressions or ()]
-        parts += [f"name {self.service}"] if self.service else []
+        if self.service:
+            parts.append(f"name {self.service}")
         return ", ".join(parts)
 
 

@@ -50,7 +50,11 @@ class _Behind:
         """Whether a call is answered at this node's address, or at an address without a node."""
         if node is None:
             return self.ready
-        return node.ready and (self.nodes.get(node.name, False) if service.local else self.ready)
+        if not node.ready:
+            return False
+        if service.local:
+            return self.nodes.get(node.name, False)
+        return self.ready
 
 
 def serve_services(

@@ -116,7 +116,9 @@ class LeaseRegistry:
     def find(self, app: str, instance_id: str, *, now: int) -> Document | None:
         """`getInstanceByAppAndId`."""
         lease = self.lease(app, instance_id)
-        return lease.listed() if lease else None
+        if lease:
+            return lease.listed()
+        return None
 
     def applications(self) -> Applications:
         """`getApplications`: the applications that have an instance."""
@@ -190,7 +192,9 @@ class EmbeddedEureka:
             there = self.registry.renew(app, id_, now=now)
         else:
             there = self.registry.cancel(app, id_)
-        return Response(status=200) if there else self.error(request, 404)
+        if there:
+            return Response(status=200)
+        return self.error(request, 404)
 
     def list_(self, request: Request, app: str, now: int) -> Response:
         """List all applications, or one (`ApplicationsResource`, `ApplicationResource`)."""
@@ -266,9 +270,13 @@ class EmbeddedEureka:
         """Apply one item and return its status code: a 500 for what the program never sends."""
         match item:
             case {"action": "Heartbeat", "appName": app, "id": id_}:
-                return 200 if self.registry.renew(app, id_, now=now) else 404
+                if self.registry.renew(app, id_, now=now):
+                    return 200
+                return 404
             case {"action": "Cancel", "appName": app, "id": id_}:
-                return 200 if self.registry.cancel(app, id_) else 404
+                if self.registry.cancel(app, id_):
+                    return 200
+                return 404
             case {"action": "Register", "appName": app, "instanceInfo": instance}:
                 self.register(instance, app, now)
                 return 200

@@ -99,11 +99,12 @@ def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
     removals: list[Removal] = []
     first = None
     held = subject.report.held
-    for hold in held.holds if held else ():
-        for removal in hold.removals:
-            if subject.has(removal.syncer, removal.key):
-                removals.append(removal)
-                first = first or hold
+    if held:
+        for hold in held.holds:
+            for removal in hold.removals:
+                if subject.has(removal.syncer, removal.key):
+                    removals.append(removal)
+                    first = first or hold
     return sorted(removals, key=lambda removal: removal.key), first
 
 
@@ -198,7 +199,9 @@ def _unknown(subject: Subject, links: Sequence[Link], as_apps: str) -> str:
     if text and passes and status is not None:
         saw = f"The last pass saw {status.ready} UP{as_apps}"
         return f"{saw}; Eureka itself could not be looked at"
-    return f"Unknown whether it is registered: {text}" if text else ""
+    if text:
+        return f"Unknown whether it is registered: {text}"
+    return ""
 
 
 def _although_up(broken: Link | None) -> str:

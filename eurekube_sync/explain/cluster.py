@@ -199,7 +199,9 @@ def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
     if look.asked.granted_only or status is None or status.observed_generation < syncer.generation:
         return None
     ready = status.condition("Ready")
-    return ready.message if ready and ready.reason == Reason.NOT_GRANTED else None
+    if ready and ready.reason == Reason.NOT_GRANTED:
+        return ready.message
+    return None
 
 
 def _no_service(subject: Subject, look: Look) -> Link:
@@ -414,7 +416,9 @@ def _why_not_ready(pod: PodDetail, now: float) -> str:
     if ready is None or ready.since is None:
         return clause
     since = span(now - ready.since)
-    return f"{clause} ({since})" if clause else f"for {since}"
+    if clause:
+        return f"{clause} ({since})"
+    return f"for {since}"
 
 
 def _says(pod: PodDetail) -> str:
@@ -430,7 +434,9 @@ def _says(pod: PodDetail) -> str:
             clause = f"readiness gate {', '.join(gates)} is not open"
     if pod.phase in ("", "Running"):
         return clause
-    return f"{pod.phase}, {clause}" if clause else pod.phase
+    if clause:
+        return f"{pod.phase}, {clause}"
+    return pod.phase
 
 
 def _none(subject: Subject, claim: Serving, look: Look) -> Link:
@@ -492,7 +498,9 @@ def _without_port(
         return breaks(Part.PORT, Reason.AMBIGUOUS_SERVICE, text, fix=fix)
     port = _asked_port(claim)
     text = f"{text} not have the port that its syncer registers"
-    return breaks(Part.PORT, Reason.NO_SUCH_PORT, f"{text}, {port}" if port else text, fix=fix)
+    if port:
+        text = f"{text}, {port}"
+    return breaks(Part.PORT, Reason.NO_SUCH_PORT, text, fix=fix)
 
 
 def _nothing_selected(subject: Subject, look: Look) -> Iterator[tuple[str, str]]:

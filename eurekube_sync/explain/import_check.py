@@ -89,12 +89,13 @@ def _wrong(
     slices: Listed[EndpointSlice],
 ) -> Iterator[Finding]:
     fix = "leave that network out of --import-networks, or name smaller ones"
-    for text in of_services.data if isinstance(of_services, Complete) else ():
-        taken = ip_network(text)
-        for network in networks:
-            if network.version == taken.version and network.overlaps(taken):
-                why = f"import network {network} overlaps {taken}, the network of ClusterIPs"
-                yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
+    if isinstance(of_services, Complete):
+        for text in of_services.data:
+            taken = ip_network(text)
+            for network in networks:
+                if network.version == taken.version and network.overlaps(taken):
+                    why = f"import network {network} overlaps {taken}, the network of ClusterIPs"
+                    yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
     for network in networks:
         inside = sorted(_inside(network, slices))
         if inside:
@@ -105,11 +106,12 @@ def _wrong(
 def _inside(network: Network, slices: Listed[EndpointSlice]) -> Iterable[str]:
     """Yield each slice of others with an address in the network, with that address."""
     for source in slices.by_namespace.values():
-        for piece in source.data if isinstance(source, Complete) else ():
-            if is_of_an_import(piece):
-                continue
-            for endpoint in piece.endpoints:
-                address = parsed_address(endpoint.address)
-                if address is not None and address in network:
-                    yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
-                    break
+        if isinstance(source, Complete):
+            for piece in source.data:
+                if is_of_an_import(piece):
+                    continue
+                for endpoint in piece.endpoints:
+                    address = parsed_address(endpoint.address)
+                    if address is not None and address in network:
+                        yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
+                        break

@@ -141,12 +141,16 @@ class Explanation:
     @property
     def reason(self) -> str:
         """The reason of its first broken link; empty if there is none."""
-        return self.broken.reason if self.broken else ""
+        if self.broken:
+            return self.broken.reason
+        return ""
 
     @property
     def docs(self) -> str:
         """The address of the help for the reason; empty for none, or for one of another version."""
-        return help_on(self.reason) if self.reason in list(Reason) else ""
+        if self.reason in list(Reason):
+            return help_on(self.reason)
+        return ""
 
 
 class Grade(StrEnum):

@@ -171,7 +171,9 @@ def _workload(what: What, look: Look) -> Link:
         text = f"no pod is of {kind} {what.namespace}/{what.name}"
         return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *details, fix=fix)
     behind = _service_of(What(Kind.POD, pods[0], what.namespace), look)
-    return behind if isinstance(behind, Link) else _service(behind, look)
+    if isinstance(behind, Link):
+        return behind
+    return _service(behind, look)
 
 
 def _service(what: What, look: Look) -> Link:

@@ -141,14 +141,15 @@ def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
 
 def _elsewhere(instance: ObservedInstance, look: Look) -> Iterator[str]:
     """Say where another of several servers differs."""
-    for server, readings in look.readings.items() if len(look.readings) > 1 else ():
-        match readings.get(instance.key):
-            case Unknown():
-                yield f"{server} gave no answer"
-            case None:
-                yield f"{server} does not hold it"
-            case other if other.status is not instance.status:
-                yield f"{server} has it {other.status}"
+    if len(look.readings) > 1:
+        for server, readings in look.readings.items():
+            match readings.get(instance.key):
+                case Unknown():
+                    yield f"{server} gave no answer"
+                case None:
+                    yield f"{server} does not hold it"
+                case other if other.status is not instance.status:
+                    yield f"{server} has it {other.status}"
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
@@ -199,7 +200,9 @@ def _was_read(instance: ObservedInstance, look: Look) -> bool:
 
 def _ends(instance: ObservedInstance, look: Look) -> str:
     left = lease_end(instance) - look.eureka_time
-    return f"ends in {span(left)}" if left > 0 else f"ended {span(-left)} ago"
+    if left > 0:
+        return f"ends in {span(left)}"
+    return f"ended {span(-left)} ago"
 
 
 def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | None:

@@ -55,7 +55,9 @@ class Subject:
     @property
     def pod(self) -> str:
         """The pod in question; empty if the question is not about one pod."""
-        return self.what.name if self.what.kind is Kind.POD else ""
+        if self.what.kind is Kind.POD:
+            return self.what.name
+        return ""
 
     @property
     def terminating(self) -> int:
@@ -105,11 +107,12 @@ def _namespaces_with_pod(name: str, look: Look) -> list[str]:
     """Return the namespaces whose slices have a pod of this name."""
     namespaces = set()
     for report in look.reports:
-        for source in report.view.slices.by_namespace.values() if report.view else ():
-            for piece in read(source):
-                for endpoint in piece.endpoints:
-                    if endpoint.pod is not None and endpoint.pod.name == name:
-                        namespaces.add(piece.namespace)
+        if report.view:
+            for source in report.view.slices.by_namespace.values():
+                for piece in read(source):
+                    for endpoint in piece.endpoints:
+                        if endpoint.pod is not None and endpoint.pod.name == name:
+                            namespaces.add(piece.namespace)
     return sorted(namespaces)
 
 
@@ -233,7 +236,9 @@ def _services_of_app(app: str, services: tuple[str, ...], claim: Claim) -> tuple
 def _keys_of(claim: Claim) -> Collection[InstanceKey]:
     if isinstance(claim, Serving):
         return claim.verdicts
-    return claim.keys if isinstance(claim, Deleting) else ()
+    if isinstance(claim, Deleting):
+        return claim.keys
+    return ()
 
 
 def _named_by(what: What, claim: Claim, look: Look) -> frozenset[InstanceKey]:
@@ -317,17 +322,23 @@ def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> 
 
 def read(source: Source[tuple[T, ...]] | None) -> tuple[T, ...]:
     """Return the data of a source; empty if the source is unknown. For explanations only."""
-    return source.data if isinstance(source, Complete) else ()
+    if isinstance(source, Complete):
+        return source.data
+    return ()
 
 
 def claims_in(report: PassReport) -> Mapping[SyncerRef, Claim]:
     """Return the claims of a pass; empty if the pass made none."""
-    return report.desired.claims if report.desired else {}
+    if report.desired:
+        return report.desired.claims
+    return {}
 
 
 def syncers_in(report: PassReport) -> tuple[SyncerObject, ...]:
     """Return all syncers that were listed, also those out of scope."""
-    return tuple(every(report.view.syncers)) if report.view else ()
+    if report.view:
+        return tuple(every(report.view.syncers))
+    return ()
 
 
 def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
@@ -364,7 +375,9 @@ def selector_of(syncer: SyncerObject) -> Selector | None:
 
 def apps_of(claim: Claim) -> tuple[str, ...]:
     """Return the apps of a syncer; empty if they are unknown."""
-    return claim.apps if isinstance(claim, Serving) else ()
+    if isinstance(claim, Serving):
+        return claim.apps
+    return ()
 
 
 def named_app(syncer: SyncerObject) -> str:
@@ -387,15 +400,16 @@ def slices_of(
     """Return the slices of these Services that have endpoints for syncers; if a pod is named, with
     its endpoints alone."""
     slices = []
-    for piece in read(report.view.slices.of(namespace)) if report.view else ():
-        if piece.service not in services or is_of_an_import(piece):
-            continue
-        endpoints = []
-        for endpoint in piece.endpoints:
-            if not pod or (endpoint.pod is not None and endpoint.pod.name == pod):
-                endpoints.append(endpoint)
-        if endpoints:
-            slices.append(replace(piece, endpoints=tuple(endpoints)))
+    if report.view:
+        for piece in read(report.view.slices.of(namespace)):
+            if piece.service not in services or is_of_an_import(piece):
+                continue
+            endpoints = []
+            for endpoint in piece.endpoints:
+                if not pod or (endpoint.pod is not None and endpoint.pod.name == pod):
+                    endpoints.append(endpoint)
+            if endpoints:
+                slices.append(replace(piece, endpoints=tuple(endpoints)))
     return slices
 
 

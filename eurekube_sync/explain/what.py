@@ -54,7 +54,9 @@ class What:
             return f"{self.kind}/{self.namespace}/{self.name}"
         if self.port is None:
             return self.name
-        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+        if ":" in self.name:
+            return f"[{self.name}]:{self.port}"
+        return f"{self.name}:{self.port}"
 
 
 _KINDS = {
@@ -119,7 +121,9 @@ def _address(text: str) -> What | None:
     if colon and _is_ip(bare) and port.isdecimal() and (bare != host or ":" not in bare):
         return What(Kind.ADDRESS, bare, port=int(port))
     whole = text.removeprefix("[").removesuffix("]")
-    return What(Kind.ADDRESS, whole) if _is_ip(whole) else None
+    if _is_ip(whole):
+        return What(Kind.ADDRESS, whole)
+    return None
 
 
 def _is_ip(text: str) -> bool:

@@ -102,7 +102,9 @@ class Document:
         return [self.finding((), self.unparsable.reason, line=line)]
 
     def line(self, path: Path) -> int | None:
-        return self.offset + self.yaml.line(path) if self.yaml else None
+        if self.yaml:
+            return self.offset + self.yaml.line(path)
+        return None
 
     def finding(
         self,
@@ -178,7 +180,9 @@ def _documents(
 
 def _template_line(text: str, offset: int) -> int | None:
     mark = _TEMPLATE.search(text)
-    return offset + text.count("\n", 0, mark.start()) + 1 if mark else None
+    if mark:
+        return offset + text.count("\n", 0, mark.start()) + 1
+    return None
 
 
 def _yaml_cuts(text: str) -> list[tuple[int, int]]:
@@ -209,4 +213,6 @@ def _json_cuts(text: str) -> list[tuple[int, int]]:
 
 def _escaped(match: re.Match[str]) -> str:
     character = json.loads(f'"{match["pair"]}"') if match["pair"] else match["odd"]
-    return f"\\U{ord(character):08x}" if character else match[0]
+    if character:
+        return f"\\U{ord(character):08x}"
+    return match[0]

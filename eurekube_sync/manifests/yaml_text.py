@@ -126,7 +126,9 @@ def parse_yaml(text: str) -> YamlDocument | None:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(filter(None, (error.context, error.problem)))
         raise Unparsable(f"not YAML: {said}", mark.line + 1 if mark else 1) from error
-    return None if root is None else YamlDocument(root, nodes)
+    if root is None:
+        return None
+    return YamlDocument(root, nodes)
 
 
 def _nodes(text: str) -> int:
@@ -155,7 +157,9 @@ def _key(node: Node) -> str:
     key = _scalar(node) if isinstance(node, ScalarNode) else None
     if key is None:
         raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
-    return str(key).lower() if isinstance(key, bool) else str(key)
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key)
 
 
 def _scalar(node: ScalarNode) -> str | int | float | bool | None:
@@ -168,7 +172,9 @@ def _scalar(node: ScalarNode) -> str | int | float | bool | None:
     except (LookupError, ValueError, OverflowError) as error:  # such as `!!int x`
         kind = node.tag.rpartition(":")[2]
         raise Unparsable(f"{shown(text)} cannot be read as {kind}", _line(node)) from error
-    return text if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return text
+    return value
 
 
 def _line(read: Node | yaml.Event) -> int:

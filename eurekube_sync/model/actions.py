@@ -107,7 +107,9 @@ class Update:
             return self.instance.status
         if self.was is InstanceStatus.OUT_OF_SERVICE:
             return self.was
-        return self.instance.status if self.override is InstanceStatus.UNKNOWN else self.override
+        if self.override is InstanceStatus.UNKNOWN:
+            return self.instance.status
+        return self.override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,9 @@ class TimeLimit:
 
     def left(self) -> float:
         """Return the seconds that are left, at least zero; infinity without a limit."""
-        return max(0.0, self.end - self._clock.monotonic()) if self._allowed() else 0.0
+        if self._allowed():
+            return max(0.0, self.end - self._clock.monotonic())
+        return 0.0
 
 
 class Deadline:
@@ -100,4 +102,6 @@ class Schedule:
         task."""
         before = self._period
         self._period, past = divmod(now, self._seconds)
-        return past < self._first_part if before is None else before != self._period
+        if before is None:
+            return past < self._first_part
+        return before != self._period

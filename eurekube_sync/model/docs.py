@@ -8,7 +8,9 @@ SITE = "https://eurekube-sync.example.com"
 
 def page(name: str, anchor: str = "") -> str:
     """Return the address of a page, such as `running`, and of a heading on it."""
-    return f"{SITE}/{name}/#{anchor}" if anchor else f"{SITE}/{name}/"
+    if anchor:
+        return f"{SITE}/{name}/#{anchor}"
+    return f"{SITE}/{name}/"
 
 
 def help_on(word: str) -> str:

@@ -59,14 +59,18 @@ def written(path: Path) -> str:
 def shown(value: Any) -> str:
     """Return a value as JSON, cut to 60 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    return text[:57] + "..."
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean "x"?`, or nothing if no known word is similar."""
     lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
-    return f'; did you mean "{lower[close[0]]}"?' if close else ""
+    if close:
+        return f'; did you mean "{lower[close[0]]}"?'
+    return ""
 
 
 def wrong_type(value: Any, wanted: Collection[str]) -> str:

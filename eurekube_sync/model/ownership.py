@@ -149,13 +149,17 @@ def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
 @lru_cache(maxsize=65_536)
 def _read(mark: str) -> SyncerRef | None:
     namespace, slash, name = mark.partition("/")
-    return SyncerRef(namespace, name) if slash and namespace and name else None
+    if slash and namespace and name:
+        return SyncerRef(namespace, name)
+    return None
 
 
 def pod_uid_of(instance: ObservedInstance | Instance) -> str | None:
     """Return the pod's UID in an instance's mark, or None."""
     _, slash, uid = instance.metadata.get(POD, "").rpartition("/")
-    return uid if slash and uid else None
+    if slash and uid:
+        return uid
+    return None
 
 
 def pod_namespace_of(instance: ObservedInstance) -> str | None:
@@ -164,7 +168,9 @@ def pod_namespace_of(instance: ObservedInstance) -> str | None:
     syncer, parts = syncer_of(instance), instance.metadata.get(POD, "").split("/")
     if len(parts) == 3:
         return parts[0]
-    return syncer.namespace if syncer and len(parts) == 2 else None
+    if syncer and len(parts) == 2:
+        return syncer.namespace
+    return None
 
 
 def our_keys(metadata: Mapping[str, str]) -> frozenset[str]:

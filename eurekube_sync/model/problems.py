@@ -31,11 +31,15 @@ class Problem:
         """What it is about, and the reason, without its words of now."""
         if self.syncer:
             return f"syncer {self.subject}: {self.reason}"
-        return f"{self.subject}: {self.reason}" if self.subject else str(self.reason)
+        if self.subject:
+            return f"{self.subject}: {self.reason}"
+        return str(self.reason)
 
     @property
     def sentence(self) -> str:
         """The subject and the text, as a report and a log show them."""
         if self.syncer:
             return f"syncer {self.subject}: {self.reason}: {self.text}"
-        return f"{self.subject}: {self.text}" if self.subject else self.text
+        if self.subject:
+            return f"{self.subject}: {self.text}"
+        return self.text

@@ -65,7 +65,9 @@ def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
     if len(text) > LOOKED_AT:
         shown = shown[: -max((_AT_THE_CUT, *map(len, _all_forms(secrets))))]
     shown = printable(" ".join(shown.split())).rstrip(".")
-    return f"{shown[:most]}..." if len(shown) > most else shown
+    if len(shown) > most:
+        return f"{shown[:most]}..."
+    return shown
 
 
 def sounds_secret(key: str) -> bool:
@@ -97,7 +99,9 @@ def _written_out(character: re.Match[str]) -> str:
     code = ord(character[0])
     if code < 0x100:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
 def _json_escaped(character: re.Match[str]) -> str:
@@ -123,7 +127,9 @@ def _without(text: str, secrets: Collection[str]) -> str:
 
 def _hidden_login(header: re.Match[str]) -> str:
     name, scheme = header.groups()
-    return f"{name}{scheme} {HIDDEN}" if scheme else f"{name}{HIDDEN}"
+    if scheme:
+        return f"{name}{scheme} {HIDDEN}"
+    return f"{name}{HIDDEN}"
 
 
 def _all_forms(secrets: Collection[str]) -> Collection[str]:

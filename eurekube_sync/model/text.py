@@ -13,24 +13,32 @@ def counted(number: float, noun: str, more: str | None = None) -> str:
 
 def one_or_more(number: float, one: str, more: str) -> str:
     """Return the singular or the plural for a number, such as `is` or `are`."""
-    return one if number == 1 else more
+    if number == 1:
+        return one
+    return more
 
 
 def listed(words: Sequence[str], last: str) -> str:
     """Return `a`, `a or b`, `a, b or c`; `last` is the conjunction."""
     *first, final = words
-    return f"{', '.join(first)} {last} {final}" if first else final
+    if first:
+        return f"{', '.join(first)} {last} {final}"
+    return final
 
 
 def some_of(words: Sequence[str], most: int = 3) -> str:
     """Return `a, b, c and 4 more`."""
     shown = ", ".join(words[:most])
-    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
+    if len(words) > most:
+        return f"{shown} and {len(words) - most} more"
+    return shown
 
 
 def and_more(number: int) -> str:
     """Return ` (and 3 more)` for a sentence about the first of 4 things."""
-    return f" (and {number - 1} more)" if number > 1 else ""
+    if number > 1:
+        return f" (and {number - 1} more)"
+    return ""
 
 
 def duration(seconds: float) -> str:
@@ -53,7 +61,9 @@ def rfc_3339(unix_seconds: float) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}..."
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}..."
 
 
 def span(seconds: float) -> str:

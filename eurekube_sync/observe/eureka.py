@@ -101,7 +101,9 @@ class Observed:
     def silent(self, instance: ObservedInstance) -> float:
         """Return for how many seconds nobody had renewed or registered the instance when the list
         was made. 0 where Eureka gives no renewal time."""
-        return self.newest - instance.renewed if instance.last_renewal else 0.0
+        if instance.last_renewal:
+            return self.newest - instance.renewed
+        return 0.0
 
     def refreshed(
         self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]
@@ -143,7 +145,9 @@ class Observed:
             should_show = registered and self.asked - registered >= cache
             if should_show and is_ours(reading, self.ownership, self.scope):
                 outdated = registered if outdated is None else max(outdated, registered)
-        return self if outdated == self.outdated else replace(self, outdated=outdated)
+        if outdated == self.outdated:
+            return self
+        return replace(self, outdated=outdated)
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
         """Return the list with our recent registrations added. Another owner's instance under the
@@ -294,9 +298,10 @@ def marked_cluster(
     """Return the UID of the only cluster in which the owner has instances; "" if there is no such
     cluster."""
     uids: set[str] = set()
-    for instance in registry.data if isinstance(registry, Complete) else ():
-        if instance.metadata.get(OWNER) == owner:
-            uids.add(instance.metadata.get(CLUSTER, ""))
+    if isinstance(registry, Complete):
+        for instance in registry.data:
+            if instance.metadata.get(OWNER) == owner:
+                uids.add(instance.metadata.get(CLUSTER, ""))
     uid = uids.pop() if len(uids) == 1 else ""
     return Complete(data=uid if CLUSTER_PATTERN.fullmatch(uid) else "")
 
@@ -476,9 +481,10 @@ class LastSeen:
             if instance.status is InstanceStatus.UP:
                 up[key] = instance.instance
         lost = [key for key in self._up if key not in ours]
-        for key in set(renewed).intersection(lost) if lost else ():
-            if not _is_unwanted(self._up[key], desired):
-                up[key] = self._up[key]
+        if lost:
+            for key in set(renewed).intersection(lost):
+                if not _is_unwanted(self._up[key], desired):
+                    up[key] = self._up[key]
         for outcome in outcomes.others:
             key = outcome.action.key
             registered = outcome.registered

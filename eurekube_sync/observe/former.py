@@ -214,7 +214,9 @@ def _told_of_part(
             whys.append(told)
     if silences:
         return min(silences)
-    return whys[0] if whys else None
+    if whys:
+        return whys[0]
+    return None
 
 
 def _told(reading: ObservedInstance | Unread | None, ownership: Ownership) -> float | str | None:

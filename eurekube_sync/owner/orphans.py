@@ -55,7 +55,9 @@ class Orphans:
         if self.unknown:
             return ExitCode.INCOMPLETE
         there = self.found or self.slices
-        return ExitCode.CHANGES_PENDING if detailed and there else ExitCode.OK
+        if detailed and there:
+            return ExitCode.CHANGES_PENDING
+        return ExitCode.OK
 
     @property
     def summary(self) -> str:
@@ -67,7 +69,9 @@ class Orphans:
         if self.unknown:
             known = f"{number} ({fates})" if fates else "no orphan"
             return f"{known} in what could be read{more}"
-        return f"{number}: {fates}{more}" if fates else f"no orphans{more}"
+        if fates:
+            return f"{number}: {fates}{more}"
+        return f"no orphans{more}"
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:

@@ -197,7 +197,9 @@ class PurgeReport:
             return of_failures(causes, succeeded=len(self.purged) - len(failures))
         if self.errors:
             return of_error(self.errors[0])
-        return ExitCode.INCOMPLETE if self.unreached and not self.dry_run else ExitCode.OK
+        if self.unreached and not self.dry_run:
+            return ExitCode.INCOMPLETE
+        return ExitCode.OK
 
 
 def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:

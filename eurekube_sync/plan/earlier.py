@@ -38,7 +38,9 @@ class EarlierPlan:
         """Return the last plan if its inputs are the same objects."""
         if self._made_of is None or observed.unread:
             return None
-        return self._plan if same(self._made_of, _made_of(desired, observed)) else None
+        if same(self._made_of, _made_of(desired, observed)):
+            return self._plan
+        return None
 
 
 def _only_renews_wanted(plan: Plan, desired: Desired) -> bool:
@@ -55,7 +57,10 @@ def _only_renews_wanted(plan: Plan, desired: Desired) -> bool:
 def _made_of(desired: Desired, observed: Observed) -> Sequence[object]:
     inputs: list[object] = [desired.wanted_by]
     for claim in desired.claims.values():
-        inputs.append(claim.verdicts if isinstance(claim, Serving) else claim)
+        if isinstance(claim, Serving):
+            inputs.append(claim.verdicts)
+        else:
+            inputs.append(claim)
     inputs += [registered.instance for registered in observed.ours.values()]
     inputs.append(None)  # an instance that changes sides is a change
     inputs += [registered.instance for registered in observed.others.values()]

@@ -163,7 +163,9 @@ def _marked(
         return [registered]
     if registered is not None and registered.status is InstanceStatus.UP:
         return ()  # an UP instance of another pod is not turned DOWN
-    return marked_by_pod.get(uid, ()) if uid is not None else ()
+    if uid is not None:
+        return marked_by_pod.get(uid, ())
+    return ()
 
 
 def _as_drained(wanted: Wanted, doubted: frozenset[Kind]) -> Wanted:
@@ -359,7 +361,9 @@ class _Contenders:
             return self.newcomers
         if registered.status is InstanceStatus.UP:
             return self.served
-        return self.put_out if limit.lets_in(mark) else self.put_out_before
+        if limit.lets_in(mark):
+            return self.put_out
+        return self.put_out_before
 
 
 def _given_a_place(

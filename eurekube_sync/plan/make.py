@@ -191,7 +191,9 @@ def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef 
         return None
     if not isinstance(claim, Serving | NotServed):
         return None
-    return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
+    if seniority(claim) < seniority(desired.claims[wanting]):
+        return holder
+    return None
 
 
 # --- Instances that are not registered ------------------------------------------------------------

@@ -101,7 +101,9 @@ def _of_suspended(
     """Return the action for an instance of a suspended syncer. A 404 registers again only what this
     process last saw UP, because a list does not show whether an instance was lost or cancelled."""
     if isinstance(action, Renew):
-        return action if last_seen_up else replace(action, if_gone=None)
+        if last_seen_up:
+            return action
+        return replace(action, if_gone=None)
     if_gone = None
     if isinstance(action, Update):
         if no_longer_granted(claim, registered):
@@ -128,7 +130,9 @@ def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) ->
     if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
         return None
     verdict = claim.verdicts.get(instance.key)
-    return claim if isinstance(verdict, Taken | Leaving) else None
+    if isinstance(verdict, Taken | Leaving):
+        return claim
+    return None
 
 
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
@@ -180,13 +184,10 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")
     # Evidence about the pod counts before what its syncer says.
-    replaced = _replaced(instance, desired)
-    if replaced is not None:
-        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, replaced)
     gone = pod_gone(instance, desired.living_pods)
-    waits_for_pod = isinstance(claim, NotServed | Serving) and claim.keeps_until_pod_gone(instance)
-    if gone is not None and waits_for_pod:
-        return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
+    proven = _proven_dead(instance, claim, gone, _replaced(instance, desired))
+    if proven is not None:
+        return proven
     heir = kept_for(instance, desired)
     if heir is not None and gone is None:
         return renewal(instance, heir)
@@ -208,6 +209,18 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             return cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
+
+
+def _proven_dead(
+    instance: ObservedInstance, claim: Claim | None, gone: Proof | None, replaced: Proof | None
+) -> Cancel | None:
+    if replaced is not None:
+        return cancel(instance, "another pod has its address and port", Grounds.REPLACED, replaced)
+    if gone is None or not isinstance(claim, NotServed | Serving):
+        return None
+    if claim.keeps_until_pod_gone(instance):
+        return cancel(instance, "its pod is gone", Grounds.POD_GONE, gone)
+    return None
 
 
 def _written_before(instance: ObservedInstance, moment: float) -> bool:
@@ -327,7 +340,9 @@ def override_of(observed: ObservedInstance) -> InstanceStatus | None:
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return observed.status
     kept = observed.instance.override
-    return None if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP) else kept
+    if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP):
+        return None
+    return kept
 
 
 def _fields(instance: Instance) -> Mapping[str, str]:
@@ -346,4 +361,6 @@ def _fields(instance: Instance) -> Mapping[str, str]:
 
 
 def _port(port: Port) -> str:
-    return str(port.number) if port.enabled else "off"
+    if port.enabled:
+        return str(port.number)
+    return "off"

@@ -55,7 +55,9 @@ class _Box:
 
     @property
     def service(self) -> str:
-        return self.was.service if self.was is not None else ""
+        if self.was is not None:
+            return self.was.service
+        return ""
 
     @property
     def room(self) -> int:

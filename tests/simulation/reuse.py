@@ -16,7 +16,9 @@ from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.kubernetes import calls
 from eurekube_sync.adapters.kubernetes.calls import digest
 from eurekube_sync.apply import kubernetes as settle
-from eurekube_sync.controller import reconcile, steps
+from eurekube_sync.controller import reconcile
+from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.make import make_plan
 
 from .view import Violation
 
@@ -24,7 +26,6 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (wire, "decode_list", "decoded"),
     (reconcile, "observe", "before"),
     (reconcile, "claim_all", "earlier"),
-    (steps, "make_plan", "earlier"),
     (settle, "statuses", "earlier"),
 )
 """Functions that reuse a result, and the argument that has it. Without the argument they compute
@@ -46,9 +47,19 @@ def compared() -> Iterator[None]:
     for module, name, argument in _REUSING:
         setattr(module, name, _comparing(made[module, name], argument))
     setattr(calls, "digest", known_by)  # noqa: B010 - mypy knows it as that module's own alone
+    plan = EarlierPlan.plan
+
+    def planned(self: EarlierPlan, *inputs: Any) -> Any:
+        found = plan(self, *inputs)
+        if found != make_plan(*inputs):
+            raise Violation("reuse", "a plan took for the same what had changed")
+        return found
+
+    setattr(EarlierPlan, "plan", planned)  # noqa: B010
     try:
         yield
     finally:
+        setattr(EarlierPlan, "plan", plan)  # noqa: B010
         for (module, name), function in made.items():
             setattr(module, name, function)
         setattr(calls, "digest", digest)  # noqa: B010

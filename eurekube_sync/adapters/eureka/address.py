@@ -175,7 +175,9 @@ class ConnectionOptions:  # times are seconds
     @property
     def credentials(self) -> Login | None:
         own = self.address.login
-        return (lambda: own) if own is not None else self.login
+        if own is not None:
+            return lambda: own
+        return self.login
 
 
 class SecretFile:
@@ -290,4 +292,6 @@ def _signature(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _trouble(error: OSError | ValueError) -> str:
-    return f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
+    return str(error)

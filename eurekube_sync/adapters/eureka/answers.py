@@ -81,7 +81,9 @@ class Answer(NamedTuple):
         """The proxy that answered, as its header `Server` names it. A proxy puts its name on
         Eureka's answers, too."""
         name = excerpt(self.headers.get("Server", ""), most=80)
-        return f"a proxy ({name})" if name else "a proxy or firewall"
+        if name:
+            return f"a proxy ({name})"
+        return "a proxy or firewall"
 
 
 def refusal(answer: Answer, login: Credentials | BearerToken | None) -> errors.RegistryError:

@@ -89,7 +89,9 @@ class BatchingRegistry:
 
     def batches(self) -> Batches | None:
         on = self.batching().on and not self._dry_run and self._batches.usable()
-        return self._batches if on else None
+        if on:
+            return self._batches
+        return None
 
     def batching(self) -> Batching:
         if self._batches.trouble is not None:

@@ -220,7 +220,9 @@ class _Program:
         values = [value for _, value in self.variables]  # they may be passwords
         said = excerpt(words, most=_LONGEST, secrets=values)
         failed = f"{PROGRAM}, {excerpt(self.command, most=80)}, {why}"
-        return _missing(f"{failed}: {said}" if said else failed)
+        if said:
+            failed = f"{failed}: {said}"
+        return _missing(failed)
 
 
 def _text(status: Mapping[str, Any], name: str) -> str:
@@ -251,7 +253,9 @@ def _told(cluster: Mapping[str, Any]) -> str:
 
 def _listed(entry: Mapping[str, Any], name: str) -> Sequence[Any]:
     listed = entry.get(name)
-    return listed if isinstance(listed, list) else ()
+    if isinstance(listed, list):
+        return listed
+    return ()
 
 
 class _Result(NamedTuple):

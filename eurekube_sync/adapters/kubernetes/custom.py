@@ -228,7 +228,9 @@ class CustomObjects(Generic[T]):
     def _read_again(self, thing: T) -> T | None:
         call = Call(method="GET", path=self._kind.path(thing))
         answer = self._calls.expect(call, 200, 404)
-        return self._read(call, answer) if answer.status == 200 else None
+        if answer.status == 200:
+            return self._read(call, answer)
+        return None
 
     def _read(self, call: Call, answer: Answer) -> T:
         kind = self._kind

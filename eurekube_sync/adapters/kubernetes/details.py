@@ -66,7 +66,9 @@ class _Hook(objects.Wire):
             return self.sleep.seconds
         command = self.exec.command if self.exec else None
         only_sleeps = _SLEEPS.fullmatch(" ".join(command or ()).strip())
-        return float(only_sleeps[1]) if only_sleeps else None
+        if only_sleeps:
+            return float(only_sleeps[1])
+        return None
 
 
 class _Lifecycle(objects.Wire):
@@ -106,7 +108,9 @@ class _Spec(objects.Wire):
     def grace(self) -> float:
         """Return the seconds that the pod has to end. 30 is the API's default; 0 is legal."""
         seconds = self.termination_grace_period_seconds
-        return 30.0 if seconds is None else seconds
+        if seconds is None:
+            return 30.0
+        return seconds
 
 
 class _Waiting(objects.Wire):

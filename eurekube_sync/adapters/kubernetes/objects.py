@@ -52,7 +52,9 @@ def seconds(time: datetime) -> float:
 
 def seconds_or_none(time: datetime | None) -> float | None:
     """Return the same; None without a time."""
-    return None if time is None else seconds(time)
+    if time is None:
+        return None
+    return seconds(time)
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
@@ -405,7 +407,9 @@ class _HostedStatus(Wire):
     @property
     def addresses(self) -> tuple[str, ...]:
         if not self.host_ips:
-            return (self.host_ip,) if self.host_ip else ()
+            if self.host_ip:
+                return (self.host_ip,)
+            return ()
         return tuple([host.ip for host in self.host_ips if host.ip])
 
 

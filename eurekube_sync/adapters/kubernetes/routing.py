@@ -62,8 +62,9 @@ class IngressItem(Item):
         if spec.default_backend is not None:
             paths += spec.default_backend.path("", "")
         for rule in spec.rules or ():
-            for path in rule.http.paths if rule.http else ():
-                paths += path.backend.path(rule.host, path.path)
+            if rule.http:
+                for path in rule.http.paths:
+                    paths += path.backend.path(rule.host, path.path)
         tls: list[str] = []
         for entry in spec.tls or ():
             tls += entry.hosts or [""]

@@ -75,7 +75,9 @@ class SavedAnswer:
         if not isinstance(self.body, dict):
             return ()
         items = self.body.get("items", [self.body])
-        return items if isinstance(items, list) else ()
+        if isinstance(items, list):
+            return items
+        return ()
 
     def answer(self) -> Answer:
         """Answer as the API did. Raises ClusterUnavailable if it did not."""
@@ -119,9 +121,12 @@ class SavedConnection:
             raise ClusterRejected(f"{call}: files are only read")
         metadata_only = METADATA_ONLY in call.accept
         left = self._left.get(_asked(call.path, call.query, metadata_only), [])
-        saved = (
-            left.pop(0) if len(left) > 1 else left[0] if left else self._part(call, metadata_only)
-        )
+        if len(left) > 1:
+            saved = left.pop(0)
+        elif left:
+            saved = left[0]  # the last answer is given again
+        else:
+            saved = self._part(call, metadata_only)
         self._moved(saved.at)
         return saved.answer()
 
@@ -189,11 +194,9 @@ def _listed(place: _Place, pages: Sequence[SavedAnswer], kind: str) -> SavedAnsw
 def _names_of(item: Any) -> tuple[Any, Any]:
     """Return the namespace and the name of an object."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
-    return (
-        (metadata.get("namespace"), metadata.get("name"))
-        if isinstance(metadata, dict)
-        else (None, None)
-    )
+    if isinstance(metadata, dict):
+        return (metadata.get("namespace"), metadata.get("name"))
+    return (None, None)
 
 
 def lists_of(objects: Iterable[Mapping[str, Any]]) -> list[SavedAnswer]:

@@ -66,7 +66,10 @@ def demo_command(serve: bool) -> None:
                 f"the demo could not start ({error.strerror}): it needs a loopback address, and a "
                 "folder that it may write, which TMPDIR can name"
             ) from error
-        (_serve if serve else _tell)(playground, clock)
+        if serve:
+            _serve(playground, clock)
+        else:
+            _tell(playground, clock)
 
 
 def _serve(playground: Playground, clock: SystemClock) -> None:

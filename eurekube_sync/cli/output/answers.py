@@ -211,7 +211,9 @@ def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
 def _head(found: Overview, servers: Sequence[str]) -> str:
     """Return the owner, the cluster and the servers."""
     look = found.look
-    head = [f"owner {look.owner}" if look.owner else "owner unknown"]
+    head = ["owner unknown"]
+    if look.owner:
+        head = [f"owner {look.owner}"]
     if isinstance(look.identity, Complete):
         head.append(f"cluster {look.identity.data[:8]}")
     if look.narrowed:

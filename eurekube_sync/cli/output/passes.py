@@ -128,7 +128,9 @@ class ChangesOnly:
         if not rows and not lines and 0 <= report.at - self._summed < _SUMMARY_SECONDS:
             return None
         self._summed = report.at
-        diff: list[RenderableType] = [Diff(rows)] if rows else []
+        diff: list[RenderableType] = []
+        if rows:
+            diff.append(Diff(rows))
         return Group(*diff, *lines, Text(summary(report), style="bold"))
 
 
@@ -302,9 +304,10 @@ def imports_of(report: PassReport) -> dict[str, Any] | None:
         )
     held = report.imports.held
     holds = []
-    for hold in held.holds if held else ():
-        count = len(hold.removals)
-        holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
+    if held:
+        for hold in held.holds:
+            count = len(hold.removals)
+            holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
     return {
         "planId": held.plan_id if held else None,
         "endpoints": endpoints,

@@ -326,7 +326,9 @@ def _changes(update: Update) -> str:
         if change.field != "status":
             texts.append(f"{change.field}: {change.was or 'none'} > {change.becomes or 'none'}")
     first = ", ".join(texts[:_CHANGES])
-    return f"{first} and {len(texts) - _CHANGES} more" if len(texts) > _CHANGES else first
+    if len(texts) > _CHANGES:
+        return f"{first} and {len(texts) - _CHANGES} more"
+    return first
 
 
 def _troubled(row: Row, outcome: Outcome) -> Row:
@@ -364,7 +366,10 @@ class Diff:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = Columns(list(self._wide()), _HEADINGS)
-        yield wide if wide.beside(options.max_width) else Columns(list(self._by_group()))
+        if wide.beside(options.max_width):
+            yield wide
+        else:
+            yield Columns(list(self._by_group()))
 
     def _wide(self) -> Iterator[tuple[Cell, ...]]:
         app = None
@@ -387,5 +392,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
 def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:
     """Return the rows, then the sentences `see_to`, then the last line."""
     ordered = in_order(rows)
-    parts: list[RenderableType] = [Diff(ordered)] if ordered else []
+    parts: list[RenderableType] = []
+    if ordered:
+        parts.append(Diff(ordered))
     return Group(*parts, *map(marked, see_to), Text(printable(last), style="bold"))

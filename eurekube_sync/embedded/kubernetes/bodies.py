@@ -140,7 +140,9 @@ def _key_in(parent: Any, token: str) -> Any:
     list."""
     if not isinstance(parent, list):
         return token.replace("~1", "/").replace("~0", "~")
-    return len(parent) if token == "-" else int(token)
+    if token == "-":
+        return len(parent)
+    return int(token)
 
 
 def _merged_list(name: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:

@@ -40,17 +40,23 @@ class Resource:
     @property
     def api_version(self) -> str:
         """`v1`, or `group/version`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+        if self.group:
+            return f"{self.group}/{self.version}"
+        return self.version
 
     @property
     def path(self) -> str:
         """`api/v1`, or `apis/group/version`."""
-        return f"apis/{self.api_version}" if self.group else f"api/{self.version}"
+        if self.group:
+            return f"apis/{self.api_version}"
+        return f"api/{self.version}"
 
     @property
     def qualified(self) -> str:
         """`services`, or `eurekasyncers.eurekube.io`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        if self.group:
+            return f"{self.plural}.{self.group}"
+        return self.plural
 
     @property
     def key(self) -> tuple[str, str]:
@@ -255,7 +261,9 @@ def _read(obj: Any, path: str) -> Any:
 def _age(created: str, now: float) -> str:
     """Format an age as `5s`, or as `3m` from two minutes on."""
     seconds = max(0, int(now - datetime.fromisoformat(created).timestamp()))
-    return f"{seconds // 60}m" if seconds >= 120 else f"{seconds}s"
+    if seconds >= 120:
+        return f"{seconds // 60}m"
+    return f"{seconds}s"
 
 
 def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
@@ -267,7 +275,9 @@ def table(resource: Resource, objects: Iterable[Mapping[str, Any]], now: float) 
         cells: list[Any] = []
         for column in columns:
             value = _read(obj, column["jsonPath"])
-            cells.append(_age(value, now) if column["type"] == "date" else value)
+            if column["type"] == "date":
+                value = _age(value, now)
+            cells.append(value)
         rows.append({"cells": cells, "object": metadata_of(obj)})
     unset = {"format": "", "description": "", "priority": 0}
     definitions: list[dict[str, Any]] = []

@@ -133,4 +133,6 @@ def _text(obj: Mapping[str, Any], field: str) -> str:
         if not isinstance(value, dict):
             return ""
         value = value.get(name)
-    return "" if value is None else str(value)
+    if value is None:
+        return ""
+    return str(value)

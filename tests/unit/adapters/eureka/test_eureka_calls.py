@@ -229,7 +229,7 @@ class TestLists:
             ),
             (Response(status=401), Cause.DENIED, "give user and password"),
             (Response(status=403), Cause.DENIED, "no right to read"),
-            (Response(status=407), Cause.DENIED, "proxy asks for a login"),
+            (Response(status=407), Cause.DENIED, "a proxy in between asks for a login"),
             (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there"),
             (
                 Response(status=404, body=b"<html>", content_type="text/html"),

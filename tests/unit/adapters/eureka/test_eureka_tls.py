@@ -59,12 +59,6 @@ def test_a_private_authority_is_trusted_by_its_file(authority: Authority) -> Non
         assert listed(url, ca_file=str(authority.ca_file)) == Complete(data=())
 
 
-def test_without_verification_any_certificate_will_do(authority: Authority) -> None:
-    """An unknown authority and another host name are accepted, without a warning for each call."""
-    with serving_tls(empty, server_context(*authority.issue("elsewhere.test"))) as url:
-        assert listed(url, verify=False) == Complete(data=())
-
-
 @pytest.mark.parametrize("given", ["none", "other"])
 def test_an_unknown_authority_asks_for_the_ca_file(
     authority: Authority, stranger: Authority, given: str
