@@ -44,7 +44,13 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     assert 'eurekube_sync_passes_total{result="OK"}' in metrics
     assert 'eurekube_sync_calls_total{code="204",server="Eureka"} 2.0' in metrics
     assert 'eurekube_sync_calls_total{code="200",server="Kubernetes"}' in metrics
-    assert "rating/rating" in requests.get(url, timeout=10).text
+    page = requests.get(url, timeout=10).text
+    assert "0 of 1</strong> syncer is not ready" in page
+    assert f'{program.playground.eureka_url} <span class="good">answers</span>' in page
+    assert "<dt>Next pass</dt>" in page
+    single = requests.get(f"{url}/syncer/rating/rating", timeout=10).text
+    assert "Registered: 2 of 2 UP as RATING." in single
+    assert "last good pass: 0 s ago by this process: " in single
     process.send_signal(signal.SIGTERM)
     assert program.end(process).code == 0
 
@@ -107,8 +113,8 @@ def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(
     code = (
         "import sys; from eurekube_sync.cli.command_line import exit_code; code = "
         "exit_code(sys.argv[1:]);"
-        "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), "
-        "file=sys.stderr);"
+        "print(sorted({'prometheus_client', 'jinja2', 'http.server', 'socketserver'} & set(sys.modules"
+        ")), file=sys.stderr);"
         "sys.exit(code)"
     )
     done = subprocess.run(

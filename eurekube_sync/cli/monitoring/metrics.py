@@ -356,11 +356,11 @@ class Monitor:
 
     @property
     def lock(self) -> str:
-        """The lock and whether it is held, in a sentence; empty if no lock is used."""
+        """The lock and whether it is held; empty if no lock is used."""
         if self._lock is None:
             return ""
         name, held = self._lock
-        return f"Lock {name}: held." if held() else f"Lock {name}: not held."
+        return f"{name}: held" if held() else f"{name}: not held"
 
     def values(self) -> Values:
         with self._guard:

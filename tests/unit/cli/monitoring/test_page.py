@@ -313,7 +313,7 @@ def test_many_held_syncers_are_counted() -> None:
     passed(world, monitor)
     html = first(monitor)
     assert "and 4 more" in shown(html)
-    assert "?state=RemovalHeld" in Elements(html).links
+    assert "?state=RemovalHeld#syncers" in Elements(html).links
     assert len(rows(first(monitor, "state=RemovalHeld"))) == 12
 
 
@@ -390,7 +390,7 @@ def test_the_lock_is_shown() -> None:
     monitor = watch(world)
     monitor.has_lock("eurekube/shop", lambda: True)
     passed(world, monitor)
-    assert "Lock eurekube/shop: held." in shown(first(monitor))
+    assert "Lock eurekube/shop: held " in shown(first(monitor))
 
 
 def test_passes_are_folded_behind_the_last() -> None:
