@@ -13,15 +13,17 @@ from eurekube_sync.cli.monitoring.server import serving
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import of_report
 from eurekube_sync.model.kubernetes import PodReadiness
+from eurekube_sync.model.sources import Server
 from tests.browser.chromium import Chromium, chromium
 from tests.servers import toolchains
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 SERVERS = {
-    "http://eureka-1.shop.example.com:8761/eureka": True,
-    "http://eureka-2.shop.example.com:8761/eureka": False,
+    "http://eureka-1.shop.example.com:8761/eureka": "200",
+    "http://eureka-2.shop.example.com:8761/eureka": "none",
 }
+"""Their last answers."""
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +54,16 @@ def town(syncers: int, broken: int, *, held: bool = False) -> Monitor:
         )
     monitor = Monitor(world.clock, "prod", "all", allowed=200, keeps_reports=True)
     monitor.has_lock("eurekube-sync/prod", lambda: True)
+    monitor.uses(SERVERS)
     for number in range(6):
         if held and number == 3:
             _select_nothing(world)
         report = world.run()
         code = of_report(report, fail_on_held=False, detailed=False)
-        monitor.passed(report, code, summary(report), 0.41, SERVERS)
+        monitor.passed(report, code, summary(report), 0.41)
         world.later(30)
+    for address, answer in SERVERS.items():
+        monitor.called(Server.EUREKA, address, answer)
     world.later(12)
     return monitor
 

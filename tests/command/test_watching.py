@@ -30,7 +30,14 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     """The log names the free port. Calls to both servers are counted."""
-    process = program.start("run", "--daemon", "--interval=1s", "--listen=127.0.0.1:0")
+    away = "http://127.0.0.1:9/eureka"  # the first is asked for its list, and the other gives it
+    process = program.start(
+        "run",
+        "--daemon",
+        "--interval=1s",
+        "--listen=127.0.0.1:0",
+        f"--eureka-url={away},{program.playground.eureka_url}",
+    )
     assert process.stderr is not None
     found = re.search(r"listening on (http://\S+) ", process.stderr.readline())
     assert found is not None
@@ -46,7 +53,8 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     assert 'eurekube_sync_calls_total{code="200",server="Kubernetes"}' in metrics
     page = requests.get(url, timeout=10).text
     assert "0 of 1</strong> syncer is not ready" in page
-    assert f'{program.playground.eureka_url} <span class="good">answers</span>' in page
+    assert re.search(rf'{program.playground.eureka_url} <span class="good">answered 20\d, ', page)
+    assert f'{away} <span class="bad">gave no answer, ' in page
     assert "<dt>Next pass</dt>" in page
     single = requests.get(f"{url}/syncer/rating/rating", timeout=10).text
     assert "Registered: 2 of 2 UP as RATING." in single

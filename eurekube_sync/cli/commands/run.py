@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import click
@@ -48,7 +48,7 @@ from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
@@ -190,6 +190,7 @@ def _run(
         # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
+            monitor.uses(world.servers)
             under = UnderLock(lock, world.time_limit.only_while) if lock else None
             begun = clock.monotonic()
 
@@ -218,7 +219,7 @@ def _run(
                         result=summary(report),
                     )
                     lock.passed(good)
-                passed(report, code, clock.monotonic() - begun, _reached(world))
+                passed(report, code, clock.monotonic() - begun)
                 for report_pass in reporters:
                     report_pass(report, code)
 
@@ -230,12 +231,6 @@ def _run(
     if lock is None:
         return work()
     return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
-
-
-def _reached(world: World) -> Mapping[str, bool]:
-    """Return each Eureka server by its address, with whether the pass reached it."""
-    unreached = world.registry.unreached()
-    return {address: address not in unreached for address in world.servers}
 
 
 @click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")

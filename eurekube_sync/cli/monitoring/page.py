@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from eurekube_sync import __version__
+from eurekube_sync.adapters.tries import NO_ANSWER
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Held
 from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, INSTANCES, LOST, Monitor, Seen
@@ -35,7 +36,6 @@ from eurekube_sync.model.kubernetes import GoodPass, LockRecord, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
-from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import counted, cut, one_or_more, rfc_3339, span
 
 MOST_ROWS = 200  # of the rows that need somebody, and again of the others, for each kind
@@ -46,6 +46,7 @@ _MOST_OPENED = 20  # rows of a filter that are shown although they are in order
 _MOST_GIVEN = 253  # characters of a value in a query: no name of Kubernetes is longer
 _MOST_FIELDS = 10  # of a query
 RELOAD_SECONDS = 30
+_REFUSALS = frozenset({"401", "403", "407", "429"})  # HTTP statuses that are of no single instance
 
 
 class Answer(NamedTuple):
@@ -221,7 +222,7 @@ class Page:
             "passes": monitor.passes,
             "good": GOOD,
             "next_pass": self._next(latest),
-            "servers": list(_servers(latest)) if latest else [],
+            "servers": list(_servers(monitor)),
             "cluster": known.report.cluster if known else None,
             "scope": monitor.scope,
             "lock": monitor.lock,
@@ -363,17 +364,18 @@ def _problems(report: PassReport) -> list[Problem]:
     return problems
 
 
-def _servers(latest: Seen) -> Iterator[tuple[str, str, bool]]:
-    """Yield each Eureka server: its address, what the last pass got from it, and whether that is
-    bad."""
-    unread = isinstance(latest.report.registry, Unknown)
-    for address, reached in latest.servers.items():
-        if unread:
-            yield address, "Eureka's list could not be read", True
-        elif reached:
-            yield address, "answers", False
+def _servers(monitor: Monitor) -> Iterator[tuple[str, str, float | None, bool]]:
+    """Yield each Eureka server: its address, its last answer, when that came, in Unix seconds, and
+    whether it is bad. That an instance is not there, or is another owner's, says nothing of the
+    server."""
+    for address, last in list(monitor.servers.items()):
+        if last is None:
+            yield address, "was not asked yet", None, False
+        elif last.code == NO_ANSWER:
+            yield address, "gave no answer", last.at, True
         else:
-            yield address, "could not be reached", True
+            refused = last.code in _REFUSALS or last.code.startswith("5")
+            yield address, f"answered {last.code}", last.at, refused
 
 
 def _answer(status: int, template: str, values: Mapping[str, Any]) -> Answer:

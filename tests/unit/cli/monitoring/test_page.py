@@ -39,14 +39,14 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Server, Unknown
 from tests.unit.worlds.build import CLUSTER, DENIED, NS, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.imports import ImportWorld, dc, import_object
 
 EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 CROSS = "\u00d7"
-SERVERS = {"http://eureka-1/eureka": True, "http://eureka-2/eureka": False}
+ONE, TWO, THREE = (f"http://eureka-{number}/eureka" for number in (1, 2, 3))
 _VOID = frozenset({"meta", "input", "br", "link"})
 
 
@@ -87,13 +87,18 @@ class Elements(HTMLParser):
 
 
 def watch(world: FakeWorld) -> Monitor:
-    return Monitor(world.clock, "shop", "all", allowed=100, keeps_reports=True)
+    monitor = Monitor(world.clock, "shop", "all", allowed=100, keeps_reports=True)
+    monitor.uses([ONE, TWO, THREE])
+    monitor.called(Server.KUBERNETES, "", "500")
+    monitor.called(Server.EUREKA, ONE, "200")
+    monitor.called(Server.EUREKA, TWO, "none")
+    return monitor
 
 
 def passed(world: FakeWorld, monitor: Monitor, code: ExitCode = ExitCode.OK) -> PassReport:
     """Make a pass, and tell the monitor."""
     report = world.run()
-    monitor.passed(report, code, summary(report), 0.34, SERVERS)
+    monitor.passed(report, code, summary(report), 0.34)
     return report
 
 
@@ -211,8 +216,9 @@ def test_the_counts_come_first_then_passes_servers_and_rows() -> None:
         "OK (0)",
         "2 registered, 0 renewed; 1 syncer not served",
         "Next pass in 18 s",
-        "Eureka http://eureka-1/eureka answers",
-        "Eureka http://eureka-2/eureka could not be reached",
+        f"Eureka {ONE} answered 200, 12 s ago",
+        f"Eureka {TWO} gave no answer, 12 s ago",
+        f"Eureka {THREE} was not asked yet",
         f"Cluster {CLUSTER}",
         "Scope all",
         "Version 0.1.0",
@@ -327,7 +333,7 @@ def test_problems_of_the_whole_pass_have_their_help() -> None:
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
     world.later(30)
     report = replace(world.run(), desired=None, all_statuses={})
-    monitor.passed(report, ExitCode.EUREKA_UNREAD, "nothing changed", 1, SERVERS)
+    monitor.passed(report, ExitCode.EUREKA_UNREAD, "nothing changed", 1)
     html = first(monitor)
     text = shown(html)
     assert "EurekaUnavailable: " not in text  # no reason of ours
@@ -335,7 +341,6 @@ def test_problems_of_the_whole_pass_have_their_help() -> None:
     assert "Eureka: no answer" in text
     assert "EUREKA_UNREAD (20)" in text
     assert "Later passes could not read the syncers." in text
-    assert "http://eureka-1/eureka Eureka's list could not be read" in text
     assert help_on(Cause.UNAVAILABLE) in Elements(html).links
     assert len(rows(html)) == 3
     assert "Later passes could not read the syncers." in shown(single(monitor, "syncer/rating/geo"))
@@ -359,6 +364,31 @@ def test_passes_that_have_stopped_are_told() -> None:
     text = shown(first(monitor))
     assert "Passes have stopped." in text
     assert "due since 1 min" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "mark"),
+    [
+        ("200", "good"),
+        ("204", "good"),
+        ("404", "good"),
+        ("403", "bad"),
+        ("503", "bad"),
+        ("none", "bad"),
+    ],
+)
+def test_a_server_shows_its_last_answer(code: str, mark: str) -> None:
+    """404 is the right answer for an instance that is not there."""
+    world = shop()
+    monitor = watch(world)
+    monitor.called(Server.EUREKA, THREE, code)
+    monitor.uses([THREE, ONE])
+    world.later(70)
+    html = first(monitor)
+    words = "gave no answer" if code == "none" else f"answered {code}"
+    assert f'{THREE} <span class="{mark}">{words}, 1 min ago</span>' in html
+    assert html.index(THREE) < html.index(ONE)
+    assert TWO not in html
 
 
 def test_a_single_pass_has_no_next_one() -> None:
@@ -743,6 +773,8 @@ def evil_reports() -> Iterable[tuple[FakeWorld, Monitor]]:
     world = shop()
     monitor = Monitor(world.clock, EVIL, EVIL, allowed=100, keeps_reports=True)
     monitor.has_lock(EVIL, lambda: True)
+    monitor.uses([EVIL])
+    monitor.called(Server.EUREKA, EVIL, EVIL)
     report = world.run()
     condition = Condition(
         type=EVIL,
@@ -759,9 +791,7 @@ def evil_reports() -> Iterable[tuple[FakeWorld, Monitor]]:
         conditions=(replace(condition, type="Ready"), condition),
     )
     statuses = dict.fromkeys(report.all_statuses, status)
-    monitor.passed(
-        replace(report, all_statuses=statuses, cluster=EVIL), ExitCode.OK, EVIL, 1, {EVIL: True}
-    )
+    monitor.passed(replace(report, all_statuses=statuses, cluster=EVIL), ExitCode.OK, EVIL, 1)
     yield world, monitor
 
 
