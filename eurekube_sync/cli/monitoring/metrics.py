@@ -263,7 +263,7 @@ class Answered:
     code: str  # its HTTP status, or `none`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)  # without slots: the page keeps more by its side
 class Seen:
     """What a pass saw, for the status page."""
 

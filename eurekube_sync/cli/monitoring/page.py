@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlencode
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -153,9 +154,9 @@ class Page:
         self._interval = interval
         # One visitor at a time: the passes of this process need the processor, too.
         self._guard = threading.Lock()
-        # What is made once for a pass, with the report that it is made of
-        self._rows: tuple[PassReport, list[Row]] | None = None
-        self._look: tuple[PassReport, Look] | None = None
+        # What is made once for a pass, and goes with it
+        self._rows: WeakKeyDictionary[Seen, list[Row]] = WeakKeyDictionary()
+        self._looks: WeakKeyDictionary[Seen, Look] = WeakKeyDictionary()
 
     def first(self, query: str) -> Answer:
         """Answer with the page of all."""
@@ -185,9 +186,10 @@ class Page:
 
     def _rows_of(self, known: Seen) -> list[Row]:
         """Return the rows of the last pass that knew the syncers."""
-        if self._rows is None or self._rows[0] is not known.report:
-            self._rows = (known.report, rows_of(known.report))
-        return self._rows[1]
+        rows = self._rows.get(known)
+        if rows is None:
+            rows = self._rows[known] = rows_of(known.report)
+        return rows
 
     def _head(self, known: Seen | None) -> dict[str, Any]:
         """Return what each page says of the process."""
@@ -245,13 +247,13 @@ class Page:
         }
 
     def _explained(self, row: Row, known: Seen) -> Explanation | None:
-        if self._look is None or self._look[0] is not known.report:
+        look = self._looks.get(known)
+        if look is None:
             lock = LockRecord(holder="", good=self._last_good(known))
-            look = look_after(known.report, at=known.passed.at, lock=lock)
-            self._look = (known.report, look)
+            look = self._looks[known] = look_after(known.report, at=known.passed.at, lock=lock)
         if row.kind is Kind.IMPORT:
-            return explain_import_after(self._look[1], ImportRef(row.namespace, row.name))
-        return explain_after(self._look[1], SyncerRef(row.namespace, row.name))
+            return explain_import_after(look, ImportRef(row.namespace, row.name))
+        return explain_after(look, SyncerRef(row.namespace, row.name))
 
     def _last_good(self, known: Seen) -> GoodPass | None:
         """Return the last good pass of this process, up to the one that is shown."""
@@ -274,8 +276,12 @@ def _listed(rows: Sequence[Row], kind: Kind, query: Query, known: Seen | None) -
     needing: list[Row] = []
     quiet: list[Row] = []
     for row in of_kind:
-        if query.takes(row):
-            (quiet if row.is_quiet else needing).append(row)
+        if not query.takes(row):
+            continue
+        if row.is_quiet:
+            quiet.append(row)
+        else:
+            needing.append(row)
     return Listed(
         needing=_shown(needing, known),
         quiet=_shown(quiet, known),

@@ -3,6 +3,9 @@ and needs no script."""
 
 from __future__ import annotations
 
+import base64
+import gc
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,7 +26,7 @@ from eurekube_sync.cli.monitoring.page import (
     Query,
     parse_query,
 )
-from eurekube_sync.cli.monitoring.rows import State, rows_of
+from eurekube_sync.cli.monitoring.rows import State, rows_of, whole_why
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -578,6 +581,19 @@ def test_without_a_good_pass_a_page_says_so() -> None:
     assert "last good pass: none yet" in shown(single(monitor, "syncer/rating/rating"))
 
 
+def test_the_why_of_a_row_is_that_of_its_reason() -> None:
+    """Also where a syncer that is not served has removals that are held."""
+    report = shop().run()
+    cart = SyncerRef(NS, "cart")
+    held = status_with(("Ready", FALSE, "NoneUp", 1), ("RemovalHeld", TRUE, "TooManyRemovals", 2))
+    (row,) = [
+        row
+        for row in rows_of(replace(report, all_statuses={**report.all_statuses, cart: held}))
+        if row.name == "cart"
+    ]
+    assert (row.reason, whole_why(row, report)) == ("TooManyRemovals", "of RemovalHeld")
+
+
 def test_the_first_of_those_that_are_not_ready_serve_nobody() -> None:
     """Held instances still get calls, so their syncers can wait."""
     world = shop()
@@ -819,9 +835,6 @@ def test_no_page_has_a_secret_of_a_spec() -> None:
 
 def test_the_policy_allows_the_style_of_the_page_and_no_other() -> None:
     """Its hash is that of what stands between the tags."""
-    import base64
-    import hashlib
-
     html = first(watch(FakeWorld()))
     style = html.partition("<style>")[2].partition("</style>")[0]
     expected = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -908,6 +921,21 @@ def test_a_page_is_made_of_one_report_even_if_a_pass_ends_meanwhile() -> None:
     passed(world, monitor)
     assert "1 of 3 syncers are not ready" in shown(made.first("").body.decode())
     assert "Registered: 1 of 1 UP as CART" in shown(made.single("syncer/rating/cart").body.decode())
+
+
+def test_what_is_made_for_a_visitor_goes_with_its_pass() -> None:
+    """A report of days ago would take as much memory as that of now."""
+    world = shop()
+    monitor = watch(world)
+    made = Page(monitor)
+    for _ in range(3):
+        passed(world, monitor)
+        made.first("")
+        made.single("syncer/rating/cart")
+    assert (len(made._rows), len(made._looks)) == (1, 1)
+    passed(world, monitor)
+    gc.collect()
+    assert (len(made._rows), len(made._looks)) == (0, 0)
 
 
 # --- The page of one ------------------------------------------------------------------------------
