@@ -85,8 +85,8 @@ class Installation(EurekaAccess):
     renewal_slack: float = 30  # equal to the interval: every pass renews
     eureka_batch: str = "off"
     only_looks: bool = False  # batches are not probed, because the probe is a POST
-    count: Callable[[Server, str], None] = lambda _server, _code: None
-    """Is called with the status of each call."""
+    count: Callable[[Server, str, str], None] = lambda _server, _address, _code: None
+    """Is called with the server, its address in case of Eureka, and the status of each call."""
     waits: Waits = field(default_factory=Waits)
     to_cluster: Connection | None = None  # used instead of a new connection; may read files
     planned: tuple[PlannedObject, ...] = ()  # take the place of objects of the cluster
@@ -169,7 +169,7 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
             clock=clock,
             random=random.Random(),
             limit=seen.time_limit,
-            count=partial(ours.count, Server.KUBERNETES),
+            count=partial(ours.count, Server.KUBERNETES, ""),
         )
         yield World(
             registry=registry,
@@ -326,7 +326,7 @@ def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
-    count = partial(ours.count, Server.KUBERNETES)
+    count = partial(ours.count, Server.KUBERNETES, "")
     store = LeaseObject(_to_cluster(ours), name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
@@ -419,12 +419,12 @@ def _registry(
             clock=clock,
             random=random.Random(),
             limit=limit,
-            count=partial(ours.count, Server.EUREKA),
             decoded=Decoded(),
         )
         by_url: dict[str, EurekaClient] = {}
         for address in addresses:
-            client = make(replace(first, address=address, **given))
+            count = partial(ours.count, Server.EUREKA, address.url)
+            client = make(replace(first, address=address, **given), count=count)
             by_url[address.url] = opened.enter_context(client)
         return by_url
 

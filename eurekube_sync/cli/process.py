@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from math import inf
@@ -37,9 +37,8 @@ _PASSES = 100  # between two full collections
 _PATIENCE = 1.0  # seconds before the progress line is shown
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-Passed: TypeAlias = Callable[[PassReport, ExitCode, float, Mapping[str, bool]], None]
-"""Is called after each pass with its seconds, and with the Eureka servers by their address: whether
-the pass reached them."""
+Passed: TypeAlias = Callable[[PassReport, ExitCode, float], None]
+"""Is called after each pass with its seconds."""
 
 
 @contextmanager
@@ -132,7 +131,7 @@ def watched(
         keeps_reports=asked.listen is not None,
     )
     if not (asked.listen or asked.metrics_to):
-        yield monitor, lambda _report, _code, _seconds, _servers: monitor.turned()
+        yield monitor, lambda _report, _code, _seconds: monitor.turned()
         return
     from eurekube_sync.cli.monitoring import exposition
 
@@ -146,10 +145,8 @@ def watched(
         group = {"owner": owner, "scope": scope_text(scope)}
         exports.append(partial(exposition.push, monitor, asked.metrics_to, group))
 
-    def passed(
-        report: PassReport, code: ExitCode, seconds: float, servers: Mapping[str, bool]
-    ) -> None:
-        monitor.passed(report, code, summary(report), seconds, servers)
+    def passed(report: PassReport, code: ExitCode, seconds: float) -> None:
+        monitor.passed(report, code, summary(report), seconds)
         for export in exports:
             export()
 

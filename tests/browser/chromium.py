@@ -32,6 +32,19 @@ _FLAGS = (
 )
 
 
+_KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
+"""The number and the text of each key."""
+_COMPLAINTS = frozenset(
+    {
+        "Log.entryAdded",
+        "Runtime.consoleAPICalled",
+        "Runtime.exceptionThrown",
+        "Page.javascriptDialogOpening",
+    }
+)
+"""Events that a page without scripts causes only if something is wrong."""
+
+
 class BrowserError(Exception):
     """Chromium ended, or did not do what it was asked for."""
 
@@ -42,6 +55,8 @@ class Chromium:
     def __init__(self, to: int, of: int) -> None:
         self._to, self._of = to, of
         self._left = b""
+        self.complaints: list[str] = []
+        """What its console showed, such as a breach of the page's policy."""
         self._number = 0
         self._session: str | None = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -61,6 +76,8 @@ class Chromium:
             answer = self._next()
             if answer.get("id") == self._number:
                 break
+            if answer.get("method") in _COMPLAINTS:
+                self.complaints.append(json.dumps(answer["params"]))
         if "error" in answer:
             raise BrowserError(f"{method}: {answer['error']}")
         result: dict[str, Any] = answer["result"]
@@ -77,14 +94,13 @@ class Chromium:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.go_to(url)
+
+    def go_to(self, url: str) -> None:
+        """Load a page."""
         self.call("Page.navigate", url=url)
-        deadline = time.monotonic() + _PATIENCE
         # It may still be the page before.
-        loaded = "document.readyState === 'complete' && location.href"
-        while self.value(loaded) != url:
-            if time.monotonic() > deadline:
-                raise BrowserError(f"{url} was not loaded")
-            time.sleep(0.02)
+        self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
 
     def value(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript. The page itself may run none."""
@@ -94,18 +110,27 @@ class Chromium:
         return found["result"].get("value")
 
     def press(self, key: str) -> None:
-        """Press a key such as Tab or Enter."""
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
-        given = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
-        text = {"Enter": "\r", " ": " "}.get(key)
-        self.call(
-            "Input.dispatchKeyEvent", type="keyDown", **given, **({"text": text} if text else {})
-        )
+        """Press Tab or Enter."""
+        number, text = _KEYS[key]
+        given = {"key": key, "code": key, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **given)
         self.call("Input.dispatchKeyEvent", type="keyUp", **given)
 
-    def picture(self, path: Path, *, whole: bool = True) -> None:
-        """Write a picture of the page as PNG."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+    def write(self, text: str) -> None:
+        """Write a text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + _PATIENCE
+        while not self.value(expression):
+            if time.monotonic() > deadline:
+                raise BrowserError(f"{expression} does not become true")
+            time.sleep(0.02)
+
+    def picture(self, path: Path) -> None:
+        """Write a picture of what the window shows, as PNG."""
+        shot = self.call("Page.captureScreenshot")
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def _next(self) -> dict[str, Any]:

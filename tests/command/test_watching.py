@@ -30,7 +30,14 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     """The log names the free port. Calls to both servers are counted."""
-    process = program.start("run", "--daemon", "--interval=1s", "--listen=127.0.0.1:0")
+    away = "http://127.0.0.1:9/eureka"  # the first is asked for its list, and the other gives it
+    process = program.start(
+        "run",
+        "--daemon",
+        "--interval=1s",
+        "--listen=127.0.0.1:0",
+        f"--eureka-url={away},{program.playground.eureka_url}",
+    )
     assert process.stderr is not None
     found = re.search(r"listening on (http://\S+) ", process.stderr.readline())
     assert found is not None
@@ -44,7 +51,14 @@ def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
     assert 'eurekube_sync_passes_total{result="OK"}' in metrics
     assert 'eurekube_sync_calls_total{code="204",server="Eureka"} 2.0' in metrics
     assert 'eurekube_sync_calls_total{code="200",server="Kubernetes"}' in metrics
-    assert "rating/rating" in requests.get(url, timeout=10).text
+    page = requests.get(url, timeout=10).text
+    assert "0 of 1</strong> syncer is not ready" in page
+    assert re.search(rf'{program.playground.eureka_url} <span class="good">answered 20\d, ', page)
+    assert f'{away} <span class="bad">gave no answer, ' in page
+    assert "<dt>Next pass</dt>" in page
+    single = requests.get(f"{url}/syncer/rating/rating", timeout=10).text
+    assert "Registered: 2 of 2 UP as RATING." in single
+    assert "last good pass: 0 s ago by this process: " in single
     process.send_signal(signal.SIGTERM)
     assert program.end(process).code == 0
 
@@ -121,8 +135,8 @@ def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(
     code = (
         "import sys; from eurekube_sync.cli.command_line import exit_code; code = "
         "exit_code(sys.argv[1:]);"
-        "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), "
-        "file=sys.stderr);"
+        "print(sorted({'prometheus_client', 'jinja2', 'http.server', 'socketserver'} & set(sys.modules"
+        ")), file=sys.stderr);"
         "sys.exit(code)"
     )
     done = subprocess.run(

@@ -69,7 +69,7 @@ def test_the_metrics_are_named_as_prometheus_advises() -> None:
     world.cluster.apply(syncer(), service(), piece(endpoint(1)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.has_lock("", lambda: True)
-    monitor.called(Server.EUREKA, "200")
+    monitor.called(Server.EUREKA, "", "200")
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     world.cluster.apply(piece())
     monitor.passed(world.run(), ExitCode.OK, "", 1)

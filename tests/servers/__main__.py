@@ -25,7 +25,7 @@ from .go_builds import (
 from .kube import KubernetesServers
 from .process import ServerError
 from .pythons import IMAGE, NEWEST, locked_python, python
-from .toolchains import nginx, promtool
+from .toolchains import chromium, nginx, promtool
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,
@@ -39,6 +39,7 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "actionlint": actionlint,
     "gateway-api": gateway_api,
     "promtool": promtool,
+    "chromium": chromium,
     "nginx": nginx,
     f"python{IMAGE}": lambda: locked_python(IMAGE),
     f"python{NEWEST}": lambda: python(NEWEST),

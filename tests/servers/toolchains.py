@@ -160,6 +160,19 @@ def prometheus() -> Path:
     return _from_debian("prometheus", "usr/bin/prometheus")
 
 
+def chromium() -> Path:
+    """Return the command of a Chromium. It has more libraries than can be unpacked beside it, so it
+    is installed where the machine has none. Raises BuildError."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return Path(found)
+    install({"chromium": "chromium"}, user="the test of the status page")
+    found = shutil.which("chromium")
+    if found is None:
+        raise BuildError("Debian's package chromium was installed, and has no program chromium")
+    return Path(found)
+
+
 def nginx() -> Path:
     """Return the `nginx` command. Raises BuildError."""
     return _from_debian("nginx", "usr/sbin/nginx")

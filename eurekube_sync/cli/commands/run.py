@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
@@ -214,6 +214,7 @@ def _run(
         # After a lost lock, `work` is called again without the approval, which may be used up.
         given, settings = settings, replace(settings, approved=None)
         with connect(ours, clock) as world:
+            monitor.uses(world.servers)
             under = UnderLock(lock, world.time_limit.only_while) if lock else None
             begun = clock.monotonic()
 
@@ -245,7 +246,7 @@ def _run(
                 seconds = clock.monotonic() - begun
                 if recorder is not None:
                     recorder.keep(report, code)  # before its metric is written
-                passed(report, code, seconds, _reached(world))
+                passed(report, code, seconds)
                 for report_pass in reporters:
                     report_pass(report, code)
 
@@ -257,12 +258,6 @@ def _run(
     if lock is None:
         return work()
     return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
-
-
-def _reached(world: World) -> Mapping[str, bool]:
-    """Return each Eureka server by its address, with whether the pass reached it."""
-    unreached = world.registry.unreached()
-    return {address: address not in unreached for address in world.servers}
 
 
 @click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")

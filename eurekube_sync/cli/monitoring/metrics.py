@@ -313,7 +313,6 @@ def _held_pods(report: PassReport) -> _Counts:
 
 
 KEPT_PASSES = 20
-_NO_SERVERS: Mapping[str, bool] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,13 +325,20 @@ class Passed:
     summary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The last answer of a Eureka server."""
+
+    at: float  # in Unix seconds
+    code: str  # its HTTP status, or `none`
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)  # without slots: the page keeps more by its side
 class Seen:
     """What a pass saw, for the status page."""
 
     passed: Passed
     report: PassReport
-    servers: Mapping[str, bool]  # Eureka servers by their address; whether the pass reached them
 
 
 class Monitor:
@@ -353,6 +359,8 @@ class Monitor:
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.latest: Seen | None = None  # of the last pass
         self.known: Seen | None = None  # of the last pass that knew the syncers
+        self.servers: dict[str, Answered | None] = {}
+        """The last answer of each Eureka server, by its address; None if it was not asked yet."""
         self._keeps_reports = keeps_reports
         self.ready = False  # whether a pass ended, or another replica is at work
         self._guard = threading.Lock()
@@ -370,8 +378,15 @@ class Monitor:
         """Show whether the last record could not be written."""
         self._unwritten = unwritten
 
-    def called(self, server: Server, code: str) -> None:
-        """Count one try of a call. `code` is its HTTP status or `none`."""
+    def uses(self, addresses: Iterable[str]) -> None:
+        """Take over the addresses of the Eureka servers, in their order."""
+        self.servers = {address: self.servers.get(address) for address in addresses}
+
+    def called(self, server: Server, address: str, code: str) -> None:
+        """Count one try of a call. `address` is that of a Eureka server, and else empty; `code` is
+        the HTTP status or `none`."""
+        if address in self.servers:
+            self.servers[address] = Answered(self.clock.now(), code)
         with self._guard:
             self._add({CALLS: {(server.value, code): 1.0}})
 
@@ -396,16 +411,7 @@ class Monitor:
             last = max([at, *self._gauges.get(LAST_GOOD, {}).values()])
             self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
 
-    def passed(
-        self,
-        report: PassReport,
-        code: ExitCode,
-        summary: str,
-        seconds: float,
-        servers: Mapping[str, bool] = _NO_SERVERS,
-    ) -> None:
-        """Take over what a pass measured. `servers` are those of Eureka by their address, with
-        whether it reached them."""
+    def passed(self, report: PassReport, code: ExitCode, summary: str, seconds: float) -> None:
         self.turned()
         now = self.clock.now()
         gauges, added = measured(report, code, now=now)
@@ -415,7 +421,7 @@ class Monitor:
             passed = Passed(at=now, seconds=seconds, code=code, summary=summary)
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if self._keeps_reports:
-                self.latest = Seen(passed=passed, report=report, servers=servers)
+                self.latest = Seen(passed=passed, report=report)
                 if report.all_statuses or code in GOOD:
                     self.known = self.latest
         self.ready = True
@@ -431,11 +437,11 @@ class Monitor:
 
     @property
     def lock(self) -> str:
-        """The lock and whether it is held, in a sentence; empty if no lock is used."""
+        """The lock and whether it is held; empty if no lock is used."""
         if self._lock is None:
             return ""
         name, held = self._lock
-        return f"Lock {name}: held." if held() else f"Lock {name}: not held."
+        return f"{name}: held" if held() else f"{name}: not held"
 
     def values(self) -> Values:
         with self._guard:

@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlencode
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from eurekube_sync import __version__
+from eurekube_sync.adapters.tries import NO_ANSWER
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.holds import Held
 from eurekube_sync.cli.monitoring.metrics import AT_RISK, GOOD, INSTANCES, LOST, Monitor, Seen
@@ -35,7 +37,6 @@ from eurekube_sync.model.kubernetes import GoodPass, LockRecord, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
-from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import counted, cut, one_or_more, rfc_3339, span
 
 MOST_ROWS = 200  # of the rows that need somebody, and again of the others, for each kind
@@ -46,6 +47,7 @@ _MOST_OPENED = 20  # rows of a filter that are shown although they are in order
 _MOST_GIVEN = 253  # characters of a value in a query: no name of Kubernetes is longer
 _MOST_FIELDS = 10  # of a query
 RELOAD_SECONDS = 30
+_REFUSALS = frozenset({"401", "403", "407", "429"})  # HTTP statuses that are of no single instance
 
 
 class Answer(NamedTuple):
@@ -152,9 +154,9 @@ class Page:
         self._interval = interval
         # One visitor at a time: the passes of this process need the processor, too.
         self._guard = threading.Lock()
-        # What is made once for a pass, with the report that it is made of
-        self._rows: tuple[PassReport, list[Row]] | None = None
-        self._look: tuple[PassReport, Look] | None = None
+        # What is made once for a pass, and goes with it
+        self._rows: WeakKeyDictionary[Seen, list[Row]] = WeakKeyDictionary()
+        self._looks: WeakKeyDictionary[Seen, Look] = WeakKeyDictionary()
 
     def first(self, query: str) -> Answer:
         """Answer with the page of all."""
@@ -184,9 +186,10 @@ class Page:
 
     def _rows_of(self, known: Seen) -> list[Row]:
         """Return the rows of the last pass that knew the syncers."""
-        if self._rows is None or self._rows[0] is not known.report:
-            self._rows = (known.report, rows_of(known.report))
-        return self._rows[1]
+        rows = self._rows.get(known)
+        if rows is None:
+            rows = self._rows[known] = rows_of(known.report)
+        return rows
 
     def _head(self, known: Seen | None) -> dict[str, Any]:
         """Return what each page says of the process."""
@@ -221,7 +224,7 @@ class Page:
             "passes": monitor.passes,
             "good": GOOD,
             "next_pass": self._next(latest),
-            "servers": list(_servers(latest)) if latest else [],
+            "servers": list(_servers(monitor)),
             "cluster": known.report.cluster if known else None,
             "scope": monitor.scope,
             "lock": monitor.lock,
@@ -244,13 +247,13 @@ class Page:
         }
 
     def _explained(self, row: Row, known: Seen) -> Explanation | None:
-        if self._look is None or self._look[0] is not known.report:
+        look = self._looks.get(known)
+        if look is None:
             lock = LockRecord(holder="", good=self._last_good(known))
-            look = look_after(known.report, at=known.passed.at, lock=lock)
-            self._look = (known.report, look)
+            look = self._looks[known] = look_after(known.report, at=known.passed.at, lock=lock)
         if row.kind is Kind.IMPORT:
-            return explain_import_after(self._look[1], ImportRef(row.namespace, row.name))
-        return explain_after(self._look[1], SyncerRef(row.namespace, row.name))
+            return explain_import_after(look, ImportRef(row.namespace, row.name))
+        return explain_after(look, SyncerRef(row.namespace, row.name))
 
     def _last_good(self, known: Seen) -> GoodPass | None:
         """Return the last good pass of this process, up to the one that is shown."""
@@ -273,8 +276,12 @@ def _listed(rows: Sequence[Row], kind: Kind, query: Query, known: Seen | None) -
     needing: list[Row] = []
     quiet: list[Row] = []
     for row in of_kind:
-        if query.takes(row):
-            (quiet if row.is_quiet else needing).append(row)
+        if not query.takes(row):
+            continue
+        if row.is_quiet:
+            quiet.append(row)
+        else:
+            needing.append(row)
     return Listed(
         needing=_shown(needing),
         quiet=_shown(quiet),
@@ -362,17 +369,18 @@ def _problems(report: PassReport) -> list[Problem]:
     return problems
 
 
-def _servers(latest: Seen) -> Iterator[tuple[str, str, bool]]:
-    """Yield each Eureka server: its address, what the last pass got from it, and whether that is
-    bad."""
-    unread = isinstance(latest.report.registry, Unknown)
-    for address, reached in latest.servers.items():
-        if unread:
-            yield address, "Eureka's list could not be read", True
-        elif reached:
-            yield address, "answers", False
+def _servers(monitor: Monitor) -> Iterator[tuple[str, str, float | None, bool]]:
+    """Yield each Eureka server: its address, its last answer, when that came, in Unix seconds, and
+    whether it is bad. That an instance is not there, or is another owner's, says nothing of the
+    server."""
+    for address, last in list(monitor.servers.items()):
+        if last is None:
+            yield address, "was not asked yet", None, False
+        elif last.code == NO_ANSWER:
+            yield address, "gave no answer", last.at, True
         else:
-            yield address, "could not be reached", True
+            refused = last.code in _REFUSALS or last.code.startswith("5")
+            yield address, f"answered {last.code}", last.at, refused
 
 
 def _answer(status: int, template: str, values: Mapping[str, Any]) -> Answer:

@@ -4,7 +4,7 @@ what the conditions and the report say, and decides nothing itself."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting
 from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported
 from eurekube_sync.explain.overview import has_condition
+from eurekube_sync.explain.subject import claims_in
 from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, CustomStatus
 from eurekube_sync.model.reasons import Reason
@@ -98,28 +99,31 @@ def rows_of(report: PassReport) -> list[Row]:
 
 
 def _of_syncers(report: PassReport) -> Iterator[Row]:
-    for ref, claim in report.desired.claims.items() if report.desired else ():
+    for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
         if status is None and isinstance(claim, Deleting):
             continue  # its finalizer was removed, so it is gone
-        state, told = _state(status), _most_urgent(status)
-        reason, why = (told.reason, told.message) if told else account(report, ref, claim)
-        if state is State.READY and status is not None and status.up < status.desired:
-            state = State.PROBLEM
-        yield Row(
+        reason, why = account(report, ref, claim)
+        told = _most_urgent(status)
+        if told is not None:
+            reason, why = told.reason, told.message
+        row = Row(
             kind=Kind.SYNCER,
             namespace=ref.namespace,
             name=ref.name,
-            state=state,
+            state=_state(status),
             reason=reason,
             why=why,
-            apps=status.apps if status else (),
-            ready=status.ready if status else "",
-            serves=status is not None and status.up > 0,
             since=claim.syncer.deleted or _since(status, reason, claim.syncer.created),
             status=status,
             claim=claim,
         )
+        if status is not None:
+            row = replace(row, apps=status.apps, ready=status.ready, serves=status.up > 0)
+            # One ready pod makes a syncer Ready. The others still need somebody.
+            if row.state is State.READY and status.up < status.desired:
+                row = replace(row, state=State.PROBLEM)
+        yield row
 
 
 def _of_other_classes(report: PassReport) -> Iterator[Row]:
@@ -135,31 +139,39 @@ def _of_other_classes(report: PassReport) -> Iterator[Row]:
 
 
 def _of_imports(report: PassReport) -> Iterator[Row]:
-    for ref, claim in report.imports.claims.items() if report.imports else ():
-        status = report.imports.all_statuses.get(ref) if report.imports else None
+    if report.imports is None:
+        return
+    for ref, claim in report.imports.claims.items():
+        status = report.imports.all_statuses.get(ref)
         if status is None and isinstance(claim, Ending):
             continue
-        ready = status.condition("Ready") if status else None
-        told = _most_urgent(status) or ready
-        reason, why = (told.reason, told.message) if told else ("", "")
-        if isinstance(claim, NotImported):
-            reason, why = claim.reason, claim.message
-        apps: tuple[str, ...] = ()
-        if isinstance(claim, Importing):
-            apps = (claim.spec.app or claim.spec.vip_address or "",)
-        yield Row(
+        reason, why = _account_of_import(claim, status)
+        row = Row(
             kind=Kind.IMPORT,
             namespace=ref.namespace,
             name=ref.name,
             state=_state(status),
             reason=reason,
             why=why,
-            apps=apps,
-            ready=status.ready if status else "",
             since=claim.import_.deleted or _since(status, reason, claim.import_.created),
             status=status,
             claim=claim,
         )
+        if isinstance(claim, Importing):
+            row = replace(row, apps=(claim.spec.app or claim.spec.vip_address or "",))
+        if status is not None:
+            row = replace(row, ready=status.ready)
+        yield row
+
+
+def _account_of_import(claim: ImportClaim, status: CustomStatus | None) -> tuple[str, str]:
+    """Return the reason and the message of an import; empty without any."""
+    if isinstance(claim, NotImported):
+        return claim.reason, claim.message
+    told = _most_urgent(status)
+    if told is None and status is not None:
+        told = status.condition("Ready")
+    return ("", "") if told is None else (told.reason, told.message)
 
 
 def _state(status: CustomStatus | None) -> State:

@@ -45,8 +45,8 @@ def samples(monitor: Monitor) -> dict[str, float]:
 def test_counters_grow_and_gauges_follow(world: FakeWorld, monitor: Monitor) -> None:
     """There are two passes and two counted calls."""
     monitor.passed(world.run(), ExitCode.OK, "2 registered", 0.3)
-    monitor.called(Server.EUREKA, "200")
-    monitor.called(Server.EUREKA, "200")
+    monitor.called(Server.EUREKA, "", "200")
+    monitor.called(Server.EUREKA, "", "200")
     monitor.passed(world.run(), ExitCode.OK, "in sync", 200)
     found = samples(monitor)
     assert found["eurekube_sync_instances,app=RATING,state=UP"] == 2
@@ -94,12 +94,11 @@ def test_the_report_of_the_last_pass_that_knew_the_syncers_is_kept(world: FakeWo
     monitor.passed(report, ExitCode.OK, "", 1)
     world.cluster.syncers.clear()
     blind = replace(world.run(), all_statuses={})
-    monitor.passed(blind, ExitCode.KUBERNETES_UNREAD, "", 1, {"http://eureka/": False})
+    monitor.passed(blind, ExitCode.KUBERNETES_UNREAD, "", 1)
     known, latest = kept(monitor)
     assert known is not None
     assert latest is not None
     assert (known.report, latest.report) == (report, blind)
-    assert latest.servers == {"http://eureka/": False}
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     known, latest = kept(monitor)
     assert known is latest

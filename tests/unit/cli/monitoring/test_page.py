@@ -3,6 +3,9 @@ and needs no script."""
 
 from __future__ import annotations
 
+import base64
+import gc
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,7 +26,7 @@ from eurekube_sync.cli.monitoring.page import (
     Query,
     parse_query,
 )
-from eurekube_sync.cli.monitoring.rows import State, rows_of
+from eurekube_sync.cli.monitoring.rows import State, rows_of, whole_why
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -39,14 +42,14 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Server, Unknown
 from tests.unit.worlds.build import CLUSTER, DENIED, NS, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.imports import ImportWorld, dc, import_object
 
 EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 CROSS = "\u00d7"
-SERVERS = {"http://eureka-1/eureka": True, "http://eureka-2/eureka": False}
+ONE, TWO, THREE = (f"http://eureka-{number}/eureka" for number in (1, 2, 3))
 _VOID = frozenset({"meta", "input", "br", "link"})
 
 
@@ -87,13 +90,18 @@ class Elements(HTMLParser):
 
 
 def watch(world: FakeWorld) -> Monitor:
-    return Monitor(world.clock, "shop", "all", allowed=100, keeps_reports=True)
+    monitor = Monitor(world.clock, "shop", "all", allowed=100, keeps_reports=True)
+    monitor.uses([ONE, TWO, THREE])
+    monitor.called(Server.KUBERNETES, "", "500")
+    monitor.called(Server.EUREKA, ONE, "200")
+    monitor.called(Server.EUREKA, TWO, "none")
+    return monitor
 
 
 def passed(world: FakeWorld, monitor: Monitor, code: ExitCode = ExitCode.OK) -> PassReport:
     """Make a pass, and tell the monitor."""
     report = world.run()
-    monitor.passed(report, code, summary(report), 0.34, SERVERS)
+    monitor.passed(report, code, summary(report), 0.34)
     return report
 
 
@@ -211,8 +219,9 @@ def test_the_counts_come_first_then_passes_servers_and_rows() -> None:
         "OK (0)",
         "2 registered, 0 renewed; 1 syncer not served",
         "Next pass in 18 s",
-        "Eureka http://eureka-1/eureka answers",
-        "Eureka http://eureka-2/eureka could not be reached",
+        f"Eureka {ONE} answered 200, 12 s ago",
+        f"Eureka {TWO} gave no answer, 12 s ago",
+        f"Eureka {THREE} was not asked yet",
         f"Cluster {CLUSTER}",
         "Scope all",
         "Version 0.1.0",
@@ -313,7 +322,7 @@ def test_many_held_syncers_are_counted() -> None:
     passed(world, monitor)
     html = first(monitor)
     assert "and 4 more" in shown(html)
-    assert "?state=RemovalHeld" in Elements(html).links
+    assert "?state=RemovalHeld#syncers" in Elements(html).links
     assert len(rows(first(monitor, "state=RemovalHeld"))) == 12
 
 
@@ -327,7 +336,7 @@ def test_problems_of_the_whole_pass_have_their_help() -> None:
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
     world.later(30)
     report = replace(world.run(), desired=None, all_statuses={})
-    monitor.passed(report, ExitCode.EUREKA_UNREAD, "nothing changed", 1, SERVERS)
+    monitor.passed(report, ExitCode.EUREKA_UNREAD, "nothing changed", 1)
     html = first(monitor)
     text = shown(html)
     assert "EurekaUnavailable: " not in text  # no reason of ours
@@ -335,7 +344,6 @@ def test_problems_of_the_whole_pass_have_their_help() -> None:
     assert "Eureka: no answer" in text
     assert "EUREKA_UNREAD (20)" in text
     assert "Later passes could not read the syncers." in text
-    assert "http://eureka-1/eureka Eureka's list could not be read" in text
     assert help_on(Cause.UNAVAILABLE) in Elements(html).links
     assert len(rows(html)) == 3
     assert "Later passes could not read the syncers." in shown(single(monitor, "syncer/rating/geo"))
@@ -359,6 +367,31 @@ def test_passes_that_have_stopped_are_told() -> None:
     text = shown(first(monitor))
     assert "Passes have stopped." in text
     assert "due since 1 min" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "mark"),
+    [
+        ("200", "good"),
+        ("204", "good"),
+        ("404", "good"),
+        ("403", "bad"),
+        ("503", "bad"),
+        ("none", "bad"),
+    ],
+)
+def test_a_server_shows_its_last_answer(code: str, mark: str) -> None:
+    """404 is the right answer for an instance that is not there."""
+    world = shop()
+    monitor = watch(world)
+    monitor.called(Server.EUREKA, THREE, code)
+    monitor.uses([THREE, ONE])
+    world.later(70)
+    html = first(monitor)
+    words = "gave no answer" if code == "none" else f"answered {code}"
+    assert f'{THREE} <span class="{mark}">{words}, 1 min ago</span>' in html
+    assert html.index(THREE) < html.index(ONE)
+    assert TWO not in html
 
 
 def test_a_single_pass_has_no_next_one() -> None:
@@ -390,7 +423,7 @@ def test_the_lock_is_shown() -> None:
     monitor = watch(world)
     monitor.has_lock("eurekube/shop", lambda: True)
     passed(world, monitor)
-    assert "Lock eurekube/shop: held." in shown(first(monitor))
+    assert "Lock eurekube/shop: held " in shown(first(monitor))
 
 
 def test_passes_are_folded_behind_the_last() -> None:
@@ -546,6 +579,19 @@ def test_without_a_good_pass_a_page_says_so() -> None:
     monitor = watch(world)
     passed(world, monitor, ExitCode.INCOMPLETE)
     assert "last good pass: none yet" in shown(single(monitor, "syncer/rating/rating"))
+
+
+def test_the_why_of_a_row_is_that_of_its_reason() -> None:
+    """Also where a syncer that is not served has removals that are held."""
+    report = shop().run()
+    cart = SyncerRef(NS, "cart")
+    held = status_with(("Ready", FALSE, "NoneUp", 1), ("RemovalHeld", TRUE, "TooManyRemovals", 2))
+    (row,) = [
+        row
+        for row in rows_of(replace(report, all_statuses={**report.all_statuses, cart: held}))
+        if row.name == "cart"
+    ]
+    assert (row.reason, whole_why(row, report)) == ("TooManyRemovals", "of RemovalHeld")
 
 
 def test_the_first_of_those_that_are_not_ready_serve_nobody() -> None:
@@ -743,6 +789,8 @@ def evil_reports() -> Iterable[tuple[FakeWorld, Monitor]]:
     world = shop()
     monitor = Monitor(world.clock, EVIL, EVIL, allowed=100, keeps_reports=True)
     monitor.has_lock(EVIL, lambda: True)
+    monitor.uses([EVIL])
+    monitor.called(Server.EUREKA, EVIL, EVIL)
     report = world.run()
     condition = Condition(
         type=EVIL,
@@ -759,9 +807,7 @@ def evil_reports() -> Iterable[tuple[FakeWorld, Monitor]]:
         conditions=(replace(condition, type="Ready"), condition),
     )
     statuses = dict.fromkeys(report.all_statuses, status)
-    monitor.passed(
-        replace(report, all_statuses=statuses, cluster=EVIL), ExitCode.OK, EVIL, 1, {EVIL: True}
-    )
+    monitor.passed(replace(report, all_statuses=statuses, cluster=EVIL), ExitCode.OK, EVIL, 1)
     yield world, monitor
 
 
@@ -789,9 +835,6 @@ def test_no_page_has_a_secret_of_a_spec() -> None:
 
 def test_the_policy_allows_the_style_of_the_page_and_no_other() -> None:
     """Its hash is that of what stands between the tags."""
-    import base64
-    import hashlib
-
     html = first(watch(FakeWorld()))
     style = html.partition("<style>")[2].partition("</style>")[0]
     expected = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -878,6 +921,21 @@ def test_a_page_is_made_of_one_report_even_if_a_pass_ends_meanwhile() -> None:
     passed(world, monitor)
     assert "1 of 3 syncers are not ready" in shown(made.first("").body.decode())
     assert "Registered: 1 of 1 UP as CART" in shown(made.single("syncer/rating/cart").body.decode())
+
+
+def test_what_is_made_for_a_visitor_goes_with_its_pass() -> None:
+    """A report of days ago would take as much memory as that of now."""
+    world = shop()
+    monitor = watch(world)
+    made = Page(monitor)
+    for _ in range(3):
+        passed(world, monitor)
+        made.first("")
+        made.single("syncer/rating/cart")
+    assert (len(made._rows), len(made._looks)) == (1, 1)
+    passed(world, monitor)
+    gc.collect()
+    assert (len(made._rows), len(made._looks)) == (0, 0)
 
 
 # --- The page of one ------------------------------------------------------------------------------
