@@ -16,7 +16,7 @@ from .elsewhere import with_another_cluster
 from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
 from .hours import with_a_long_silence
-from .imports.stories import with_imports
+from .imports.stories import with_cut_servers, with_imports
 from .machines import with_machines
 from .neighbours import with_neighbours
 from .overrides import with_overrides
@@ -81,6 +81,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.465, "an unlisted deletion", with_an_unlisted_deletion),
     (0.475, "refused events", with_refused_events),
     (0.515, "imports", with_imports),
+    (0.520, "cut servers", with_cut_servers),
 )
 """Additions to some stories: the highest chance, by name."""
 
