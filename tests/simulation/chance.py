@@ -18,7 +18,7 @@ from .flaps import with_a_flapping_app, with_a_flapping_list
 from .heirs import with_an_heir
 from .hostports import with_host_ports
 from .hours import with_a_long_silence
-from .imports.stories import with_imports
+from .imports.stories import with_cut_servers, with_imports
 from .machines import with_machines
 from .neighbours import with_neighbours
 from .nodeports import with_node_ports
@@ -87,7 +87,8 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.505, "node ports", with_node_ports),
     (0.520, "ingresses", with_ingresses),
     (0.535, "gateways", with_gateways),
-    (0.575, "imports", with_imports),
+    (0.515, "imports", with_imports),
+    (0.520, "cut servers", with_cut_servers),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -55,7 +55,7 @@ _KINDS = (
 def with_imports(base: Story) -> Story:
     """Adds a data centre, imports of its apps, and what happens to them."""
     dice = random.Random(f"imports {base.seed}")
-    networks = WITH_PODS if dice.random() < 0.15 else NETWORKS
+    networks = WITH_PODS if dice.random() < 0.25 else NETWORKS
     installation = replace(
         base.installation,
         networks=networks,
@@ -86,6 +86,43 @@ def with_imports(base: Story) -> Story:
         events=tuple(sorted(events, key=lambda event: event.at)),
         troubles=tuple(troubles),
         ends=max(ends, over(events, troubles)),
+    )
+
+
+def with_cut_servers(base: Story) -> Story:
+    """Adds an app that only one of two Eureka servers knows after a while. The server cannot be
+    listed then, or restarts."""
+    dice = random.Random(f"cut servers {base.seed}")
+    imported = with_imports(base)
+    app = "apart"
+    home = dice.choice((0, 1))
+    cut = round(dice.uniform(5, 30), 1)
+    events = [
+        *imported.events,
+        *(
+            dc.InstanceStarts(
+                at=0.0, app=app, number=number, address=f"10.20.1.{number}", home=home
+            )
+            for number in range(dice.choice((1, 2, 3)))
+        ),
+        w.ImportApplied(at=0.0, namespace=dice.choice(NAMESPACES), name=app),
+        dc.ServersAreCut(at=cut, app=app, lasts=dice.choice((100.0, 300.0, 500.0))),
+    ]
+    troubles = list(imported.troubles)
+    alone = cut + 200 + round(dice.uniform(0, 60), 1)
+    what = dice.choice(("restart", "away", ""))
+    if what == "restart":
+        events.append(dc.EurekaFillsUp(at=alone, lasts=dice.uniform(60, 200), peer=home))
+    elif what == "away":
+        kind = dice.choice((Kind.REFUSED, Kind.ERROR_503, Kind.PAGE))
+        away = Trouble(at=cut, until=alone + 90, calls=EUREKA_CALLS, kind=kind, peer=home)
+        troubles.append(away)
+    return replace(
+        imported,
+        installation=replace(imported.installation, peers=2, upsert_only=False),
+        events=tuple(sorted(events, key=lambda event: event.at)),
+        troubles=tuple(troubles),
+        ends=max(imported.ends, over(events, troubles)),
     )
 
 

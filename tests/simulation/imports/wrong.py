@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -81,7 +82,7 @@ def _missing_if_not_freed(brake_imports: Callable[..., Any]) -> Callable[..., An
 def _ports_of_any(service_write: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(claim: Importing) -> Any:
         service = claim.service
-        if service is None or claim.to_make is not None or claim.spec.service.adopt:
+        if service is None or service.controller or claim.spec.service.adopt:
             return service_write(claim)
         ports = (ImportPort(name="http", port=8000),)
         made = ImportService(owner=claim.import_, name=service.name, ports=ports)
@@ -93,7 +94,9 @@ def _ports_of_any(service_write: Callable[..., Any]) -> Callable[..., Any]:
 def _of_the_service(self: Any, import_: Any) -> tuple[EndpointSlice, ...]:
     source = self._view.slices.of(import_.namespace)
     name = desired.service_name(import_)
-    return tuple(piece for piece in source.data if piece.service == name)
+    theirs = [piece for piece in source.data if not desired.is_of_an_import(piece)]
+    own = self._own.get(import_.uid, ())
+    return (*own, *(piece for piece in theirs if piece.service == name))
 
 
 def _of_the_namespace(self: Any, import_: Any) -> tuple[EndpointSlice, ...]:
@@ -113,6 +116,24 @@ def _empty_registry(registry: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(found: Any, listed: Any) -> Any:
         known = registry(found, listed)
         return known if isinstance(known, Complete) else Complete(data=())
+
+    return wrong
+
+
+def _as_listed(planned: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(given: Any, found: Any, report: Any, instances: Any) -> Any:
+        if not isinstance(found.registry, Complete):
+            found = replace(found, registry=Complete(data=SimpleNamespace(newest=0.0)))
+        return planned(given, found, report, instances)
+
+    return wrong
+
+
+def _of_this_cluster(parse: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(import_: Any) -> Any:
+        spec = parse(import_)
+        select = msgspec.structs.replace(spec.select, this_cluster=True)
+        return msgspec.structs.replace(spec, select=select)
 
     return wrong
 
@@ -169,15 +190,7 @@ def wrong() -> tuple[Defect, ...]:
     """All of these defects, in the order of the promises."""
     beside = vars(controller)["_beside"]
     service_write = vars(plan)["_service_write"]
-    by_name = (
-        (
-            "a Eureka that has just started is believed",
-            ((brake, "is_young", _never), (controller, "is_young", _never)),
-        ),
-        (
-            "an annotation lets go what a young registry lacks",
-            ((controller, "brake_imports", _missing_if_not_freed(brake.brake_imports)),),
-        ),
+    cut = (
         ("other Eureka servers are not asked", ((controller, "_beside", _alone),)),
         (
             "a Eureka server that cannot be listed has nothing",
@@ -186,6 +199,16 @@ def wrong() -> tuple[Defect, ...]:
         (
             "another Eureka server that has just started is believed",
             ((controller, "_beside", _none_young(beside)),),
+        ),
+    )
+    of_imports = (
+        (
+            "a Eureka that has just started is believed",
+            ((brake, "is_young", _never), (controller, "is_young", _never)),
+        ),
+        (
+            "an annotation lets go what a young registry lacks",
+            ((controller, "brake_imports", _missing_if_not_freed(brake.brake_imports)),),
         ),
         ("the last endpoint leaves at once", ((brake, "unconfirmed", _no_holds),)),
         ("there is no brake for imports", ((brake, "too_much", _no_holds),)),
@@ -207,13 +230,16 @@ def wrong() -> tuple[Defect, ...]:
         ),
         (
             "what a syncer registered is imported",
-            ((_Judge, "_left_out", _without(Reason.OWN_CLUSTER)),),
+            ((desired, "parse", _of_this_cluster(desired.parse)),),
         ),
         ("slices of imports are registered", ((catalog, "is_of_an_import", _services_alone),)),
         ("Services of imports are registered", ((catalog, "is_of_an_import", _never),)),
         (
             "a list of Eureka that failed has no app",
-            ((controller, "_registry", _empty_registry(vars(controller)["_registry"])),),
+            (
+                (controller, "_registry", _empty_registry(vars(controller)["_registry"])),
+                (controller, "_planned", _as_listed(vars(controller)["_planned"])),
+            ),
         ),
         ("a suspended import is written", ((desired, "parse", _never_suspended(desired.parse)),)),
         (
@@ -245,4 +271,7 @@ def wrong() -> tuple[Defect, ...]:
             ((brake, "released_by", _whatever_is_held),),
         ),
     )
-    return tuple(Defect(name=name, about="imports", patches=patches) for name, patches in by_name)
+    return (
+        *(Defect(name=name, about="cut servers", patches=patches) for name, patches in cut),
+        *(Defect(name=name, about="imports", patches=patches) for name, patches in of_imports),
+    )

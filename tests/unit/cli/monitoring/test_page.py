@@ -26,7 +26,7 @@ from eurekube_sync.cli.monitoring.page import (
     Query,
     parse_query,
 )
-from eurekube_sync.cli.monitoring.rows import State, rows_of, whole_why
+from eurekube_sync.cli.monitoring.rows import State, rows_of
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
@@ -591,7 +591,7 @@ def test_the_why_of_a_row_is_that_of_its_reason() -> None:
         for row in rows_of(replace(report, all_statuses={**report.all_statuses, cart: held}))
         if row.name == "cart"
     ]
-    assert (row.reason, whole_why(row, report)) == ("TooManyRemovals", "of RemovalHeld")
+    assert (row.reason, row.why) == ("TooManyRemovals", "of RemovalHeld")
 
 
 def test_the_first_of_those_that_are_not_ready_serve_nobody() -> None:
