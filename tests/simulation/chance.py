@@ -87,8 +87,8 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.505, "node ports", with_node_ports),
     (0.520, "ingresses", with_ingresses),
     (0.535, "gateways", with_gateways),
-    (0.515, "imports", with_imports),
-    (0.520, "cut servers", with_cut_servers),
+    (0.575, "imports", with_imports),
+    (0.580, "cut servers", with_cut_servers),
 )
 """Additions to some stories: the highest chance, by name."""
 

@@ -60,7 +60,7 @@ def is_of_an_import(thing: Object) -> bool:
 def sockets_in(piece: Object) -> set[Socket]:
     """The endpoints of a slice."""
     ports = [port["port"] for port in piece.get("ports") or () if port.get("port")]
-    sockets = set()
+    sockets: set[Socket] = set()
     for endpoint in piece.get("endpoints") or ():
         for address in endpoint["addresses"]:
             sockets.update((address, port) for port in ports)

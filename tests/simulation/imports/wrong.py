@@ -28,6 +28,7 @@ from eurekube_sync.plan import packing
 from eurekube_sync.plan.imports import ServiceWrite
 from tests.simulation.defect import Defect
 
+_names: Any = desired  # also those that it imports
 _Judge: Any = vars(desired)["_Judge"]
 _Lists: Any = vars(desired)["_Lists"]
 
@@ -93,8 +94,8 @@ def _ports_of_any(service_write: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_the_service(self: Any, import_: Any) -> tuple[EndpointSlice, ...]:
     source = self._view.slices.of(import_.namespace)
-    name = desired.service_name(import_)
-    theirs = [piece for piece in source.data if not desired.is_of_an_import(piece)]
+    name = _names.service_name(import_)
+    theirs = [piece for piece in source.data if not _names.is_of_an_import(piece)]
     own = self._own.get(import_.uid, ())
     return (*own, *(piece for piece in theirs if piece.service == name))
 
@@ -105,11 +106,11 @@ def _of_the_namespace(self: Any, import_: Any) -> tuple[EndpointSlice, ...]:
 
 
 def _slices_alone(thing: Any) -> bool:
-    return isinstance(thing, EndpointSlice) and desired.is_of_an_import(thing)
+    return isinstance(thing, EndpointSlice) and _names.is_of_an_import(thing)
 
 
 def _services_alone(thing: Any) -> bool:
-    return not isinstance(thing, EndpointSlice) and desired.is_of_an_import(thing)
+    return not isinstance(thing, EndpointSlice) and _names.is_of_an_import(thing)
 
 
 def _empty_registry(registry: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,7 +231,7 @@ def wrong() -> tuple[Defect, ...]:
         ),
         (
             "what a syncer registered is imported",
-            ((desired, "parse", _of_this_cluster(desired.parse)),),
+            ((desired, "parse", _of_this_cluster(_names.parse)),),
         ),
         ("slices of imports are registered", ((catalog, "is_of_an_import", _services_alone),)),
         ("Services of imports are registered", ((catalog, "is_of_an_import", _never),)),
@@ -241,7 +242,7 @@ def wrong() -> tuple[Defect, ...]:
                 (controller, "_planned", _as_listed(vars(controller)["_planned"])),
             ),
         ),
-        ("a suspended import is written", ((desired, "parse", _never_suspended(desired.parse)),)),
+        ("a suspended import is written", ((desired, "parse", _never_suspended(_names.parse)),)),
         (
             "the end of the CRD of imports is read as deletions",
             ((observe, "_crd_live", _by_people),),
