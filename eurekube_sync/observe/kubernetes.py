@@ -522,6 +522,9 @@ class SourceKind(StrEnum):
     NAMESPACES = "Namespaces"
     PODS = "Pods"
     NODES = "Nodes"
+    INGRESSES = "Ingresses"
+    ROUTES = "HTTPRoutes"
+    GATEWAYS = "Gateways"
     CRD = "CRD"
     DRAINS = "drain annotations of Pods"
 
@@ -551,7 +554,11 @@ _FIELDS = {
     "namespaces": SourceKind.NAMESPACES,
     "pods": SourceKind.PODS,
     "readiness": SourceKind.PODS,
+    "hosts": SourceKind.PODS,
     "nodes": SourceKind.NODES,
+    "ingresses": SourceKind.INGRESSES,
+    "routes": SourceKind.ROUTES,
+    "gateways": SourceKind.GATEWAYS,
     "crd_live": SourceKind.CRD,
     "pod_drains": SourceKind.DRAINS,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 
 from eurekube_sync.desired.scope import Scope
@@ -148,6 +150,16 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
         "CRD",
     ]
     assert unread(view()) == ()
+
+
+@pytest.mark.parametrize(
+    "field", [field.name for field in fields(ClusterView) if field.name != "crd_installed"]
+)
+def test_no_source_that_could_not_be_read_is_forgotten(field: str) -> None:
+    """Whatever a pass reads, a failure of it is a failure of the pass."""
+    of_the_cluster = field in ("identity", "nodes", "crd_live")
+    broken = replace(view(), **{field: DENIED if of_the_cluster else nowhere(DENIED)})
+    assert [failed.source for failed in unread(broken)] == [DENIED]
 
 
 def test_the_identity_is_that_of_the_cluster(cluster: Cluster) -> None:
