@@ -64,13 +64,18 @@ def lacking(found: Sequence[Json], right: Right) -> list[Json]:
 
 
 def _lacking(role: Json, right: Right) -> Json:
-    rules = [
-        {**rule, "verbs": [verb for verb in rule["verbs"] if verb != right.verb]}
-        if (rule["apiGroups"], rule["resources"]) == ([right.group], [right.resource])
-        else rule
-        for rule in role["rules"]
-    ]
-    return {**role, "rules": [rule for rule in rules if rule["verbs"]]}
+    rules: list[Json] = []
+    for rule in role["rules"]:
+        if right.group not in rule["apiGroups"] or right.resource not in rule["resources"]:
+            rules.append(rule)
+            continue
+        others = [resource for resource in rule["resources"] if resource != right.resource]
+        verbs = [verb for verb in rule["verbs"] if verb != right.verb]
+        if others:
+            rules.append({**rule, "resources": others})
+        if verbs:
+            rules.append({**rule, "resources": [right.resource], "verbs": verbs})
+    return {**role, "rules": rules}
 
 
 @contextmanager
