@@ -85,11 +85,11 @@ def test_a_record_that_cannot_be_written_is_in_the_metrics_of_the_same_pass(
     """The process of a CronJob has no later pass to tell it. The pass itself succeeds."""
     path, in_the_way = tmp_path / "sync.prom", tmp_path / "disk"
     in_the_way.write_text("no folder")
-    done = program.run(f"--metrics-file={path}", f"--record={in_the_way / 'records'}")
+    done = program.run(f"--metrics-to={path}", f"--record={in_the_way / 'records'}")
     assert done.code == 0
     assert done.err.count("cannot write records") == 1
     assert "eurekube_sync_record_unwritten 1.0" in path.read_text()
-    assert program.run(f"--metrics-file={path}", f"--record={tmp_path / 'records'}").code == 0
+    assert program.run(f"--metrics-to={path}", f"--record={tmp_path / 'records'}").code == 0
     assert "eurekube_sync_record_unwritten 0.0" in path.read_text()
 
 

@@ -213,8 +213,8 @@ class Page:
             "reload_seconds": RELOAD_SECONDS,
             "waits": monitor.ready and latest is None,
             "live": monitor.live,
-            "syncers": _listed(rows, Kind.SYNCER, query, known),
-            "imports": _listed(rows, Kind.IMPORT, query, known),
+            "syncers": _listed(rows, Kind.SYNCER, query),
+            "imports": _listed(rows, Kind.IMPORT, query),
             "states": list(State),
             "reasons": _reasons_in(rows),
             "numbers": list(_numbers(monitor)),
@@ -270,7 +270,7 @@ class Page:
         return None
 
 
-def _listed(rows: Sequence[Row], kind: Kind, query: Query, known: Seen | None) -> Listed:
+def _listed(rows: Sequence[Row], kind: Kind, query: Query) -> Listed:
     """Return what the page shows of the rows of a kind."""
     of_kind = [row for row in rows if row.kind is kind]
     needing: list[Row] = []
