@@ -256,9 +256,7 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
             return heirs.of(instance)
         case Serving() as claim if claim.conduct.claims_nothing:
             known = wanted_in(claim.verdicts[instance.key]) is not None
-            if known:
-                return heirs.of_given_up(instance)
-            return None
+            return heirs.of_given_up(instance) if known else None
         case _:
             return None
 

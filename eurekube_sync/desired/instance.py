@@ -115,10 +115,10 @@ class Naming:
         """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
         deleted."""
         living = set()
-        if self.syncers:
-            for syncer_object in every(self.syncers):
-                if syncer_object.deleted is None:
-                    living.add(syncer_object.ref)
+        known = every(self.syncers) if self.syncers else ()
+        for syncer_object in known:
+            if syncer_object.deleted is None:
+                living.add(syncer_object.ref)
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():

@@ -72,10 +72,9 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
             # The list may not yet show another bid's instance, registered a moment ago.
             to_read += [other.key for other in of_other_namespaces]
 
-    claims: dict[SyncerRef, Serving] = {}
-    for bid, claim in undecided.items():
-        if bid.syncer not in claims:
-            claims[bid.syncer] = claim.with_rivals(rivals_of[bid.syncer])
+    claims = {bid.syncer: claim for bid, claim in undecided.items()}
+    for syncer, rivals in rivals_of.items():
+        claims[syncer] = claims[syncer].with_rivals(rivals)
     return Ruling(claims=claims, to_read=tuple(to_read))
 
 
@@ -163,9 +162,7 @@ def _marked(
         return [registered]
     if registered is not None and registered.status is InstanceStatus.UP:
         return ()  # an UP instance of another pod is not turned DOWN
-    if uid is not None:
-        return marked_by_pod.get(uid, ())
-    return ()
+    return marked_by_pod.get(uid, ()) if uid is not None else ()
 
 
 def _as_drained(wanted: Wanted, doubted: frozenset[Kind]) -> Wanted:

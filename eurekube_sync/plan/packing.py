@@ -54,12 +54,6 @@ class _Box:
         return (*self.kept, *self.added)
 
     @property
-    def service(self) -> str:
-        if self.was is not None:
-            return self.was.service
-        return ""
-
-    @property
     def room(self) -> int:
         """How many more it may take; none where a person wrote more than we do."""
         return max(0, MOST_ENDPOINTS - len(self.kept) - len(self.added))
@@ -198,7 +192,11 @@ def _writes(
         was = box.was
         if was is None:
             assert box.group is not None  # new slices are made for a group
-            of = service or boxes[0].service  # without a Service, only what is in slices stays
+            of = service
+            if of is None:
+                first = boxes[0].was
+                assert first is not None  # without a Service, only what is in slices stays
+                of = first.service
             yield SliceWrite(Verb.CREATE, _new(owner, of, box.group, box, next(names)))
             continue
         if not box.endpoints and (filled or number):  # the first one is the last that is left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -11,13 +12,16 @@ from rich.console import Console
 from eurekube_sync.cli.output.passes import ChangesOnly
 from eurekube_sync.controller.changes import Standing
 from eurekube_sync.controller.diagnosis import problems_of
-from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.one_pass import ImportReport, PassReport
+from eurekube_sync.desired.imports import ImportView
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
+from eurekube_sync.plan.imports import ImportPlan
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, endpoint, piece, service, syncer
 
 AWAY = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=Complete(data=()))
 BROKEN = SyncerRef(NS, "cart")
 
 
@@ -84,6 +88,27 @@ def test_what_was_not_read_is_not_over(told: Told, unread: str) -> None:
     else:
         told.world.cluster.uid = AWAY
     assert not [line for line in told.passes(6) if line.startswith("-")]
+
+
+def test_while_imports_read_nothing_no_problem_is_over(told: Told) -> None:
+    """A pass may have been cut off from Eureka in its step of imports alone."""
+    told.breaks()
+    told.passes(1)
+    del told.world.cluster.syncers[BROKEN]
+    view = ImportView(imports=NOTHING, services=NOTHING, slices=NOTHING)
+    unread = ImportReport(view=view, claims={}, plan=ImportPlan(), registry=AWAY)
+    assert told.passes(6, lambda report: replace(report, imports=unread)) == []
+    lines = told.passes(6)
+    assert [line[0] for line in lines] == ["-"]
+
+
+def test_keepalive_reads_no_cluster_and_ends_what_it_had(told: Told) -> None:
+    """Its problems are those of Eureka alone."""
+    told.breaks()
+    told.passes(1)
+    del told.world.cluster.syncers[BROKEN]
+    lines = told.passes(6, lambda report: replace(report, view=None))
+    assert [line[0] for line in lines] == ["-"]
 
 
 def test_two_problems_of_one_syncer_with_one_reason_are_two(told: Told) -> None:

@@ -93,6 +93,13 @@ def test_two_ready_pods_are_two_instances() -> None:
     assert found.wanted[key(1)].why == "pod rating-1 is ready"
 
 
+def test_a_rival_at_an_endpoint_that_is_not_wanted_changes_nothing() -> None:
+    """The endpoint of another syncer, or one that leaves."""
+    found = claim()
+    assert isinstance(found, Serving)
+    assert found.with_rivals({key(9): None}) == found
+
+
 @pytest.mark.parametrize(
     ("found", "default", "cancel", "keep"),
     [

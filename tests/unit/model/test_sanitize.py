@@ -115,6 +115,7 @@ ECHOES = {
     "another's login": "http://ann:s3cr3t-of-hers@eureka/eureka",
     "one with an @": "http://ann:@s3cr3t-of-hers@eureka/eureka",
     "another's header": "authorization=Basic YW5uOnMzY3IzdA== please",
+    "a header without a scheme": "authorization: s3cr3t-key-of-hers",
     "a token": f'{{"authorization": "Bearer {TOKEN}"}}',
     "a token without the header": f"the claims of Bearer {TOKEN} are wrong",
     "between words": f"a\x1b[2J\n{PASSWORD}\r\n{BASIC}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -158,7 +159,8 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
 def test_no_source_that_could_not_be_read_is_forgotten(field: str) -> None:
     """Whatever a pass reads, a failure of it is a failure of the pass."""
     of_the_cluster = field in ("identity", "nodes", "crd_live")
-    broken = replace(view(), **{field: DENIED if of_the_cluster else nowhere(DENIED)})
+    unreadable: dict[str, Any] = {field: DENIED if of_the_cluster else nowhere(DENIED)}
+    broken = replace(view(), **unreadable)
     assert [failed.source for failed in unread(broken)] == [DENIED]
 
 

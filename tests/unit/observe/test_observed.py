@@ -10,7 +10,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import Unread, held_by_owners, marked_cluster, observe
 from tests.unit.worlds.build import (
     DOWN,
@@ -61,6 +61,7 @@ def test_the_cluster_that_the_marks_name() -> None:
     assert marked_cluster(Complete(data=(OURS, TWIN)), "prod") == Complete(data="")
     odd = stored(instance(6), metadata={OWNER: "prod", CLUSTER: "`<b>"})
     assert marked_cluster(Complete(data=(odd,)), "prod") == Complete(data="")
+    assert marked_cluster(Unknown(cause=Cause.DENIED, message="no"), "prod") == Complete(data="")
 
 
 @pytest.mark.parametrize(
