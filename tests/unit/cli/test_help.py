@@ -77,8 +77,8 @@ def test_no_line_ends_within_the_name_of_an_option(
     [
         (["-o", "json", "status"], "-o follows its command: eurekube-sync status -o"),
         (["--owner", "x", "run"], "--owner follows its command: eurekube-sync run --owner"),
-        (["--daemon", "status"], "No such option '--daemon'."),
-        (["-o", "json"], "No such option '-o'."),
+        (["--daemon", "status"], click.NoSuchOption("--daemon").format_message()),
+        (["-o", "json"], click.NoSuchOption("-o").format_message()),
     ],
 )
 def test_an_option_before_its_command_is_told_where_it_goes(
