@@ -62,7 +62,8 @@ def story(seed: int) -> Story:
     """Gives the story of this seed with drains, and with a list of pods that fails."""
     base = chance.story(seed)
     dice = random.Random(f"drains {seed}")
-    apps = sorted({event.app for event in base.events if hasattr(event, "app")})
+    named = {event.app for event in base.events if hasattr(event, "app")}
+    apps = sorted(named & APPS.keys())  # others are of the data centre, and have no pods
     last = base.ends - QUIET
     events = list(base.events)
     for _ in range(dice.choice((2, 3, 5, 8))):

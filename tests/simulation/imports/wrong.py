@@ -74,7 +74,7 @@ def _none_young(beside: Callable[..., Any]) -> Callable[..., Any]:
 
 def _missing_if_not_freed(brake_imports: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(found: Any, doubts: Doubts, how: Any) -> Any:
-        known = Doubts(age=1e9) if how.freed else doubts
+        known = Doubts(age=1e9) if how.freed_by_annotation else doubts
         return brake_imports(found, known, how)
 
     return wrong
@@ -269,7 +269,7 @@ def wrong() -> tuple[Defect, ...]:
         ("the status of an import is written in each pass", ((apply, "worth_writing", _always),)),
         (
             "a plan id releases a part of what it names",
-            ((brake, "released_by", _whatever_is_held),),
+            ((brake, "approved_by", _whatever_is_held),),
         ),
     )
     return (
