@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from tests.planted import plant
 from tests.waiting import wait_until
@@ -25,6 +27,16 @@ _POLL_SECONDS = 0.05
 _TIMEOUT_SECONDS = 60.0
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_AFTER_A_WHILE = Retry(
+    total=20,
+    connect=0,
+    read=0,
+    status_forcelist=[429],
+    allowed_methods=None,
+    raise_on_status=False,
+)
+"""A server that is busy, or takes in a changed CustomResourceDefinition, answers 429 with
+Retry-After; kubectl waits and asks again, and so do tests."""
 
 
 class KubernetesWorld:
@@ -34,6 +46,7 @@ class KubernetesWorld:
         """`url` has no slash at the end; `ca_file` None trusts the usual authorities."""
         self.url = url
         self._session = requests.Session()
+        self._session.mount(url, HTTPAdapter(max_retries=_AFTER_A_WHILE))
         self._verify: bool | str = str(ca_file) if ca_file else True
         if token is not None:
             self._session.headers["Authorization"] = f"Bearer {token}"
