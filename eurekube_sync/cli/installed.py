@@ -275,25 +275,12 @@ class _Settings:
         assert run is not None
         context = click.Context(run, info_name="run", parent=root, ignore_unknown_options=True)
         runs = workload.arguments[:1] == ("run",)
-        raw: dict[str, Any] = {}
-        strange: list[str] = []
-        known: set[str] = set()
-        for parameter in options_of(run):
-            known.add(parameter.variable)
-            text = workload.variables.get(parameter.variable, "")
-            if text != "" and parameter.envvar and parameter.name:
-                raw[parameter.name] = _as_click_takes(parameter, text)
-        try:
-            words = list(workload.arguments[1:]) if runs else []
-            in_arguments, rest, _ = run.make_parser(context).parse_args(words)
-        except click.UsageError as error:
-            in_arguments, rest = {}, [error.format_message()]
-        raw.update(in_arguments)
-        for name in sorted(workload.variables):
-            ours = name.startswith(ENVIRONMENT_PREFIX) and name not in known
-            if ours and not is_no_option(name, workload.variables[name] or ""):
-                strange.append(name)
-        strange += [word for word in rest if word.startswith("-")]
+        raw = _of_variables(run, workload)
+        strange = _unknown_variables(run, workload)
+        if runs:
+            of_arguments, rest = _of_arguments(run, context, workload.arguments[1:])
+            raw.update(of_arguments)
+            strange += [word for word in rest if word.startswith("-")]
         hidden = {name for name, value in raw.items() if value is None or HIDDEN in str(value)}
         return cls(
             workload=workload,
@@ -330,6 +317,39 @@ class _Settings:
         return None
 
 
+def _of_variables(run: click.Command, workload: Workload) -> dict[str, Any]:
+    """Return what the workload's variables give, by parameter of `run`."""
+    raw: dict[str, Any] = {}
+    for parameter in options_of(run):
+        text = workload.variables.get(parameter.variable, "")
+        if text != "" and parameter.envvar and parameter.name:
+            raw[parameter.name] = _as_click_takes(parameter, text)
+    return raw
+
+
+def _unknown_variables(run: click.Command, workload: Workload) -> list[str]:
+    """Return the variables with our prefix that `run` of this version does not read."""
+    known = {parameter.variable for parameter in options_of(run)}
+    unknown: list[str] = []
+    for name in sorted(workload.variables):
+        ours = name.startswith(ENVIRONMENT_PREFIX) and name not in known
+        if ours and not is_no_option(name, workload.variables[name] or ""):
+            unknown.append(name)
+    return unknown
+
+
+def _of_arguments(
+    run: click.Command, context: click.Context, words: Sequence[str]
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Return what the workload's arguments give, by parameter of `run`, and the words that `run`
+    does not know."""
+    try:
+        raw, rest, _ = run.make_parser(context).parse_args(list(words))
+    except click.UsageError as error:
+        return {}, [error.format_message()]
+    return raw, rest
+
+
 def _as_click_takes(parameter: Option, text: str | None) -> Any:
     """Return the text of a variable as click takes a default: a list for several values."""
     if text is not None and parameter.multiple:
@@ -361,46 +381,16 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
     if workload.unread is not None:
         why = f"the settings of {workload.ref} could not be read: {workload.unread.message}"
         return replace(none, why_none=why, notes=(*none.notes, f"{why}; give them by hand"))
-    taken: dict[str, Any] = {}
-    by_hand: list[str] = []
-    kept = _kept(settings, given)
-    own = {parameter.name: parameter for parameter in options_of(given.command)}
-    for parameter in options_of(settings.run):
-        name = parameter.name or ""
-        if name not in own or name not in kept or given.is_by_hand(name):
-            continue
-        if name in settings.hidden or (name in settings.raw and name in _FILES):
-            by_hand.append(parameter.long_name)
-        elif name in settings.raw:
-            settings.effective(parameter)
-            taken[name] = settings.raw[name]
+    taken, by_hand = _taken(settings, given)
     notes = list(none.notes)
-    if _needs_password(settings, given, kept):
-        by_hand.append(PASSWORD_VARIABLE)
     if by_hand:
-        for_eureka = all(name.startswith(("--eureka-", PASSWORD_VARIABLE)) for name in by_hand)
-        url = own.get("eureka_url")
-        what = f"{workload.ref} has {_joined(by_hand)} from a file or Secret of its pods"
-        if not for_eureka or (url is not None and url.required):
-            raise click.UsageError(f"{what}: give it here, too", given.context)
-        for name in [name for name in taken if name.startswith("eureka_")]:
-            del taken[name]
-        notes.append(f"Eureka is not asked: {what}; give it here, too")
+        notes.append(_without_eureka(settings, given, by_hand))
+        taken = {name: raw for name, raw in taken.items() if not name.startswith("eureka_")}
     notes += _differences(settings, given)
-    if settings.strange:
-        notes.append(
-            f"{workload.ref} has settings that this version does not know: "
-            f"{_joined(settings.strange)}"
-        )
-    if workload.secrets:
-        notes.append(
-            f"{workload.ref} has variables from the Secret {_joined(workload.secrets)}, which is "
-            "not read"
-        )
-    if not workload.works:
-        state = "suspended" if workload.kind == "CronJob" else "scaled to 0"
-        notes.append(f"{workload.ref} does not run: it is {state}")
-    options = [own[name].long_name for name in taken]
+    notes += _what_to_know(settings)
+    options = [
+        parameter.long_name for parameter in options_of(settings.run) if parameter.name in taken
+    ]
     return replace(
         none,
         kind=workload.kind,
@@ -410,6 +400,59 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
         options=tuple(options),
         notes=tuple(notes),
     )
+
+
+def _taken(settings: _Settings, given: _Given) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the settings that the command takes, as click takes them, and the options that a
+    person has to give, because their values are in files or Secrets of the pods. Raises
+    click.UsageError for a setting that cannot be used."""
+    taken: dict[str, Any] = {}
+    by_hand: list[str] = []
+    kept = _kept(settings, given)
+    shared = {parameter.name for parameter in options_of(given.command)}
+    for parameter in options_of(settings.run):
+        name = parameter.name or ""
+        if name not in shared or name not in kept or given.is_by_hand(name):
+            continue
+        is_file = name in _FILES and name in settings.raw
+        if name in settings.hidden or is_file:
+            by_hand.append(parameter.long_name)
+        elif name in settings.raw:
+            settings.effective(parameter)
+            taken[name] = settings.raw[name]
+    if _needs_password(settings, given, kept):
+        by_hand.append(PASSWORD_VARIABLE)
+    return taken, by_hand
+
+
+def _without_eureka(settings: _Settings, given: _Given, by_hand: Sequence[str]) -> str:
+    """Say why Eureka is not asked. Raises click.UsageError if the command cannot do without what a
+    person has to give."""
+    what = f"{settings.workload.ref} has {_joined(by_hand)} from a file or Secret of its pods"
+    for_eureka = all(name.startswith(("--eureka-", PASSWORD_VARIABLE)) for name in by_hand)
+    needs_eureka = False
+    for parameter in options_of(given.command):
+        if parameter.name == "eureka_url":
+            needs_eureka = parameter.required
+    if needs_eureka or not for_eureka:
+        raise click.UsageError(f"{what}: give it here, too", given.context)
+    return f"Eureka is not asked: {what}; give it here, too"
+
+
+def _what_to_know(settings: _Settings) -> Sequence[str]:
+    """Say what of the installation is unknown, not read, or at rest."""
+    workload = settings.workload
+    notes: list[str] = []
+    if settings.strange:
+        unknown = _joined(settings.strange)
+        notes.append(f"{workload.ref} has settings that this version does not know: {unknown}")
+    if workload.secrets:
+        secrets = _joined(workload.secrets)
+        notes.append(f"{workload.ref} has variables from the Secret {secrets}, which is not read")
+    if not workload.works:
+        state = "suspended" if workload.kind == "CronJob" else "scaled to 0"
+        notes.append(f"{workload.ref} does not run: it is {state}")
+    return notes
 
 
 def _kept(settings: _Settings, given: _Given) -> frozenset[str]:

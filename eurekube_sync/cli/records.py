@@ -198,7 +198,7 @@ class Recorder:
     if it is a file."""
 
     def __init__(self, folder: Path, recording: Recording, *, most_bytes: int) -> None:
-        self._folder, self._recording, self._most = folder, recording, most_bytes
+        self._folder, self.recording, self._most = folder, recording, most_bytes
         self._failing = False
         if os.path.isfile(folder):
             raise ConfigurationError(f"--record {folder} is a file, and not a folder")
@@ -208,7 +208,7 @@ class Recorder:
     def keep(self, report: PassReport, code: ExitCode) -> None:
         """Write the record of a pass, and delete the oldest records beyond the limit."""
         moment = datetime.fromtimestamp(report.at, UTC).strftime(_TIME)[:-3]
-        text = encoded(self._recording.of(report, code))
+        text = encoded(self.recording.of(report, code))
         # Two processes may write into the same folder at the same time.
         path = self._folder / f"pass-{moment}Z-{secrets.token_hex(4)}.json.gz"
         packed = gzip.compress(text, compresslevel=6, mtime=0)

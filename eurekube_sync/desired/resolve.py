@@ -244,7 +244,7 @@ def _serve_again(
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
-    spec = known.spec if known is not None else _spec(syncer)
+    spec = _spec(syncer) if known is None else known.spec
     if isinstance(spec, NotServed):
         earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), frozenset(), spec)
         return spec
@@ -253,31 +253,50 @@ def _serve_again(
         services = known.services
     else:
         services = there.matching(spec.selector)
-    # Without a match, the message may name any of them.
-    objects: list[object] = [*(services or there.services[: MOST_COMPARED + 1])]
-    for service in services:
-        objects += there.slices_of(service)
-    undrained, asked = there.pod_drains is None, there.asked
-    claim: Serving | NotServed
+    objects = _objects_behind(services, there)
+    undrained = there.pod_drains is None
+    asked = there.asked
     if known is not None and undrained and known.of_the_same(objects, naming):
-        claim, registered = known.claim, known.registered
+        claim = known.claim
+        registered = known.registered
         if isinstance(claim, Serving):
             claim = claim.proven_by(catalog.proof)
     else:
         earlier.anew = True
-        builder = Builder(spec, naming)
-        if syncer.status is not None:
-            builder.before = syncer.status
-        try:
-            claim = _serve(syncer, spec, services, catalog, builder)
-        except InvalidSyncer as error:
-            claim = _invalid(syncer, error)
-        registered = frozenset(builder.asked)
+        claim, registered = _serve_anew(syncer, spec, services, catalog, naming)
     if undrained and there.asked == asked:  # no other object is behind the claim
         earlier.made[syncer.ref] = Made(
             syncer, spec, there.services, services, objects, registered, claim
         )
     return claim
+
+
+def _objects_behind(services: Sequence[Service], there: Catalog) -> Sequence[object]:
+    """Return the Services and their slices, in the order in which they are read."""
+    # Without a match, the message may name any of them.
+    objects: list[object] = [*(services or there.services[: MOST_COMPARED + 1])]
+    for service in services:
+        objects += there.slices_of(service)
+    return objects
+
+
+def _serve_anew(
+    syncer: SyncerObject,
+    spec: Syncer,
+    services: tuple[Service, ...],
+    catalog: Complete[Catalog],
+    naming: Naming,
+) -> tuple[Serving | NotServed, frozenset[Registered]]:
+    """Return the syncer's claim, and what it depends on in Eureka. Raises SourceUnknown."""
+    builder = Builder(spec, naming)
+    if syncer.status is not None:
+        builder.before = syncer.status
+    claim: Serving | NotServed
+    try:
+        claim = _serve(syncer, spec, services, catalog, builder)
+    except InvalidSyncer as error:
+        claim = _invalid(syncer, error)
+    return claim, frozenset(builder.asked)
 
 
 def _none_matches(spec: Syncer, services: Sequence[Service]) -> str:

@@ -106,14 +106,7 @@ def run_command(
         installation, passes, form, fail_on_held=fail_on_held, detailed_exitcode=detailed_exitcode
     )
     _check_former(installation)
-    if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError("--detailed-exitcode requires --dry-run")
-    if saved.paths and not passes.dry_run:
-        raise click.UsageError("--from requires --dry-run")
-    if filename and not passes.dry_run:
-        raise click.UsageError("--filename requires --dry-run: kubectl apply applies it")
-    if filename and saved.paths:
-        raise click.UsageError("--filename and --from are mutually exclusive")
+    _check_dry_run_only(passes, saved, filename, detailed_exitcode=detailed_exitcode)
     installation = with_saved_input(installation, saved)
     if filename:
         planned = with_planned(installation, filename)
@@ -131,16 +124,11 @@ def run_command(
         registry_cache=installation.registry_cache,
     )
     reporters = [reporter(form, passes, process.asked_by_signal())]
-    recorder: Recorder | None = None
-    if monitoring.record is not None and installation.recorded is None:
-        from eurekube_sync.cli.records import Recorder, Recording
-
-        recording, records = Recording(clock), monitoring.record
-        installation = replace(installation, recording=recording)
-        most_bytes = records.most_mib * 1024 * 1024
-        recorder = Recorder(records.folder, recording, most_bytes=most_bytes)
     if installation.recorded is not None:
         reporters.append(installation.recorded.compare)
+    recorder = _recorder(installation, monitoring, clock)
+    if recorder is not None:
+        installation = replace(installation, recording=recorder.recording)
     watching = process.watched(monitoring, clock, settings.owner, settings.scope, passes)
     with process.stopped_by_signals(clock), watching as (monitor, passed):
         ours = replace(_renewing(installation, passes), count=monitor.called)
@@ -155,6 +143,34 @@ def run_command(
         )
         console_for(sys.stdout).print(hint, style="dim")
     return code
+
+
+def _check_dry_run_only(
+    passes: Passes, saved: SavedInput, filename: tuple[str, ...], *, detailed_exitcode: bool
+) -> None:
+    """Raise click.UsageError for an option that a real pass does not have."""
+    if filename and saved.paths:
+        raise click.UsageError("--filename and --from are mutually exclusive")
+    if passes.dry_run:
+        return
+    if detailed_exitcode:
+        raise click.UsageError("--detailed-exitcode requires --dry-run")
+    if saved.paths:
+        raise click.UsageError("--from requires --dry-run")
+    if filename:
+        raise click.UsageError("--filename requires --dry-run: kubectl apply applies it")
+
+
+def _recorder(
+    installation: Installation, monitoring: Monitoring, clock: SystemClock
+) -> Recorder | None:
+    """Return what keeps the records of the passes. A pass from a record makes no record."""
+    if monitoring.record is None or installation.recorded is not None:
+        return None
+    from eurekube_sync.cli.records import Recorder, Recording
+
+    most_bytes = monitoring.record.most_mib * 1024 * 1024
+    return Recorder(monitoring.record.folder, Recording(clock), most_bytes=most_bytes)
 
 
 def _check_former(installation: Installation) -> None:
