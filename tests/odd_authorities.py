@@ -17,6 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 KINDS = ("no key identifiers", "no key usage", "constraints not critical")
 """EKS has the first one, and hand-made authorities the others."""
+PINNED = ("an authority without its root", "the certificate itself")
+"""What a CA file may hold instead of a root. Python before 3.13 refuses both."""
 FOR_CLIENTS = "for clients only"
 """This certificate is refused by every program."""
 
@@ -32,6 +34,8 @@ class Issued:
 
 def issue(kind: str, folder: Path, name: str) -> Issued:
     """Make an authority of this kind, and a certificate of it for a host name."""
+    if kind in PINNED:
+        return _issue_pinned(kind, folder, name)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"ca of {name}")])
     identified = kind != "no key identifiers"
@@ -59,6 +63,33 @@ def issue(kind: str, folder: Path, name: str) -> Issued:
     pem = serialization.Encoding.PEM
     issued.ca_file.write_bytes(ca.sign(ca_key, hashes.SHA256()).public_bytes(pem))
     issued.certificate.write_bytes(leaf.sign(ca_key, hashes.SHA256()).public_bytes(pem))
+    plain = serialization.NoEncryption()
+    issued.key.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return issued
+
+
+def _issue_pinned(kind: str, folder: Path, name: str) -> Issued:
+    """Make a root, an authority below it, and a certificate of that one. The CA file lacks the
+    root."""
+    root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    root_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"root of {name}")])
+    ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"ca of {name}")])
+    leaf_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    ca = _builder(ca_name, root_name, ca_key)
+    ca = ca.add_extension(x509.BasicConstraints(True, None), critical=True)
+    ca = ca.add_extension(_signs(), critical=True)
+    leaf = _builder(leaf_name, ca_name, key)
+    leaf = leaf.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    authority = ca.sign(root_key, hashes.SHA256())
+    certificate = leaf.sign(ca_key, hashes.SHA256())
+    trusted = certificate if kind == "the certificate itself" else authority
+    issued = Issued(
+        ca_file=folder / "ca.pem", certificate=folder / "server.pem", key=folder / "server.key"
+    )
+    pem = serialization.Encoding.PEM
+    issued.ca_file.write_bytes(trusted.public_bytes(pem))
+    issued.certificate.write_bytes(certificate.public_bytes(pem))
     plain = serialization.NoEncryption()
     issued.key.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
     return issued
@@ -95,12 +126,21 @@ def _signs() -> x509.KeyUsage:
 
 def verify_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let urllib3 make contexts as it does since Python 3.13."""
+    _give_flags(monkeypatch, ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+
+
+def verify_up_to_a_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let urllib3 make contexts as it does before Python 3.13."""
+    _give_flags(monkeypatch, ssl.VerifyFlags.VERIFY_DEFAULT)
+
+
+def _give_flags(monkeypatch: pytest.MonkeyPatch, flags: ssl.VerifyFlags) -> None:
     made = urllib3.util.ssl_.create_urllib3_context
 
-    def strict(*args: object, **settings: object) -> ssl.SSLContext:
+    def create(*args: object, **settings: object) -> ssl.SSLContext:
         context = made(*args, **settings)  # type: ignore[arg-type]
-        context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | flags
         return context
 
     for module in (urllib3.util.ssl_, urllib3.connection):
-        monkeypatch.setattr(module, "create_urllib3_context", strict)
+        monkeypatch.setattr(module, "create_urllib3_context", create)

@@ -9,11 +9,12 @@ from typing import Any
 
 def verify_as_kubectl(manager: Any) -> None:
     """Make the TLS connections of a urllib3 pool manager verify chain, name and time, and not the
-    form of certificates.
+    form of certificates. A chain ends at any certificate of the CA file, root or not.
 
-    Since Python 3.13, `VERIFY_X509_STRICT` is on by default
-    (https://docs.python.org/3/whatsnew/3.13.html#ssl). It refuses a certificate without an
-    authority key identifier, as those of EKS, or an authority without key usage.
+    Python 3.13 changed both defaults (https://docs.python.org/3/whatsnew/3.13.html#ssl).
+    `VERIFY_X509_STRICT` refuses a certificate without an authority key identifier, as those of
+    EKS, or an authority without key usage. Before, without `VERIFY_X509_PARTIAL_CHAIN`, a CA file
+    that lacks the root was refused.
     """
     pool = manager.pool_classes_by_scheme["https"]
     connection = pool.ConnectionCls
@@ -21,11 +22,11 @@ def verify_as_kubectl(manager: Any) -> None:
     def connect(self: Any) -> None:
         given, proxy = self.ssl_context, self.proxy_config
         self.ssl_context = given or _context(self, with_authorities=not _names_authorities(self))
-        self.ssl_context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        _set_flags(self.ssl_context)
         if proxy is not None and proxy.ssl_context is None:
             # For a proxy with a context of its own, urllib3 loads no authorities.
             context = _context(self, with_authorities=True)
-            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            _set_flags(context)
             self.proxy_config = proxy._replace(ssl_context=context)
         try:
             connection.connect(self)
@@ -36,6 +37,11 @@ def verify_as_kubectl(manager: Any) -> None:
     own = type(connection.__name__, (connection,), {"connect": connect})
     own_pool = type(pool.__name__, (pool,), {"ConnectionCls": own})
     manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "https": own_pool}
+
+
+def _set_flags(context: ssl.SSLContext) -> None:
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _names_authorities(connection: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,15 @@ from tests.certificates import Authority, server_context, serving_tls
 from tests.contract.eureka_subject import SetClock
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
-from tests.odd_authorities import FOR_CLIENTS, KINDS, Issued, issue, verify_strictly
+from tests.odd_authorities import (
+    FOR_CLIENTS,
+    KINDS,
+    PINNED,
+    Issued,
+    issue,
+    verify_strictly,
+    verify_up_to_a_root,
+)
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 HOST = "localhost"
@@ -158,12 +166,34 @@ def test_a_certificate_that_is_refused_for_another_reason_asks_for_no_authority(
         assert "authority" not in source.message
 
 
-def test_the_flags_of_python_are_kept() -> None:
-    """A chain may end at an authority that is not its root, as since Python 3.13."""
+@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("pinned", PINNED)
+def test_a_ca_file_needs_no_root(
+    kind: str, pinned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CA file may hold an authority without its root, or the server's own certificate, on each
+    Python."""
+    verify_up_to_a_root(monkeypatch)
+    issued = issue(pinned, tmp_path, HOST)
+    with eureka_of(kind, issued) as url:
+        with pytest.raises(requests.exceptions.SSLError):
+            requests.get(f"{url}/apps", verify=str(issued.ca_file), timeout=30)
+        with eureka(url, issued.ca_file) as client:
+            assert client.list_instances() == Complete(data=())
+    with kubernetes_of(kind, issued) as (url, token):
+        assert isinstance(cluster(tmp_path, url, token, issued.ca_file).identity(), Complete)
+
+
+@pytest.mark.parametrize("python", [verify_strictly, verify_up_to_a_root])
+def test_each_python_verifies_alike(
+    python: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain may end at an authority that is not its root, and forms are not judged."""
     from urllib3 import PoolManager
 
     from eurekube_sync.adapters.tls import verify_as_kubectl
 
+    python(monkeypatch)
     manager = PoolManager()
     verify_as_kubectl(manager)
     seen: list[int] = []
