@@ -80,6 +80,14 @@ def test_a_eureka_that_fills_up_again_costs_no_endpoint(mode: Mode, warm_up: flo
     assert len(writes) == 2, "one slice of each import, at the beginning"
 
 
+@pytest.mark.parametrize("down", [95.0, 105.0, 115.0, 119.0, 125.0])
+def test_an_instance_that_is_down_right_after_a_restart_is_seen_twice(down: float) -> None:
+    """The empty list of before does not count as a look at it (story 4133)."""
+    fills = dc.EurekaFillsUp(at=EMPTY, lasts=14)
+    turns = dc.InstanceTurns(at=down, app="review", number=0, up=False)
+    assert_kept(run(told(*imported("review", instances=1), fills, turns)))
+
+
 @pytest.mark.parametrize("by_plan", [True, False])
 def test_a_release_that_stands_lets_nothing_go_that_a_restart_lost(by_plan: bool) -> None:
     """A person released the removals of an import. Within that hour Eureka starts again."""
