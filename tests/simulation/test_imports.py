@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from . import events as e
@@ -12,7 +14,7 @@ from .imports.stories import NETWORKS
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, setting
-from .troubles import EUREKA_CALLS, Kind, Trouble
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Kind, Trouble
 
 SEEDS = 40
 EMPTY = 60.0
@@ -86,6 +88,17 @@ def test_an_instance_that_is_down_right_after_a_restart_is_seen_twice(down: floa
     fills = dc.EurekaFillsUp(at=EMPTY, lasts=14)
     turns = dc.InstanceTurns(at=down, app="review", number=0, up=False)
     assert_kept(run(told(*imported("review", instances=1), fills, turns)))
+
+
+def test_an_instance_counts_from_its_return_to_an_empty_eureka() -> None:
+    """The list may be older than that, and show none (story 2860)."""
+    events = (
+        *imported("review", instances=1),
+        dc.InstanceMoves(at=9, app="review", number=0, address="10.20.0.0", port=8081),
+        e.EurekaRestarts(at=20),
+    )
+    away = Trouble(at=18, until=38, calls=KUBERNETES_CALLS, kind=Kind.PAGE, strikes=2)
+    assert_kept(run(replace(told(*events, troubles=(away,)), events=events)))
 
 
 @pytest.mark.parametrize("by_plan", [True, False])
