@@ -309,7 +309,7 @@ class Stage:
         )  # another cluster's may stand where this pass did not look
         if view.begun < self.story.ends or view.troubled or (stopped and self.judge.refused(view)):
             return
-        if self.judge.imports.holds.waits(report):
+        if self.judge.imports.holds.waits(report) or self.judge.imports.data_centre.fades():
             return
         rest.first = view.begun if rest.first is None else rest.first
         if self._waits_for_a_sweep():

@@ -124,6 +124,13 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     )
 
 
+@pytest.mark.parametrize("peers", [1, 2])
+def test_the_world_rests_when_eureka_has_evicted_the_last(peers: int) -> None:
+    """In one run it evicts at most 15 % of what is registered (story 2981)."""
+    dead = dc.AppStops(at=35, app="review", cancels=False)
+    assert_kept(run(told(*imported("review", instances=13), dead, peers=peers)))
+
+
 def test_one_service_for_pods_and_instances() -> None:
     """The app moves into the cluster: its pods are registered, and its instances go one by one."""
     moved = [
