@@ -65,6 +65,9 @@ class Holds:
             self._trouble = self._judge.world.clock.time
             self._good.clear()
             return
+        if report.imports.registry is not None:  # it could not look, so a wait begins anew
+            self._good.clear()
+            return
         held = report.imports.held
         doubted: set[Key] = set()
         for hold in held.holds if held is not None else ():
