@@ -192,8 +192,8 @@ def problems_of_import(
     if result.registry is not None:
         yield _problem(Reason.REGISTRY_UNKNOWN, result.registry.message, unknown=True)
     if isinstance(claim, Importing):
-        if claim.refusal is not None:
-            yield _problem(claim.refusal.reason, claim.refusal.message)
+        for refusal in claim.refusals:
+            yield _problem(refusal.reason, refusal.message)
         if claim.spec.suspend:
             yield _problem(Reason.SUSPENDED, "its Service and slices are not written")
     if outcome is not None and outcome.failed:

@@ -4,10 +4,11 @@ are the last instances of an app, removed without evidence, and dead pods among 
 A process remembers what its last pass saw; a new process reads it from the syncers' statuses. A
 pass that does not plan the removal again forgets it, here and in the status. A pass that plans it
 sees it, whatever else holds it then: else an app that comes and goes would keep another app's dead
-pods UP, because each larger hold would begin their wait anew. It sees it as well if the endpoint
-only terminates, and it sees a dead pod whether its syncer is there or not. A pass that confirms it,
-and whose call fails, does not forget it either. An orphan has no status, so only a process that
-makes a second pass can confirm it."""
+pods UP, because each larger hold would begin their wait anew. (An endpoint of an import is not seen
+to be gone while Eureka's list may only lack its instance: see `brake/imports`.) It sees it as well
+if the endpoint only terminates, and it sees a dead pod whether its syncer is there or not. A pass
+that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only
+a process that makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -35,14 +36,30 @@ def seen_before(
     """Return the removals that a pass saw long enough ago: by their keys in this process, or by a
     syncer's mark in its status. With `dead`, that pass has to have seen their pods dead; else it
     may have."""
+    after = brake.limits.confirm_after
+    if after <= 0:
+        return frozenset(removal.key for removal in removals)  # there is no wait
+    long_ago = {sight for sight, age in brake.seen.items() if age >= after}
+    return _among(removals, long_ago, dead=dead)
+
+
+def begun_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
+    """Return the removals that a pass saw before, however short the time ago: their wait has
+    begun."""
+    return _among(removals, brake.seen.keys(), dead=False)
+
+
+def _among(
+    removals: Iterable[Removal], sights: Collection[tuple[SyncerRef, str]], *, dead: bool
+) -> frozenset[InstanceKey]:
     seen: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
         ways = [True] if dead else [True, False]
         for as_dead in ways:
-            if _seen(brake, syncer, mark_of(own, dead=as_dead)):
+            if (syncer, mark_of(own, dead=as_dead)) in sights:
                 seen.update(removal.key for removal in own)
             for removal in own:
-                if _seen(brake, syncer, seen_as(removal, dead=as_dead)):
+                if (syncer, seen_as(removal, dead=as_dead)) in sights:
                     seen.add(removal.key)
     return frozenset(seen)
 
@@ -106,11 +123,6 @@ def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
     for removal in removals:
         own.setdefault(removal.syncer, []).append(removal)
     return own
-
-
-def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
-    """Say whether a pass saw the removal long enough ago; always true without a wait."""
-    return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
 def awaiting(

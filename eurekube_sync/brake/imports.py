@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.brake.approval import approved_by
-from eurekube_sync.brake.confirm import awaiting, by_syncer, seen_before, to_confirm, unconfirmed
+from eurekube_sync.brake.confirm import (
+    awaiting,
+    begun_before,
+    by_syncer,
+    seen_before,
+    to_confirm,
+    unconfirmed,
+)
 from eurekube_sync.brake.holds import Brake, Held, Hold, held_of
 from eurekube_sync.brake.weighing import Nouns, Scales, hold_for, too_much
 from eurekube_sync.desired.imports import Ending, Importing, may_be_at, sockets_of
@@ -80,6 +87,7 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     holds = list(_missing(plan.drops, doubts))
     drops = [drop for drop in plan.drops if drop.syncer not in brake.freed_by_annotation]
     holds += list(_malformed(_left(drops, holds), plan))
+    certain = {drop.key for drop in _left(drops, holds)}
     scales = _scales(plan, brake)
     holds += too_much(scales, _left(drops, holds), brake.limits)
     last = _last(_left(drops, holds), scales)
@@ -90,8 +98,9 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     held = held_of(holds)
     meant = approved_by(brake.approval, plan.drops, held.removals if held else ())
     holds = [hold.without(meant) for hold in holds]
-    # A second pass can confirm what this one planned, whatever holds it now.
-    held = held_of(holds, to_confirm(_last(drops, scales), brake))
+    # A second pass can confirm what this one saw gone, whatever holds it now.
+    gone = _seen_gone(_last(drops, scales), certain, brake)
+    held = held_of(holds, to_confirm(gone, brake))
     if held is None:
         return BrakedImports(plan=plan, approved=meant)
     keys = {removal.key for removal in held.removals}
@@ -167,6 +176,17 @@ def _last(drops: Collection[Drop], scales: Scales) -> list[Drop]:
         if drop.key.app in emptied and not drop.grounds.positive:
             last.append(drop)
     return last
+
+
+def _seen_gone(
+    last: Collection[Drop], certain: Collection[InstanceKey], brake: Brake
+) -> list[Drop]:
+    """Return the removals that count as seen in this pass: the `certain` ones, and the doubted ones
+    of which an earlier pass was certain. What the lists may only lack, or have malformed, may live:
+    to see that begins no wait. It ends none either: else a server that fails now and then would
+    keep for ever what is gone."""
+    begun = begun_before(last, brake)
+    return [drop for drop in last if drop.key in certain or drop.key in begun]
 
 
 def _untimed(left: Collection[Drop], brake: Brake) -> Iterator[Hold]:

@@ -563,9 +563,9 @@ def _of_imports(report: PassReport) -> Iterator[Problem]:
                 if claim.reason is not Reason.OWNER_CLASH and claim.source not in reported:
                     yield _of_import(ref, claim.reason, claim.message)
             case Importing():
-                if claim.refusal is not None:
-                    yield _of_import(ref, claim.refusal.reason, claim.refusal.message)
-                elif report.imports.registry is None and not claim.wanted:
+                for refusal in claim.refusals:
+                    yield _of_import(ref, refusal.reason, refusal.message)
+                if not claim.refusals and report.imports.registry is None and not claim.wanted:
                     reason, text = without_endpoints(claim)
                     yield _of_import(ref, reason, text)
             case Ending():

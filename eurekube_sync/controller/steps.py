@@ -264,9 +264,10 @@ def _read(
     if not given.settings.dry_run:
         renewable = [key for key in to_read if key in observed.ours and key not in not_to_renew]
     readings = found.applier.read(to_read, may_be_absent, in_the_way, renewable)
-    given.world.memory.own_writes.settle(readings)
-
     tell_the_age = dict(readings)
+    for key in given.world.memory.own_writes.settle(readings):
+        # What stands is older than what was written, so no list is old that lacks that.
+        del tell_the_age[key]
     if len(given.world.servers) > 1:
         # Another server's list may lack an instance, which tells nothing of the age of this one.
         for key in unlisted:

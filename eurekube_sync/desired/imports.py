@@ -103,7 +103,7 @@ class Importing:
     family: str  # of the slices that it shall have
     verdicts: Mapping[InstanceKey, Verdict]
     malformed: tuple[ObservedInstance, ...] = ()  # of its app or VIP, as `malformed_of`
-    refusal: Refusal | None = None
+    refusals: tuple[Refusal, ...] = ()  # the first to see to first
 
     @cached_property
     def wanted(self) -> Mapping[Socket, Wanted]:
@@ -357,6 +357,8 @@ def _claim(
     verdicts = {instance.key: judge.verdict(instance) for instance in instances}
     for instance in malformed:
         verdicts[instance.key] = _MALFORMED
+    # Neither hides the other: a missing grant makes nobody's Service ours.
+    refusals = tuple([refusal for refusal in (grant, place.refusal) if refusal is not None])
     return Importing(
         import_=import_,
         spec=spec,
@@ -367,7 +369,7 @@ def _claim(
         family=family,
         verdicts=verdicts,
         malformed=malformed,
-        refusal=grant or place.refusal,
+        refusals=refusals,
     )
 
 

@@ -188,10 +188,11 @@ def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
 
 def _of_spec(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
     """Yield the links about the spec and the Service."""
-    spec, refusal = claim.spec, claim.refusal
+    spec = claim.spec
     outcome = report.outcomes.get(ref)
     broken = None
-    if refusal is not None:
+    if claim.refusals:
+        refusal = claim.refusals[0]
         part = _PARTS.get(refusal.reason, Part.SERVICES)
         broken = breaks(part, refusal.reason, refusal.message, fix=_edit(ref))
     if broken is None or broken.part is not Part.SPEC:

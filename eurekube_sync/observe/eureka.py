@@ -445,11 +445,22 @@ class OwnWrites:
                 unshown[key] = write.wrote
         return unshown
 
-    def settle(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> None:
-        """Forget what an uncached read did not find."""
+    def settle(
+        self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]
+    ) -> list[InstanceKey]:
+        """Forget what an uncached read did not find. Return what it found with an older timestamp
+        than ours: our clock went back, or another process registered it later. No list can show a
+        newer one, so from now on one that shows this one shows our write."""
+        older: list[InstanceKey] = []
         for key, reading in readings.items():
             if reading is None:
                 self._writes.pop(key, None)
+            elif isinstance(reading, ObservedInstance) and key in self._writes:
+                stands = reading.last_dirty_timestamp
+                if stands < self._writes[key].since:
+                    self._writes[key] = self._writes[key]._replace(since=stands)
+                    older.append(key)
+        return older
 
 
 class LastSeen:

@@ -121,7 +121,7 @@ def plan_imports(
             drops += _of_ending(ref, claim)
         elif isinstance(claim, Importing) and not claim.spec.suspend:
             there = set(sockets_of(claim.slices))
-            if claim.refusal is None:
+            if not claim.refusals:
                 for socket in sorted(claim.wanted.keys() - there):
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
             for socket in sorted(there - claim.wanted.keys()):
@@ -258,7 +258,7 @@ def work_of(plan: ImportPlan, names: Mapping[str, Collection[str]]) -> list[Impo
 def _service_write(claim: Importing) -> ServiceWrite | None:
     """Return the write of the Service. It is made even without instances: its ClusterIP is stable
     then, and callers are refused at once."""
-    if claim.to_make is None or claim.refusal is not None:
+    if claim.to_make is None or claim.refusals:
         return None
     if claim.service is None:
         return ServiceWrite(claim.to_make)
@@ -279,7 +279,7 @@ def _slice_writes(
 ) -> list[SliceWrite]:
     """Return the writes of the slices. While nothing may be added, endpoints only leave, and the
     slices stay as they are otherwise."""
-    if claim.refusal is not None:
+    if claim.refusals:
         stay = {*claim.wanted, *kept}
         return pack(claim.import_, None, _as_they_are(claim.slices, stay), claim.slices, names)
     wanted: dict[Group, list[str]] = {}

@@ -189,6 +189,7 @@ class Judge:
         """Notes that a server lost all leases; that is not the program's fault."""
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
+        self.imports.look(self.world.clock.time)
         self.anchors.eureka_restarted()
         self.not_calm(warm_up)
 

@@ -276,10 +276,10 @@ class Stage:
         # Conditions tell of any copy's plan id; what rests is the first one's, or both halves'.
         if self.story.installation.halves and view.approved is None:
             self.judge.held_by["the second copy"] = _held(report)
-        self._note_report(report)
+        self._note_report(view, report)
 
-    def _note_report(self, report: PassReport) -> None:
-        self.judge.imports.count()
+    def _note_report(self, view: PassView, report: PassReport) -> None:
+        self.judge.imports.note_pass(view, report)
         if report.held is not None:
             self.judge.releases.sets[report.held.plan_id] = _held(report)
         if report.imports is not None and report.imports.held is not None:
@@ -297,7 +297,7 @@ class Stage:
         unseen = {key for key in before if self.judge.stands_in_part(key)}
         unseen = unseen if self.story.installation.mode is not Mode.DAEMON else set()
         self.judge.held_by["the program"] = _held(report) | unseen
-        self._note_report(report)
+        self._note_report(view, report)
         self.judge.pass_ended(view, report, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
@@ -309,7 +309,7 @@ class Stage:
         )  # another cluster's may stand where this pass did not look
         if view.begun < self.story.ends or view.troubled or (stopped and self.judge.refused(view)):
             return
-        if self.judge.imports.holds.waits(report):
+        if self.judge.imports.holds.waits(report) or self.judge.imports.data_centre.fades():
             return
         rest.first = view.begun if rest.first is None else rest.first
         if self._waits_for_a_sweep():

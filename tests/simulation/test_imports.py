@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from . import events as e
@@ -12,7 +14,7 @@ from .imports.stories import NETWORKS
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, setting
-from .troubles import EUREKA_CALLS, Kind, Trouble
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Kind, Trouble
 
 SEEDS = 40
 EMPTY = 60.0
@@ -80,6 +82,25 @@ def test_a_eureka_that_fills_up_again_costs_no_endpoint(mode: Mode, warm_up: flo
     assert len(writes) == 2, "one slice of each import, at the beginning"
 
 
+@pytest.mark.parametrize("down", [95.0, 105.0, 115.0, 119.0, 125.0])
+def test_an_instance_that_is_down_right_after_a_restart_is_seen_twice(down: float) -> None:
+    """The empty list of before does not count as a look at it (story 4133)."""
+    fills = dc.EurekaFillsUp(at=EMPTY, lasts=14)
+    turns = dc.InstanceTurns(at=down, app="review", number=0, up=False)
+    assert_kept(run(told(*imported("review", instances=1), fills, turns)))
+
+
+def test_an_instance_counts_from_its_return_to_an_empty_eureka() -> None:
+    """The list may be older than that, and show none (story 2860)."""
+    events = (
+        *imported("review", instances=1),
+        dc.InstanceMoves(at=9, app="review", number=0, address="10.20.0.0", port=8081),
+        e.EurekaRestarts(at=20),
+    )
+    away = Trouble(at=18, until=38, calls=KUBERNETES_CALLS, kind=Kind.PAGE, strikes=2)
+    assert_kept(run(replace(told(*events, troubles=(away,)), events=events)))
+
+
 @pytest.mark.parametrize("by_plan", [True, False])
 def test_a_release_that_stands_lets_nothing_go_that_a_restart_lost(by_plan: bool) -> None:
     """A person released the removals of an import. Within that hour Eureka starts again."""
@@ -101,6 +122,13 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     assert_kept(
         run(told(*imported("review", home=1), cut, troubles=tuple(away), peers=2, interval=10))
     )
+
+
+@pytest.mark.parametrize("peers", [1, 2])
+def test_the_world_rests_when_eureka_has_evicted_the_last(peers: int) -> None:
+    """In one run it evicts at most 15 % of what is registered (story 2981)."""
+    dead = dc.AppStops(at=35, app="review", cancels=False)
+    assert_kept(run(told(*imported("review", instances=13), dead, peers=peers)))
 
 
 def test_one_service_for_pods_and_instances() -> None:

@@ -6,9 +6,10 @@ a person. Each of them has to be true by the servers' own state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.view import PassView, Violation, named
+from tests.simulation.world import Key
 
 from .oracle import ImportTruth, Socket
 
@@ -33,6 +34,16 @@ _CONFIRMED = 26.0
 """Seconds between the begins of two passes, of which the second surely confirms the first."""
 _MUCH, _MUCH_PERCENT = 10, 30
 _EMPTIED_PERCENT = 5
+_DOUBTS = frozenset({"RegistryYoung", "ServerUnseen"})
+"""Holds that say that an instance may live. A pass with one of them has not seen it gone."""
+
+
+class _Look(NamedTuple):
+    """A pass that looked."""
+
+    begun: float
+    doubted: frozenset[Key]
+    """The endpoints that it has not seen gone, although the list lacks their instances."""
 
 
 class Holds:
@@ -43,16 +54,35 @@ class Holds:
         self._imports = imports
         self._trouble = 0.0
         """When a pass last met a trouble."""
-        self._good: list[float] = []
-        """When the good passes since then began."""
+        self._good: list[_Look] = []
+        """The good passes since then."""
+        self._remembering: list[object] = []
+        """The processes that have looked, and remember it by a clock that is never wrong."""
 
     def note(self, view: PassView, report: PassReport) -> None:
         """Notes the end of a pass of the program."""
         if view.troubled or view.older or report.imports is None:
             self._trouble = self._judge.world.clock.time
             self._good.clear()
-        else:
-            self._good.append(view.begun)
+            return
+        if report.imports.registry is not None:  # it could not look, so a wait begins anew
+            self._good.clear()
+            return
+        held = report.imports.held
+        doubted: set[Key] = set()
+        for hold in held.holds if held is not None else ():
+            if str(hold.reason) in _DOUBTS:
+                doubted.update(Key(*removal.key) for removal in hold.removals)
+        self._good.append(_Look(view.begun, frozenset(doubted)))
+
+    def note_looked(self, view: PassView, report: PassReport) -> None:
+        """Notes that a pass of any copy has looked."""
+        if report.imports is not None and not self._remembers(view):
+            self._remembering.append(view.process)
+
+    def _remembers(self, view: PassView) -> bool:
+        """Whether an earlier pass of the process looked. Else the times in the statuses count."""
+        return any(process is view.process for process in self._remembering)
 
     def waits(self, report: PassReport) -> bool:
         """Whether a hold is reported that ends by itself."""
@@ -82,7 +112,7 @@ class Holds:
             return
         self._judge_number(view, import_)
         if not self._imports.oracle.endpoints.get(uid):
-            self._judge_last(import_, lost, was, now)
+            self._judge_last(view, import_, lost, was)
 
     def _judge_number(self, view: PassView, import_: ImportTruth) -> None:
         before, now = view.endpoints, self._imports.oracle.endpoints
@@ -98,10 +128,16 @@ class Holds:
             raise Violation("many", f"{len(emptied)} of {len(served)} imports were emptied at once")
 
     def _judge_last(
-        self, import_: ImportTruth, lost: frozenset[Socket], was: Before, now: float
+        self, view: PassView, import_: ImportTruth, lost: frozenset[Socket], was: Before
     ) -> None:
-        """The last endpoint has been unwanted for the time of a second look."""
+        """The last endpoint has been unwanted for the time of a second look. A process that has not
+        looked yet takes the first look's time from the status: where another machine's clock is
+        wrong, nothing tells it."""
+        now = self._judge.world.clock.time
         self._judge.reached["an import that lost its last endpoint"] += 1
+        if not self._judge.clock_right and not self._remembers(view):
+            self._judge.reached["a last endpoint that left by a wrong clock's time"] += 1
+            return
         for socket in lost:
             unwanted = was.unwanted.get((import_.uid, socket))
             if unwanted is not None and now - unwanted < _SECOND_LOOK:
@@ -120,16 +156,19 @@ class Holds:
         true."""
         assert report.imports is not None
         held = report.imports.held
-        key = (f"{import_.ref[0]}/{import_.ref[1]}", f"{socket[0]}:{socket[1]}")
+        key = Key("/".join(import_.ref), f"{socket[0]}:{socket[1]}")
         for hold in held.holds if held is not None else ():
             if any(tuple(removal.key) == key for removal in hold.removals):
                 reason = str(hold.reason)
                 self._judge.reached[f"an endpoint that stays: {reason}"] += 1
-                true = self._is_true(reason, import_, since, len(held.removals) if held else 0)
+                number = len(held.removals) if held else 0
+                true = self._is_true(reason, import_, key, since, number)
                 return "" if true else f"{reason} is over ({hold.text})"
         return "nothing holds it"
 
-    def _is_true(self, reason: str, import_: ImportTruth, since: float, held: int) -> bool:
+    def _is_true(
+        self, reason: str, import_: ImportTruth, key: Key, since: float, held: int
+    ) -> bool:
         now = self._judge.world.clock.time
         match reason:
             case "RegistryYoung":
@@ -138,7 +177,10 @@ class Holds:
                 return now - self._trouble <= _UNSEEN
             case "AwaitingConfirmation":
                 changed = self._imports.oracle.changed_at[import_.uid]
-                looks = [begun for begun in self._good if begun > max(changed, since) + _SLACK]
+                looks = []
+                for look in self._good:
+                    if look.begun > max(changed, since) + _SLACK and key not in look.doubted:
+                        looks.append(look.begun)
                 twice = bool(looks) and looks[-1] - looks[0] > _CONFIRMED
                 return not twice or not self._judge.clock_right
             case "TooManyRemovals":

@@ -4,7 +4,8 @@ At every write of the program:
 
 living      an endpoint whose instance lives, and that its import names, leaves no import, whatever
             a list, a Eureka server or a write does
-twice       the last endpoint of an import leaves only after a second look, 20 s later
+twice       the last endpoint of an import leaves only after a second look, 20 s later by the clock
+            of a process that made both, or by those of two machines
 many        a pass neither empties several imports nor takes more than 10 endpoints and 30 % of one,
             unless a person released that
 foreign     no Service and no slice is changed that is not an import's, and no Service is deleted
@@ -204,10 +205,11 @@ class Imports:
 
     # --- The end of a pass ------------------------------------------------------------------------
 
-    def count(self) -> None:
-        """Counts a pass of any copy of the program."""
+    def note_pass(self, view: PassView, report: PassReport) -> None:
+        """Notes a pass of any copy of the program."""
         if self._is_on:
             self._judge.reached["a pass with imports"] += 1
+            self.holds.note_looked(view, report)
 
     def judge_pass(self, view: PassView, report: PassReport) -> None:
         """Judges the end of a pass of the first copy."""

@@ -4,6 +4,7 @@ exports."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.simulation import events as e
@@ -74,7 +75,9 @@ def with_imports(base: Story) -> Story:
     for _ in range(dice.choice((1, 2, 4, 6, 9))):
         events.append(_event(dice, apps, moving, ends))
     if dice.random() < 0.3:
-        events += _restart(dice, ends)
+        fills = _restart(dice, ends)
+        events.append(fills)
+        events += _down_after(base.seed, fills, apps, ends)
     if dice.random() < 0.25:
         events += _move(dice, moving, ends)
     troubles = [*base.troubles]
@@ -221,16 +224,25 @@ def _event(dice: random.Random, apps: list[str], moving: str, ends: float) -> e.
     return dice.choices([event for _, event in choices], [weight for weight, _ in choices])[0]
 
 
-def _restart(dice: random.Random, ends: float) -> list[e.Event]:
+def _restart(dice: random.Random, ends: float) -> dc.EurekaFillsUp:
     """Eureka restarts empty, and fills up; meanwhile instances end or come."""
     at = round(dice.uniform(10, ends - QUIET), 1)
-    fills = dc.EurekaFillsUp(
+    return dc.EurekaFillsUp(
         at=at,
         lasts=round(dice.choice((20, 90, 200)) * dice.uniform(0.5, 1), 1),
         warm_up=dice.choice((0.0, 0.0, 20.0)),
         peer=dice.choice((0, 1)),
     )
-    return [fills]
+
+
+def _down_after(
+    seed: int, fills: dc.EurekaFillsUp, apps: list[str], ends: float
+) -> Iterator[e.Event]:
+    """An instance is back in Eureka, and turns DOWN before a list has shown it UP."""
+    dice = random.Random(f"down after a restart {seed}")
+    at = fills.at + round(dice.uniform(30, 65), 1)
+    if at < ends - QUIET:
+        yield dc.InstanceTurns(at=at, app=dice.choice(apps), number=0, up=False)
 
 
 def _move(dice: random.Random, app: str, ends: float) -> list[e.Event]:

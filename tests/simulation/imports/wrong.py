@@ -183,6 +183,10 @@ def _nothing_seen(*arguments: Any, **named: Any) -> frozenset[Any]:
     return frozenset()
 
 
+def _all_seen(last: Any, certain: Any, brake: Any) -> list[Any]:
+    return list(last)
+
+
 def _always_young(age: float | None) -> bool:
     return age is not None
 
@@ -212,6 +216,7 @@ def wrong() -> tuple[Defect, ...]:
             ((controller, "brake_imports", _missing_if_not_freed(brake.brake_imports)),),
         ),
         ("the last endpoint leaves at once", ((brake, "unconfirmed", _no_holds),)),
+        ("what a young registry lacks is seen to be gone", ((brake, "_seen_gone", _all_seen),)),
         ("there is no brake for imports", ((brake, "too_much", _no_holds),)),
         (
             "the ports of any Service are written",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.controller.diagnosis import problems_of
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.errors import (
@@ -340,6 +341,34 @@ def test_a_withdrawn_grant_adds_nothing_and_empties_nothing() -> None:
     there.passes()
     assert there.endpoints() == ["10.20.0.1:8080"]
     assert there.condition() == "False NotGranted"
+
+
+def test_a_withdrawn_grant_hides_no_conflict() -> None:
+    """The Service is somebody else's, whether the app is granted or not. Both are told."""
+    there = ImportWorld(import_object())
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.apply(service("review", namespace=SHOP))
+    there.cluster.annotations[SHOP] = {"eurekube.io/allowed-imports": "review"}
+    there.lists(*OTHERS, dc(1))
+    there.passes()
+    assert there.condition("Conflict") == "True ServiceExists"
+    assert there.condition("Synced") == "False ServiceExists"
+    there.cluster.annotations[SHOP] = {}
+    report = there.run()
+    assert there.condition("Conflict") == "True ServiceExists"
+    assert there.condition("Synced") == "False NotGranted"
+    told = [str(problem.reason) for problem in problems_of(report)]
+    assert told == ["NotGranted", "ServiceExists"]
+
+
+def test_an_import_without_a_grant_names_a_missing_service_as_well() -> None:
+    there = ImportWorld(import_object(service={"adopt": True}))
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.annotations[SHOP] = {}
+    there.lists(*OTHERS, dc(1))
+    told = [str(problem.reason) for problem in problems_of(there.run())]
+    assert told == ["NotGranted", "NoService"]
+    assert there.condition("Conflict") == "False NoConflict"
 
 
 def test_a_grant_names_the_vip_of_an_import_by_vip() -> None:

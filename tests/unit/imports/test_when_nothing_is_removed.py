@@ -449,15 +449,71 @@ def test_what_was_seen_twice_and_failed_waits_no_longer() -> None:
     assert there.endpoints() == []
 
 
-def test_what_waited_for_a_young_registry_has_been_seen() -> None:
-    """When the registry is old enough, no further wait begins."""
+def test_what_a_young_registry_lacks_nobody_has_seen_gone() -> None:
+    """The wait begins when the registry is old enough: what it lacked before may have lived."""
     there = apps(1)
     there.lists(dc(150, app="other", registered=START + 2000, renewed=START + 2290))
     assert held(there.passes()) == ["RegistryYoung 1"]
     there.later(25)
     there.lists(dc(150, app="other", registered=START + 2000, renewed=START + 2310))
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    there.later(25)
     assert held(there.passes()) == []
     assert there.endpoints() == []
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_an_instance_that_is_down_after_a_young_registry_is_seen_twice(daemon: bool) -> None:
+    """It lived while the registry lacked it, and may be UP again in a moment."""
+    there = apps(1)
+    there.daemon = daemon
+    for _ in range(4):
+        there.lists()
+        assert held(there.passes()) == ["RegistryYoung 1"]
+        there.later(10)
+    there.lists(*instances(1, registered=START + 2000, renewed=START + 2020, status=DOWN))
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
+    there.later(25)
+    assert held(there.passes()) == []
+    assert there.endpoints() == []
+
+
+def test_what_a_server_may_have_nobody_has_seen_gone() -> None:
+    there = apps(1)
+    there.servers = {"a": Server(*OTHERS), "b": Server(unknown=AWAY)}
+    there.lists(*OTHERS)
+    assert held(there.passes()) == ["ServerUnseen 1"]
+    there.later(65)
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS)}
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_doubt_in_between_does_not_let_the_wait_begin_anew(daemon: bool) -> None:
+    """A server that fails now and then would keep what is gone for ever."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    there.later(10)
+    there.servers = {"a": Server(*OTHERS), "b": Server(unknown=AWAY)}
+    assert held(there.passes()) == ["ServerUnseen 1"]
+    there.later(65)
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS)}
+    assert held(there.passes()) == []
+    assert there.endpoints() == []
+
+
+def test_where_a_malformed_instance_may_be_nobody_has_seen_one_gone() -> None:
+    there = apps(1)
+    there.lists(*OTHERS, *spoilt(*instances(1), status=5))
+    assert held(there.passes()) == ["Malformed 1"]
+    there.later(25)
+    there.lists(*OTHERS)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
 
 
 def test_a_clock_that_went_back_lets_a_process_wait_anew() -> None:

@@ -18,6 +18,7 @@ from eurekube_sync.model.actions import (
     Update,
 )
 from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import Observed, OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
 from tests.unit.worlds.build import (
@@ -224,6 +225,35 @@ def test_a_registration_is_remembered_until_a_list_shows_it() -> None:
     writes.settle({key(3): None, key(4): old})
     assert list(writes.unshown(10**6, listed(old, new))) == [key(4), key(1)]
     assert list(writes.unshown(10**6, listed(stored(instance(1), timestamp=1_000_001)))) == [key(4)]
+
+
+def test_an_instance_that_stands_with_an_older_timestamp_is_shown_by_that_one() -> None:
+    """Our clock went back after the pass began, or another process registered it later."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1), registered(2)]), 100, since=1000)
+    older, newer = stored(instance(1), timestamp=980_000), stored(instance(2), timestamp=1_000_001)
+    assert list(writes.unshown(160, listed(older))) == [key(1), key(2)]
+    assert writes.settle({key(1): older, key(2): newer}) == [key(1)]
+    assert list(writes.unshown(170, listed())) == [key(1), key(2)]
+    assert list(writes.unshown(170, listed(older))) == [key(2)]
+    assert writes.settle({key(1): older}) == []
+
+
+def test_a_clock_that_went_back_makes_no_list_old_for_ever(daemon: FakeWorld) -> None:
+    """What was registered while it was ahead stands with the right time. Lists count as they did,
+    and the instances are read once more each, not in each pass."""
+    for number in (1, 2):
+        stands = daemon.registry.held[key(number)]
+        earlier = stands.last_dirty_timestamp - 20_000
+        daemon.registry.held[key(number)] = replace(stands, last_dirty_timestamp=earlier)
+    read = []
+    for _ in range(4):
+        daemon.later(60)
+        report = daemon.run()
+        assert isinstance(report.registry, Complete)
+        assert report.registry.data.outdated is None
+        read.append(daemon.wire.verbs().count("read_instance"))
+    assert read == [1, 1, 0, 0]
 
 
 CANCEL = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
