@@ -5,9 +5,10 @@ A process remembers what its last pass saw; a new process reads it from the sync
 pass that does not plan the removal again forgets it, here and in the status. A pass that plans it
 sees it, whatever else holds it then: else an app that comes and goes would keep another app's dead
 pods UP, because each larger hold would begin their wait anew. It sees it as well if the endpoint
-only terminates, and it sees a dead pod whether its syncer is there or not. A pass that confirms it,
-and whose call fails, does not forget it either. An orphan has no status, so only a process that
-makes a second pass can confirm it."""
+only terminates, and it sees a dead pod whether its syncer is there or not. A pass that plans it
+without a list of pods does not forget that its pod was dead, and is no second look at that. A pass
+that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only
+a process that makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -45,6 +46,27 @@ def seen_before(
                 if _seen(brake, syncer, seen_as(removal, dead=as_dead)):
                     seen.add(removal.key)
     return frozenset(seen)
+
+
+def seen_dead_lately(removals: Iterable[Removal], brake: Brake) -> list[Removal]:
+    """Return the removals whose pods an earlier pass saw dead, however short ago."""
+    dead: list[Removal] = []
+    for syncer, own in by_syncer(removals).items():
+        together = (syncer, mark_of(own, dead=True)) in brake.seen
+        for removal in own:
+            if together or (syncer, seen_as(removal, dead=True)) in brake.seen:
+                dead.append(removal)
+    return dead
+
+
+def overdue(held: Held, brake: Brake) -> list[Removal]:
+    """Return the held removals of syncers of which an earlier pass saw some long enough ago. What
+    was seen later in the same app delays those, unless their pods are dead."""
+    waited = set()
+    for (syncer, _), age in brake.seen.items():
+        if age >= brake.limits.confirm_after:
+            waited.add(syncer)
+    return [removal for removal in held.removals if removal.syncer in waited]
 
 
 def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
