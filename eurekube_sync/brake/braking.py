@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.brake.approval import approved_by
-from eurekube_sync.brake.confirm import dead_apart, seen_before, to_confirm, unconfirmed
+from eurekube_sync.brake.confirm import (
+    begun_before,
+    dead_apart,
+    seen_before,
+    to_confirm,
+    unconfirmed,
+)
 from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, held_of, hold_back
 from eurekube_sync.brake.weighing import Scales, hold_for, too_much
 from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
@@ -16,7 +22,7 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
@@ -75,7 +81,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
-    held = held_of(holds, _for_a_second_pass(scales, planned, weighed, holds, brake))
+    awaited = _for_a_second_pass(scales, planned, weighed, _keys_of(holds), observed, brake)
+    held = held_of(holds, awaited)
     return Braked(
         plan=hold_back(plan, held), held=held, approved=approved, confirmed=seen_dead | seen
     )
@@ -275,12 +282,12 @@ def _for_a_second_pass(
     scales: Scales,
     planned: Iterable[Removal],
     weighed: Collection[Removal],
-    holds: Iterable[Hold],
+    held: Collection[InstanceKey],
+    observed: Observed,
     brake: Brake,
 ) -> list[Hold]:
     """Return what the next pass may confirm of all that is held, also of what a larger hold has in
     this one."""
-    held = _keys_of(holds)
     last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
     emptied = scales.emptied(weighed)
     terminating = []
@@ -290,10 +297,25 @@ def _for_a_second_pass(
         ends = removal.grounds is Grounds.TERMINATING
         if ends and removal.key in held and removal.key.app in emptied:
             terminating.append(removal)
-    dead = [removal for removal in planned if removal.key in held and removal.key in scales.dead]
+    dead, not_looked_at = [], []
+    for removal in planned:
+        if removal.key not in held:
+            continue
+        if removal.key in scales.dead:
+            dead.append(removal)
+        elif not _pods_were_read(removal, observed, brake.pods):
+            not_looked_at.append(removal)
+    # This pass does not know better, so the first look stays as it is.
+    seen_dead = begun_before(not_looked_at, brake, dead=True)
+    dead += [removal for removal in not_looked_at if removal.key in seen_dead]
     # In this order, because the syncer's status stores only the first for the next process.
     return [
         *to_confirm(last, brake),
         *to_confirm(terminating, brake),
         *to_confirm(dead, brake, dead=True),
     ]
+
+
+def _pods_were_read(removal: Removal, observed: Observed, pods: Pods) -> bool:
+    """Say whether the pods of the namespace were listed in which the removal's pod was."""
+    return isinstance(pods.get(pod_namespace_of(observed.ours[removal.key]) or ""), Complete)

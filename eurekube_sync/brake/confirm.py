@@ -7,8 +7,9 @@ sees it, whatever else holds it then: else an app that comes and goes would keep
 pods UP, because each larger hold would begin their wait anew. (An endpoint of an import is not seen
 to be gone while Eureka's list may only lack its instance: see `brake/imports`.) It sees it as well
 if the endpoint only terminates, and it sees a dead pod whether its syncer is there or not. A pass
-that confirms it, and whose call fails, does not forget it either. An orphan has no status, so only
-a process that makes a second pass can confirm it."""
+that plans it without a list of pods does not forget that its pod was dead, and is no second look at
+that. A pass that confirms it, and whose call fails, does not forget it either. An orphan has no
+status, so only a process that makes a second pass can confirm it."""
 
 from __future__ import annotations
 
@@ -43,10 +44,12 @@ def seen_before(
     return _among(removals, long_ago, dead=dead)
 
 
-def begun_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
+def begun_before(
+    removals: Iterable[Removal], brake: Brake, *, dead: bool = False
+) -> frozenset[InstanceKey]:
     """Return the removals that a pass saw before, however short the time ago: their wait has
-    begun."""
-    return _among(removals, brake.seen.keys(), dead=False)
+    begun. `dead` as in `seen_before`."""
+    return _among(removals, brake.seen.keys(), dead=dead)
 
 
 def _among(
@@ -62,6 +65,16 @@ def _among(
                 if (syncer, seen_as(removal, dead=as_dead)) in sights:
                     seen.add(removal.key)
     return frozenset(seen)
+
+
+def overdue(held: Held, brake: Brake) -> list[Removal]:
+    """Return the held removals of syncers of which an earlier pass saw some long enough ago. What
+    was seen later in the same app delays those, unless their pods are dead."""
+    waited = set()
+    for (syncer, _), age in brake.seen.items():
+        if age >= brake.limits.confirm_after:
+            waited.add(syncer)
+    return [removal for removal in held.removals if removal.syncer in waited]
 
 
 def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:

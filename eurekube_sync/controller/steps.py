@@ -14,8 +14,9 @@ from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake
+from eurekube_sync.brake.confirm import overdue
 from eurekube_sync.brake.evidence import pod_states
-from eurekube_sync.brake.holds import Brake, held_together
+from eurekube_sync.brake.holds import Brake, Held, held_together
 from eurekube_sync.brake.removals import keep_without_successor, removals_left, witnesses
 from eurekube_sync.controller.one_pass import (
     Basis,
@@ -120,7 +121,8 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     """Plan from Eureka's list, read again what would change, plan again, and apply the brake.
 
     Return the plan in a report, with what was found and read again. If the brake would hold
-    removals, their pods are listed, and the brake is applied again."""
+    removals for a person, or longer than for a second look, their pods are listed, and the brake
+    is applied again."""
     world, settings = given.world, given.settings
     # Reads may take half of the time that is left: writes need the other half.
     given.deadline.stage(Ends.APPLYING, part=0.5)
@@ -137,10 +139,10 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         found = replace(found, desired=desired, registry=Complete(data=observed))
         plan = keep_without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, brake)
-        for_a_person = braked.held.for_a_person if braked.held else ()
-        if for_a_person:
+        to_look_at = _worth_a_look(braked.held, brake)
+        if to_look_at:
             # Dead pods are no loss, so the second look may hold less.
-            pods = pods_behind(world.cluster, found.view, for_a_person, observed, settings.scope)
+            pods = pods_behind(world.cluster, found.view, to_look_at, observed, settings.scope)
             brake = replace(brake, pods=pods)
             braked = apply_brake(plan, observed, brake)
             braked = _with_evidence(given, braked, observed)
@@ -194,6 +196,13 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) 
         seen=sightings.before(statuses, begun=begun, now=begun_at, within=within),
         confirm_within=within,
     )
+
+
+def _worth_a_look(held: Held | None, brake: Brake) -> tuple[Removal, ...]:
+    """Return the held removals whose pods are to be listed."""
+    if held is None:
+        return ()
+    return (*held.for_a_person, *overdue(held, brake))
 
 
 def _with_evidence(given: Given, braked: Braked, observed: Observed) -> Braked:

@@ -292,8 +292,10 @@ def _choose(
     if set(contenders.newcomers).isdisjoint(given_a_place):
         return limited, []
     # A newcomer that is left out now may have been registered a moment ago, which the list may not
-    # show yet. Then no other may come in its place.
-    return limited, [key for key in contenders.newcomers if key in left_out]
+    # show yet. Then no other may come in its place. And what a person took OUT_OF_SERVICE may be UP
+    # again, and then comes before a newcomer.
+    left_out_newcomers = [key for key in contenders.newcomers if key in left_out]
+    return limited, [*left_out_newcomers, *contenders.put_out_before]
 
 
 def _in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:

@@ -26,6 +26,7 @@ from tests.contract.eureka_subject import (
     timed,
 )
 from tests.contract.otherwise import Otherwise
+from tests.embedded.eureka import OF_A_PEER
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 _numbers = itertools.count(1)
@@ -356,6 +357,25 @@ class TestRenew:
             assert (
                 eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp=sent).status_code == 200
             )
+
+    def test_a_peer_with_an_older_timestamp_gets_a_409_with_the_instance(
+        self, eureka: EurekaSubject, app: str
+    ) -> None:
+        """A peer that sends an older `lastDirtyTimestamp` with a PUT gets 409 with the instance;
+        an equal one is a 200, and a newer one a 404."""
+        instance_id = register(eureka, app)
+        url = eureka.url(f"/apps/{app}/{instance_id}")
+        headers = JSON | {OF_A_PEER: "true"}
+
+        def renewed(sent: str) -> requests.Response:
+            query = {"lastDirtyTimestamp": sent}
+            return requests.put(url, params=query, headers=headers, timeout=30)
+
+        assert renewed("1795248000785").status_code == 200
+        assert renewed("1795248000786").status_code == 404
+        refused = renewed("1795248000784")
+        assert refused.status_code == 409
+        assert refused.json()["instance"]["lastDirtyTimestamp"] == "1795248000785"
 
     def test_the_status_of_a_renew_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
         """PUT with `status=DOWN` leaves the status as it is."""

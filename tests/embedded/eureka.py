@@ -7,6 +7,7 @@ import base64
 import json
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
@@ -27,6 +28,8 @@ from tests.embedded.instances import (
     parse_instance,
 )
 
+OF_A_PEER = "x-netflix-discovery-replication"
+"""The header whose value `true` says that a peer calls."""
 _ACTIONS = ("Heartbeat", "Register", "Cancel", "StatusUpdate", "DeleteStatusOverride")
 _DASHBOARD = (
     b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System "
@@ -146,13 +149,17 @@ class FullEureka(EmbeddedEureka):
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease
-        renewed all the same."""
+        renewed all the same. A peer that sent an older one gets a 409 with the instance."""
         if not self.registry.renew(app, instance_id, now=now):
             return self.error(request, 404)
-        sent = request.query.get("lastDirtyTimestamp")
-        found = self.registry.find(app, instance_id, now=now)
-        if sent is not None and found is not None and int(sent) > int(found["lastDirtyTimestamp"]):
+        known = self.registry.find(app, instance_id, now=now)
+        if known is None or "lastDirtyTimestamp" not in request.query:
+            return Response(status=200)
+        sent, stored = int(request.query["lastDirtyTimestamp"]), int(known["lastDirtyTimestamp"])
+        if sent > stored:
             return self.error(request, 404)
+        if sent < stored and request.headers.get(OF_A_PEER) == "true":
+            return replace(self.instance(request, known), status=409)
         return Response(status=200)
 
     def error(self, request: Request, status: int) -> Response:

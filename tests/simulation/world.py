@@ -14,8 +14,8 @@ import msgspec
 import yaml
 
 from eurekube_sync.embedded.http import Request, Response
-from tests.embedded.eureka import FullEureka
-from tests.embedded.instances import Listed, instance_document
+from tests.embedded.eureka import OF_A_PEER, FullEureka
+from tests.embedded.instances import InstanceInfo, Listed, instance_document
 from tests.embedded.kubernetes import FullKubernetes
 
 from .address import Address
@@ -225,18 +225,35 @@ class World:
         return self.eurekas[peer].handle(request)
 
     def _replicate(self, source: int, to: int, request: Request) -> None:
-        """Replicates as `PeerAwareInstanceRegistryImpl.replicateToPeers` does. A heartbeat that
-        meets a 404 becomes a register."""
+        """Replicates as `PeerAwareInstanceRegistryImpl.replicateToPeers` does: a renewal with the
+        timestamp of the server's own copy, and anything else as it came."""
+        parts = request.path.strip("/").split("/")
+        renews = request.method == "PUT" and len(parts) == 4
+        copy = self.standing(source).get(Key(parts[2], parts[3])) if renews else None
 
         def arrive() -> None:
-            response = self._of_eureka(to, request)
-            parts = request.path.strip("/").split("/")
-            if request.method == "PUT" and response.status == 404 and len(parts) == 4:
-                found = self.standing(source).get(Key(parts[2], parts[3]))
-                if found is not None:
-                    self._of_eureka(to, registration(parts[2], instance_document(found[0])))
+            if copy is not None:
+                self._replicate_renewal(source, to, Key(parts[2], parts[3]), copy[0])
+            else:
+                self._of_eureka(to, request)
 
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
+
+    def _replicate_renewal(self, source: int, to: int, key: Key, copy: InstanceInfo) -> None:
+        """Renews at a peer as `PeerEurekaNode.heartbeat` does. A 404 says that the peer has nothing
+        or an older copy, so it gets this one. A 409 has a newer copy, which the source takes."""
+        renewal = Request(
+            method="PUT",
+            path=f"/eureka/apps/{key.app}/{key.id}",
+            query={"lastDirtyTimestamp": str(copy.last_dirty)},
+            headers={OF_A_PEER: "true"},
+        )
+        response = self._of_eureka(to, renewal)
+        if response.status == 404:
+            self._of_eureka(to, registration(key.app, instance_document(copy)))
+        elif response.status == 409:
+            newer = msgspec.json.decode(response.body)["instance"]
+            self._of_eureka(source, registration(key.app, newer))
 
     def restart_eureka(self, peer: int, *, warm_up: float) -> None:
         """Makes a server lose its memory. If it has peers it copies theirs, else it warms up."""

@@ -229,6 +229,25 @@ def test_a_failed_list_of_pods_proves_nothing_and_is_reported() -> None:
     )
 
 
+def test_a_failed_list_of_pods_forgets_no_look_of_an_earlier_process() -> None:
+    """The status has one mark for all dead pods of a syncer. A pass that could not look keeps it,
+    and sees nothing for the first time. A list in which the pods live is a look."""
+    stands = observed(*(stored(instance(number)) for number in range(40)))
+    plan = sorted_plan([cancel(number) for number in range(13)])
+    first = weigh(plan, stands, SECOND_LOOK, pods=alive(*range(13, 40)))
+    told = {seen: 5.0 for seen in later(first) if len(seen[1]) == 12}
+    assert len(told) == 1
+
+    def dead_marks(pods: Pods, seen: dict[tuple[SyncerRef, str], float]) -> list[str]:
+        held = weigh(plan, stands, SECOND_LOOK, pods=pods, seen=seen).held
+        assert held is not None
+        return [hold.mark for hold in held.awaited if hold.dead]
+
+    assert [(REF, mark) for mark in dead_marks({NS: DENIED}, told)] == list(told)
+    assert dead_marks({NS: DENIED}, {}) == []
+    assert dead_marks(alive(*range(40)), told) == []
+
+
 def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
     """Only a person can release it."""
     living = Hold(reason=Reason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))

@@ -3,29 +3,31 @@ orphan."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.model.actions import Cancel
-from eurekube_sync.model.kubernetes import CrdAge, SyncerRef
+from eurekube_sync.model.kubernetes import CrdAge, PodRef, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import NS, OUT, endpoint, key, piece, syncer
+from tests.unit.worlds.build import DENIED, NS, OUT, endpoint, key, piece, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 APPS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
-def installed_anew(*, after: float = 600) -> FakeWorld:
+def installed_anew(*, after: float = 600, more_of_a: Sequence[int] = ()) -> FakeWorld:
     """A daemon's world. Five apps are registered, and the CRD was just installed again, without a
-    syncer."""
+    syncer. The app `a` may have more pods than one."""
     world = FakeWorld()
     world.sightings = Sightings()
     for name, number in APPS.items():
         add_app(world, name, number)
+    turn_pods_of_a(world, **{f"pod{number}": True for number in (1, *more_of_a)})
     world.run()
     world.later(after)
     world.cluster.syncers.clear()
@@ -38,6 +40,20 @@ def create(world: FakeWorld, *names: str) -> None:
     """Create the syncers, as a deployment tool does."""
     for name in names:
         world.cluster.apply(syncer(name, selector={"app": name}, created=world.clock.now()))
+
+
+def turn_pods_of_a(world: FakeWorld, **pods: bool) -> None:
+    """Give `a` these endpoints, by names like `pod1`, each ready or not."""
+    endpoints = [endpoint(int(name[3:]), ready=ready) for name, ready in pods.items()]
+    world.cluster.apply(piece(*endpoints, service="a"))
+
+
+def up_of_a(world: FakeWorld) -> list[str]:
+    """The addresses at which `a` is UP."""
+    standing = world.statuses().items()
+    return sorted(
+        name.split()[1] for name, status in standing if (name[:2], status) == ("A ", "UP")
+    )
 
 
 def standing(world: FakeWorld) -> set[str]:
@@ -156,3 +172,78 @@ def test_an_out_of_service_instance_stays_so_until_its_syncer_is_back() -> None:
     create(world, "e")
     world.run()
     assert world.registry.held[key(5, app="e")].status is OUT
+
+
+# --- A dead pod, seen before its syncer was back, in an app that begins to wait then --------------
+
+DEAD, UNREADY = "10.0.0.1:8080", "10.0.0.6:8080"
+
+
+@pytest.fixture
+def dying() -> FakeWorld:
+    """A pod of `a` was seen dead while there was no syncer. Now its syncer is back, and the other
+    pod of `a` is unready: the app would have no instance left, and waits for a second look."""
+    world = installed_anew(more_of_a=[6])
+    turn_pods_of_a(world, pod6=True)
+    held = world.run().held
+    assert held is not None
+    assert [hold.removals[0].key.id for hold in held.holds if hold.dead] == [key(1, app="a").id]
+    create(world, *APPS)
+    turn_pods_of_a(world, pod6=False)
+    return world
+
+
+def test_a_dead_pod_does_not_wait_with_the_rest_of_its_app(dying: FakeWorld) -> None:
+    """It had its first look 30 s before, so the pass looks again."""
+    dying.later(30)
+    assert dying.run().held is not None
+    assert up_of_a(dying) == [UNREADY]
+    dying.later(30)
+    dying.run()
+    assert up_of_a(dying) == []
+
+
+@pytest.mark.parametrize("seconds", [10, 30])
+def test_a_pass_that_did_not_look_whether_a_pod_is_dead_leaves_the_first_look_as_it_is(
+    dying: FakeWorld, seconds: float
+) -> None:
+    """It is no second look either. The list of Pods fails, and after 10 s it would be too early for
+    a second look, so there is no list."""
+    dying.cluster.unknown[("pods", NS)] = DENIED
+    dying.later(seconds)
+    dying.run()
+    assert up_of_a(dying) == [DEAD, UNREADY]
+    dying.cluster.unknown.clear()
+    dying.later(12)
+    dying.run()
+    assert up_of_a(dying) == [UNREADY]
+
+
+def test_a_pass_that_finds_the_pod_alive_forgets_that_it_was_dead(dying: FakeWorld) -> None:
+    """So it is after a fault of the API server. The wait for a dead pod begins again."""
+    dying.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    dying.later(30)
+    dying.run()
+    del dying.cluster.pods[NS]
+    dying.later(12)
+    dying.run()
+    assert up_of_a(dying) == [DEAD, UNREADY]
+
+
+@pytest.mark.parametrize("source", ["services", "slices", "Eureka"])
+def test_a_pass_that_cannot_read_a_source_begins_the_wait_again(
+    dying: FakeWorld, source: str
+) -> None:
+    """It plans no removal. Two good passes after it, 20 s apart, the pod is gone."""
+    dying.later(30)
+    if source == "Eureka":
+        dying.registry.unreadable = DENIED
+    else:
+        dying.cluster.unknown[source, NS] = DENIED
+    dying.run()
+    dying.registry.unreadable = None
+    dying.cluster.unknown.clear()
+    for seconds, left in ((12, [DEAD, UNREADY]), (21, [])):
+        dying.later(seconds)
+        dying.run()
+        assert up_of_a(dying) == left

@@ -329,6 +329,31 @@ def test_an_outdated_list_registers_no_pod_that_comes_first_in_the_order() -> No
     assert up(world) == stands != {comes_first}
 
 
+@pytest.mark.parametrize("lowered", [2, "50%"])
+def test_an_outdated_list_lets_none_in_for_one_that_is_no_longer_out_of_service(
+    lowered: int | str,
+) -> None:
+    """The limit was lowered while a person had set it OUT_OF_SERVICE. Before another pod takes the
+    next free place, it is read uncached. What a percentage let in would stay beyond the limit."""
+    world = setting(pods=4, cache=30)
+    settled(world)
+    put_out = min(up(world))
+    world.registry.override(put_out, InstanceStatus.OUT_OF_SERVICE)
+    limit(world, lowered)
+    world.later(31)
+    settled(world)
+    world.later(31)
+    leaving, staying = sorted(up(world))
+    world.registry.list_instances()  # the list stays like this for 30 s
+    world.registry.override(put_out, InstanceStatus.UP)
+    others = [number for number in range(1, 5) if key(number) != leaving]
+    ready(world, others, not_ready=[n for n in range(1, 5) if key(n) == leaving])
+    for _ in range(3):
+        world.run()
+        assert up(world) == {put_out, staying}
+        world.later(60)
+
+
 def test_an_instance_that_cannot_be_read_keeps_its_place() -> None:
     """It may be registered, so nothing is decided on it."""
     world = setting(pods=4, limit=1, cache=30)
