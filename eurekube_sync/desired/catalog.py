@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
-from eurekube_sync.model.errors import SourceUnknown
+from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
     ClusterView,
@@ -28,6 +28,7 @@ from eurekube_sync.model.kubernetes import (
     PodRef,
     Service,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 
 T = TypeVar("T")
@@ -192,8 +193,8 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the other
-        properties."""
+        """The Pods by UID. Raises SourceUnknown if they could not be read, and
+        InvalidSyncer(APIMissing) if the cluster has no such API, as do the other properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
@@ -220,7 +221,8 @@ class Catalog:
         return self._indexed("routes", self._routes, lambda route: route.name)
 
     def gateway(self, namespace: str, name: str) -> Gateway | None:
-        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown."""
+        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown,
+        InvalidSyncer(APIMissing)."""
         source = self._gateways.of(namespace) if self._gateways else _NOT_READ
         of_namespace = self._indexed(f"gateways {namespace}", source, lambda gateway: gateway.name)
         return of_namespace.get(name)
@@ -234,6 +236,10 @@ class Catalog:
     ) -> Mapping[str, T]:
         self.asked += 1
         if isinstance(source, Unknown):
+            if source.cause is Cause.API_MISSING:
+                # It is known that there is none of them. As with an invalid spec, nothing is
+                # removed for that: the CRD may be back soon.
+                raise InvalidSyncer(Reason.API_MISSING, source.message)
             raise SourceUnknown(Server.KUBERNETES, source)
         if name not in self._indexes:
             self._indexes[name] = {id_of(item): item for item in source.data}

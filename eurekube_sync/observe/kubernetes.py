@@ -43,6 +43,9 @@ _MORE = frozenset({"metadataFrom", "readinessGate", "pod", "hostName"})
 """Fields for which a syncer of mode pod may need more than Services and slices."""
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
+_NO_FAILURE = (Cause.NOT_READ, Cause.API_MISSING)
+"""Why a list is Unknown although no read of it failed. The syncers that need an API which is not
+installed say so themselves."""
 _MOMENT = 10.0
 """Seconds for which the answer of `SameCluster` is reused: a later write names a UID or a
 resource version anyway."""
@@ -572,7 +575,7 @@ def unread(view: ClusterView | None, imports: ImportView | None = None) -> tuple
     sources: set[Unknown] = set()
     for read, field, kind in _fields_of(view, imports):
         for namespace, source in _parts(getattr(read, field)):
-            if not isinstance(source, Unknown) or source.cause is Cause.NOT_READ:
+            if not isinstance(source, Unknown) or source.cause in _NO_FAILURE:
                 continue
             # Drain annotations may be those of Pods that were listed for another purpose.
             if kind is SourceKind.DRAINS and source in sources:

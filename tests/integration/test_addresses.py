@@ -212,11 +212,11 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     id_ = f"{program.owner}:{NAMESPACE}:{APP}:{kind.place}"
     program.run_until(lambda: "in sync, 1 renewed" in program.seen[-1])
     assert registry.status(APP.upper(), id_) == "UP"
-    code, said = explained(program)
+    code, said = explained_of(program, f"{NAMESPACE}/{APP}")
     assert code == 0, said
 
     kind.goes(cluster)
-    code, said = explained(program)
+    code, said = explained_of(program, f"{NAMESPACE}/{APP}")
     assert code == 6, said
     assert kind.words in said
     done = program.run()
@@ -224,10 +224,10 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     assert registry.status(APP.upper(), id_) == "UP"
 
 
-def explained(program: Program) -> tuple[int, str]:
+def explained_of(program: Program, subject: str) -> tuple[int, str]:
     """The exit code of `explain`, and what it says in one line."""
     asked = replace(program, options=())  # which are those of `run`
-    process = asked.start(f"{NAMESPACE}/{APP}", command="explain")
+    process = asked.start(subject, command="explain")
     out, err = process.communicate(timeout=300)
     assert "Traceback" not in err, err
     return process.returncode, " ".join(out.split())

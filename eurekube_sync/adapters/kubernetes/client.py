@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec.json import Decoder
 
@@ -55,17 +56,21 @@ _NAMESPACES = Kind(
 _INGRESSES = Kind(
     "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(routing.IngressItem)
 )
-_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
-_NO_GATEWAY_API = Unknown(
-    cause=Cause.UNUSABLE,
-    message="the Gateway API (gateway.networking.k8s.io/v1) is not installed in the cluster",
-)
-_ROUTES = Kind(
-    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(routing.RouteItem), _NO_GATEWAY_API
-)
-_GATEWAYS = Kind(
-    _GATEWAY_API, "gateways", "GatewayList", Decoder(routing.GatewayItem), _NO_GATEWAY_API
-)
+
+
+def _of_gateway_api(version: str, plural: str, list_kind: str, items: Decoder[Any]) -> Kind[Any]:
+    """Return a kind of the Gateway API, whose CRDs many clusters do not have."""
+    group = "gateway.networking.k8s.io"
+    message = (
+        f"the Gateway API is not installed, or has no {plural} of {version}: "
+        f"kubectl get crd {plural}.{group}"
+    )
+    missing = Unknown(cause=Cause.API_MISSING, message=message)
+    return Kind(f"/apis/{group}/{version}", plural, list_kind, items, missing)
+
+
+_ROUTES = _of_gateway_api("v1", "httproutes", "HTTPRouteList", Decoder(routing.RouteItem))
+_GATEWAYS = _of_gateway_api("v1", "gateways", "GatewayList", Decoder(routing.GatewayItem))
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
 _HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.desired.instance import family_of
 from eurekube_sync.model.kubernetes import (
@@ -144,15 +145,58 @@ def test_a_gateway_of_another_namespace_is_read_there() -> None:
 
 @pytest.mark.parametrize("source", [("routes", NS), ("gateways", "infra")])
 def test_while_routes_or_gateways_cannot_be_read_all_stays(source: tuple[str, str]) -> None:
-    """As where the Gateway API is not installed any more."""
+    """A failed list is no empty one."""
     made = gateway_world(EDGE)
     made.run()
-    unread = Unknown(cause=Cause.UNUSABLE, message="the Gateway API is not installed")
+    unread = Unknown(cause=Cause.UNUSABLE, message="the answer is damaged")
     made.cluster.unknown[source] = unread
     claim = claim_of(made)
     assert isinstance(claim, NotServed)
     assert claim.source == unread
     assert hosts(made) == ["a.example.com"]
+
+
+NOT_INSTALLED = Unknown(cause=Cause.API_MISSING, message="the Gateway API is not installed")
+
+
+@pytest.mark.parametrize("source", [("routes", NS), ("gateways", "infra")])
+def test_without_the_gateway_api_its_syncer_alone_is_not_served(source: tuple[str, str]) -> None:
+    """It is a definite answer, so the pass is a good one. What is registered stays, and is served
+    again when the API is back."""
+    made = gateway_world(EDGE)
+    made.cluster.apply(syncer("second", appName="second"))
+    made.run()
+    made.cluster.unknown[source] = NOT_INSTALLED
+    made.cluster.apply(piece(endpoint(1), endpoint(2)))
+    report = made.run()
+    assert report.desired is not None
+    claim = report.desired.claims[REF]
+    assert isinstance(claim, NotServed)
+    assert (claim.reason, claim.message) == (Reason.API_MISSING, NOT_INSTALLED.message)
+    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+    assert hosts(made) == ["10.0.0.1", "10.0.0.2", "a.example.com"]
+    del made.cluster.unknown[source]
+    assert isinstance(claim_of(made), Serving)
+
+
+def test_without_the_gateway_api_a_renamed_syncer_keeps_what_the_old_one_had() -> None:
+    """The new one may claim it, when the API is back. If there is no new one, the old one's
+    deletion is what a person asked for, and ends."""
+    made = gateway_world(EDGE)
+    made.run()
+    renamed = syncer("renamed", mode="service", service={"address": "Gateway"}, created=2000)
+    made.cluster.apply(renamed)
+    made.cluster.unknown["routes", NS] = NOT_INSTALLED
+    made.cluster.delete(REF)
+    for _ in range(3):
+        made.run()
+        made.clock.sleep(60.0)
+    assert hosts(made) == ["a.example.com"]
+    made.cluster.delete(renamed.ref)
+    for _ in range(3):
+        made.run()
+        made.clock.sleep(60.0)
+    assert hosts(made) == []
 
 
 def test_a_gateway_without_an_address_gets_one_later() -> None:
