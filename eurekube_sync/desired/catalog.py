@@ -26,6 +26,7 @@ from eurekube_sync.model.kubernetes import (
     PodHost,
     PodReadiness,
     PodRef,
+    ReferenceGrant,
     Service,
 )
 from eurekube_sync.model.reasons import Reason
@@ -152,7 +153,8 @@ class Catalog:
         pod_drains: Known = None,
         hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
         ingresses: Source[tuple[Ingress, ...]] = _NOT_READ,
-        routes: Source[tuple[HttpRoute, ...]] = _NOT_READ,
+        reference_grants: Source[tuple[ReferenceGrant, ...]] = _NOT_READ,
+        routes: Listed[HttpRoute] | None = None,
         gateways: Listed[Gateway] | None = None,
     ) -> None:
         self.services: Sequence[Service] = services.data
@@ -160,7 +162,7 @@ class Catalog:
         self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._hosts, self._ingresses = hosts, ingresses
-        self._routes, self._gateways = routes, gateways
+        self._reference_grants, self._routes, self._gateways = reference_grants, routes, gateways
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -217,8 +219,13 @@ class Catalog:
         return self._indexed("ingresses", self._ingresses, lambda ingress: ingress.name)
 
     @property
-    def routes(self) -> Mapping[str, HttpRoute]:
-        return self._indexed("routes", self._routes, lambda route: route.name)
+    def reference_grants(self) -> Mapping[str, ReferenceGrant]:
+        return self._indexed("reference grants", self._reference_grants, lambda grant: grant.name)
+
+    def routes(self, namespace: str) -> Mapping[str, HttpRoute]:
+        """Return the HTTPRoutes of any namespace. Raises SourceUnknown, InvalidSyncer(APIMissing)."""
+        source = self._routes.of(namespace) if self._routes else _NOT_READ
+        return self._indexed(f"routes {namespace}", source, lambda route: route.name)
 
     def gateway(self, namespace: str, name: str) -> Gateway | None:
         """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown,
@@ -276,7 +283,7 @@ class Catalogs:
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
         ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
-        routes = view.routes.of(namespace) if view.routes else _NOT_READ
+        grants = view.reference_grants.of(namespace) if view.reference_grants else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
@@ -291,7 +298,8 @@ class Catalogs:
             drains,
             hosts=hosts,
             ingresses=ingresses,
-            routes=routes,
+            reference_grants=grants,
+            routes=view.routes,
             gateways=view.gateways,
         )
         return Complete(data=catalog)

@@ -70,6 +70,9 @@ def _of_gateway_api(version: str, plural: str, list_kind: str, items: Decoder[An
 
 
 _ROUTES = _of_gateway_api("v1", "httproutes", "HTTPRouteList", Decoder(routing.RouteItem))
+_REFERENCE_GRANTS = _of_gateway_api(
+    "v1beta1", "referencegrants", "ReferenceGrantList", Decoder(routing.GrantItem)
+)
 _GATEWAYS = _of_gateway_api("v1", "gateways", "GatewayList", Decoder(routing.GatewayItem))
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
@@ -127,6 +130,11 @@ class KubernetesCluster:
 
     def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[model.Ingress]:
         return self._calls.list_all(_INGRESSES, namespaces)
+
+    def list_reference_grants(
+        self, namespaces: Sequence[str] | None
+    ) -> Listed[model.ReferenceGrant]:
+        return self._calls.list_all(_REFERENCE_GRANTS, namespaces)
 
     def list_routes(self, namespaces: Sequence[str] | None) -> Listed[model.HttpRoute]:
         return self._calls.list_all(_ROUTES, namespaces)

@@ -16,6 +16,7 @@ from eurekube_sync.model.kubernetes import (
     Ingress,
     IngressPath,
     Listener,
+    ReferenceGrant,
     RouteParent,
     RoutePath,
 )
@@ -121,8 +122,8 @@ def gateway_world(
     made = FakeWorld()
     made.cluster.apply(service(), piece(endpoint(1)))
     made.cluster.apply(syncer(mode="service", service={"address": "Gateway"}))
-    paths = (RoutePath("/", "rating", 80),)
-    route = HttpRoute(name="web", hostnames=hostnames, parents=parents, paths=paths)
+    paths = (RoutePath("/", NS, "rating", 80),)
+    route = HttpRoute(namespace=NS, name="web", hostnames=hostnames, parents=parents, paths=paths)
     made.cluster.routes[NS] = (route,)
     listeners = (Listener("http", 80), Listener("again", 8080), Listener("https", 443, secure=True))
     made.cluster.gateways["infra"] = (Gateway(name="edge", listeners=listeners),)
@@ -154,6 +155,65 @@ def test_while_routes_or_gateways_cannot_be_read_all_stays(source: tuple[str, st
     assert isinstance(claim, NotServed)
     assert claim.source == unread
     assert hosts(made) == ["a.example.com"]
+
+
+GRANT = ReferenceGrant(
+    name="from-shop", routes_of=frozenset({"shop"}), services=frozenset({"rating"})
+)
+
+
+def granted_world() -> FakeWorld:
+    """A Service with a route of its own namespace, and one of the namespace `shop`, as granted."""
+    made = gateway_world(EDGE)
+    paths = (RoutePath("/", NS, "rating", 80),)
+    of_shop = HttpRoute(
+        namespace="shop", name="web", hostnames=("b.example.com",), parents=(EDGE,), paths=paths
+    )
+    made.cluster.routes["shop"] = (of_shop,)
+    made.cluster.reference_grants[NS] = (GRANT,)
+    return made
+
+
+def test_a_route_of_another_namespace_goes_with_its_reference_grant() -> None:
+    """The route itself stays, and so does what is not granted that way."""
+    made = granted_world()
+    made.run()
+    assert hosts(made) == ["a.example.com", "b.example.com"]
+    made.cluster.reference_grants[NS] = (replace(GRANT, services=frozenset({"another"})),)
+    claim = claim_of(made)
+    assert isinstance(claim, Serving)
+    refused = "no ReferenceGrant permits HTTPRoute shop/web to lead to Service rating"
+    assert refused in claim.warnings
+    assert hosts(made) == ["a.example.com"]
+
+
+@pytest.mark.parametrize("source", [("referencegrants", NS), ("routes", "shop")])
+@pytest.mark.parametrize("cause", [Cause.DENIED, Cause.API_MISSING])
+def test_while_reference_grants_or_their_routes_cannot_be_read_all_stays(
+    source: tuple[str, str], cause: Cause
+) -> None:
+    """A grant that is not seen is not revoked."""
+    made = granted_world()
+    made.run()
+    made.cluster.unknown[source] = Unknown(cause=cause, message="it was not read")
+    claim = claim_of(made)
+    assert isinstance(claim, NotServed)
+    assert hosts(made) == ["a.example.com", "b.example.com"]
+
+
+def test_routes_are_read_where_a_reference_grant_names_their_namespace() -> None:
+    """Without one, of the Service's own namespace alone."""
+    made = granted_world()
+    made.run()
+    view = made.run().view
+    assert view is not None
+    assert view.routes is not None
+    assert set(view.routes.by_namespace) == {NS, "shop"}
+    made.cluster.reference_grants[NS] = ()
+    view = made.run().view
+    assert view is not None
+    assert view.routes is not None
+    assert set(view.routes.by_namespace) == {NS}
 
 
 NOT_INSTALLED = Unknown(cause=Cause.API_MISSING, message="the Gateway API is not installed")
