@@ -53,6 +53,8 @@ _NOT_HERE = """\
 | the war of Netflix's own server | it is in no registry; the tests start the same classes in a Tomcat, without the pages for people |
 | login and TLS with older lines | each needs another configuration of Spring Security; the tests use that of {newest} |
 | Finchley, 2022.0, 2024.0 | the lines before and after them are tested |
+| calls at an `ExternalName` | it is registered as it stands, and leads to a server outside of the cluster; `tests/datapath` has calls at every other kind of address |
+| calls by TLS through an Ingress or a Gateway | its proxy answers them, as it answers the plain calls of `tests/datapath`; `tests/readers` has what callers make of a secure port |
 | later releases of 2025.0 | the registry lacks some of their files |
 | Kubernetes between these releases, and later patches of 1.32 | a release takes minutes to build; the registry lacks some modules of the later patches |
 

@@ -162,7 +162,7 @@ CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (None, Cause.OWNER_CLASH): ExitCode.OWNER_CLASH,
     **{
         (Server.KUBERNETES, cause): ExitCode.KUBERNETES_UNREAD
-        for cause in (*_UNREAD, Cause.CRD_MISSING, Cause.CRD_TERMINATING)
+        for cause in (*_UNREAD, Cause.CRD_MISSING, Cause.CRD_TERMINATING, Cause.API_MISSING)
     },
     (Server.KUBERNETES, Cause.DENIED): ExitCode.KUBERNETES_DENIED,
     (Server.KUBERNETES, None): ExitCode.INCOMPLETE,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from eurekube_sync.desired.endpoints import healthy
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
-from eurekube_sync.model.errors import SourceUnknown
+from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
 from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
     ClusterView,
@@ -26,8 +26,10 @@ from eurekube_sync.model.kubernetes import (
     PodHost,
     PodReadiness,
     PodRef,
+    ReferenceGrant,
     Service,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 
 T = TypeVar("T")
@@ -151,7 +153,8 @@ class Catalog:
         pod_drains: Known = None,
         hosts: Source[tuple[PodHost, ...]] = _NOT_READ,
         ingresses: Source[tuple[Ingress, ...]] = _NOT_READ,
-        routes: Source[tuple[HttpRoute, ...]] = _NOT_READ,
+        reference_grants: Source[tuple[ReferenceGrant, ...]] = _NOT_READ,
+        routes: Listed[HttpRoute] | None = None,
         gateways: Listed[Gateway] | None = None,
     ) -> None:
         self.services: Sequence[Service] = services.data
@@ -159,7 +162,7 @@ class Catalog:
         self.asked = 0  # how often anything but Services and slices was read from here
         self._pods, self._nodes, self._readiness = pods, nodes, readiness
         self._hosts, self._ingresses = hosts, ingresses
-        self._routes, self._gateways = routes, gateways
+        self._reference_grants, self._routes, self._gateways = reference_grants, routes, gateways
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -192,8 +195,8 @@ class Catalog:
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """The Pods by UID. Raises SourceUnknown if they could not be read, as do the other
-        properties."""
+        """The Pods by UID. Raises SourceUnknown if they could not be read, and
+        InvalidSyncer(APIMissing) if the cluster has no such API, as do the other properties."""
         return self._indexed("pods", self._pods, lambda pod: pod.uid)
 
     @property
@@ -216,11 +219,17 @@ class Catalog:
         return self._indexed("ingresses", self._ingresses, lambda ingress: ingress.name)
 
     @property
-    def routes(self) -> Mapping[str, HttpRoute]:
-        return self._indexed("routes", self._routes, lambda route: route.name)
+    def reference_grants(self) -> Mapping[str, ReferenceGrant]:
+        return self._indexed("reference grants", self._reference_grants, lambda grant: grant.name)
+
+    def routes(self, namespace: str) -> Mapping[str, HttpRoute]:
+        """Return the HTTPRoutes of any namespace. Raises SourceUnknown, InvalidSyncer(APIMissing)."""
+        source = self._routes.of(namespace) if self._routes else _NOT_READ
+        return self._indexed(f"routes {namespace}", source, lambda route: route.name)
 
     def gateway(self, namespace: str, name: str) -> Gateway | None:
-        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown."""
+        """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown,
+        InvalidSyncer(APIMissing)."""
         source = self._gateways.of(namespace) if self._gateways else _NOT_READ
         of_namespace = self._indexed(f"gateways {namespace}", source, lambda gateway: gateway.name)
         return of_namespace.get(name)
@@ -234,6 +243,10 @@ class Catalog:
     ) -> Mapping[str, T]:
         self.asked += 1
         if isinstance(source, Unknown):
+            if source.cause is Cause.API_MISSING:
+                # It is known that there is none of them. As with an invalid spec, nothing is
+                # removed for that: the CRD may be back soon.
+                raise InvalidSyncer(Reason.API_MISSING, source.message)
             raise SourceUnknown(Server.KUBERNETES, source)
         if name not in self._indexes:
             self._indexes[name] = {id_of(item): item for item in source.data}
@@ -270,7 +283,7 @@ class Catalogs:
         readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
         hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
         ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
-        routes = view.routes.of(namespace) if view.routes else _NOT_READ
+        grants = view.reference_grants.of(namespace) if view.reference_grants else _NOT_READ
         drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
         before = self._before.get(namespace, ())
         if same(before, services.data):
@@ -285,7 +298,8 @@ class Catalogs:
             drains,
             hosts=hosts,
             ingresses=ingresses,
-            routes=routes,
+            reference_grants=grants,
+            routes=view.routes,
             gateways=view.gateways,
         )
         return Complete(data=catalog)

@@ -3,7 +3,7 @@ cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.instance import Site
@@ -15,6 +15,7 @@ from eurekube_sync.model.kubernetes import (
     Ingress,
     IngressPath,
     Listener,
+    ReferenceGrant,
     RouteParent,
     RoutePath,
     Service,
@@ -88,10 +89,12 @@ def of_gateways(
     service: Service,
     ports: Collection[ServicePort | None],
     routes: Collection[HttpRoute],
+    grants: Collection[ReferenceGrant],
     gateway_of: Callable[[str, str], Gateway | None],
 ) -> Entries:
     """Return the hosts of the Gateways whose HTTPRoutes lead to a Service, or to one of these
-    `ports` of it. `gateway_of` finds a Gateway by namespace and name.
+    `ports` of it. `grants` are of the Service's namespace: a route of another one leads to it only
+    if one of them permits that. `gateway_of` finds a Gateway by namespace and name.
 
     | a listener of a Gateway that accepted the route | is open at                             |
     |-------------------------------------------------|----------------------------------------|
@@ -103,34 +106,55 @@ def of_gateways(
     entries: dict[str, Entry] = {}
     missing: list[str] = []
     routed = False
-    for route in sorted(routes, key=lambda route: route.name):
-        paths = {path.path for path in route.paths if _leads_to(path, service, ports)}
+    for route in sorted(routes, key=lambda route: (route.namespace, route.name)):
+        paths: set[str] = set()
+        for path in route.paths:
+            if path.namespace == service.namespace and _leads_to(path, service, ports):
+                paths.add(path.path)
         if not paths:
             continue
+        by = f"HTTPRoute {route.name}"
+        if route.namespace != service.namespace:
+            by = f"HTTPRoute {route.namespace}/{route.name}"
+            if not any(_permits(grant, route, service) for grant in grants):
+                missing.append(f"no ReferenceGrant permits {by} to lead to Service {service.name}")
+                continue
         routed = True
         if not route.parents:
-            missing.append(f"HTTPRoute {route.name} names no Gateway")
+            missing.append(f"{by} names no Gateway")
         for parent in route.parents:
             at = f"Gateway {parent.namespace}/{parent.name}"
             gateway = gateway_of(parent.namespace, parent.name)
             if gateway is None:
-                missing.append(f"{at} of HTTPRoute {route.name} does not exist")
+                missing.append(f"{at} of {by} does not exist")
             elif not parent.accepted:
-                missing.append(f"{at} has not accepted HTTPRoute {route.name}")
+                missing.append(f"{at} has not accepted {by}")
             else:
                 listeners = _listeners(gateway, parent, route)
                 if not listeners:
-                    missing.append(f"{at} has no listener for HTTPRoute {route.name}")
+                    missing.append(f"{at} has no listener for {by}")
                 for listener in listeners:
                     for host in _hosts(route, listener, gateway, at, missing):
-                        warning = _warning(f"HTTPRoute {route.name}", service, host, paths)
+                        warning = _warning(by, service, host, paths)
                         entry = entries.get(host)
                         entries[host] = _with_listener(entry, host, listener, warning)
     if not routed:
-        missing.append(f"no HTTPRoute leads to Service {service.name}")
+        needs = "one of another namespace needs a ReferenceGrant"
+        missing.append(f"no HTTPRoute leads to Service {service.name}; {needs}")
     return Entries(
         entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
     )
+
+
+def with_routes_to(grants: Collection[ReferenceGrant]) -> Set[str]:
+    """Return the namespaces whose HTTPRoutes may lead to Services of a namespace with these
+    grants."""
+    return frozenset().union(*[grant.routes_of for grant in grants])
+
+
+def _permits(grant: ReferenceGrant, route: HttpRoute, service: Service) -> bool:
+    is_for_service = not grant.services or service.name in grant.services
+    return is_for_service and route.namespace in grant.routes_of
 
 
 def _listeners(gateway: Gateway, parent: RouteParent, route: HttpRoute) -> Sequence[Listener]:

@@ -25,7 +25,14 @@ from eurekube_sync.desired.endpoints import (
     strays_of,
     without_common_pods,
 )
-from eurekube_sync.desired.entries import Entries, entered, of_gateways, of_ingresses, sites_at
+from eurekube_sync.desired.entries import (
+    Entries,
+    entered,
+    of_gateways,
+    of_ingresses,
+    sites_at,
+    with_routes_to,
+)
 from eurekube_sync.desired.instance import Builder, Site, family_of
 from eurekube_sync.desired.spec import ENTRIES, ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
@@ -104,8 +111,12 @@ def _entries(
         if spec.service.address == "Ingress":
             entries[service.name] = of_ingresses(service, ports, catalog.ingresses.values())
         else:
-            routes = catalog.routes.values()
-            entries[service.name] = of_gateways(service, ports, routes, catalog.gateway)
+            # Where there is no Gateway API at all, a message about HTTPRoutes says the most.
+            routes = [*catalog.routes(service.namespace).values()]
+            grants = catalog.reference_grants.values()
+            for namespace in sorted(with_routes_to(grants) - {service.namespace}):
+                routes += catalog.routes(namespace).values()
+            entries[service.name] = of_gateways(service, ports, routes, grants, catalog.gateway)
     return entered(entries)
 
 

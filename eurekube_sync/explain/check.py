@@ -450,7 +450,7 @@ def of_a_pass(
         without = "no instance of an Ingress is found"
         needed.append(Needed("list", "ingresses.networking.k8s.io", without))
     if gateways:
-        for plural in ("httproutes", "gateways"):
+        for plural in ("referencegrants", "httproutes", "gateways"):
             without = "no instance of a Gateway is found"
             needed.append(Needed("list", f"{plural}.gateway.networking.k8s.io", without))
     if lock is not None:

@@ -167,6 +167,8 @@ def _refused(subject: Subject, look: Look) -> Link | None:
         fix = subject.kubectl("edit")
         if claim.reason is Reason.NOT_GRANTED:
             fix = f"kubectl describe namespace {subject.ref.namespace}"
+        if claim.reason is Reason.API_MISSING:
+            fix = f"install the API, or {fix}"
         if claim.edit:
             cause, fix = "", f"kubectl edit {claim.edit} -n {subject.namespace}"
         return breaks(part, claim.reason, claim.message, cause=cause, fix=fix)

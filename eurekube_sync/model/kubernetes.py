@@ -235,6 +235,7 @@ class RoutePath(NamedTuple):
     """A path of an HTTPRoute, and the Service to which it leads."""
 
     path: str
+    namespace: str  # the Service's
     service: str
     port: int
 
@@ -243,10 +244,20 @@ class RoutePath(NamedTuple):
 class HttpRoute:
     """An HTTPRoute of the Gateway API."""
 
+    namespace: str
     name: str
     hostnames: tuple[str, ...] = ()  # some as `*.example.com`; empty for each host
     parents: tuple[RouteParent, ...] = ()
     paths: tuple[RoutePath, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceGrant:
+    """A permission that HTTPRoutes of other namespaces lead to Services of its own namespace."""
+
+    name: str
+    routes_of: frozenset[str]  # namespaces
+    services: frozenset[str] = frozenset()  # empty for each Service
 
 
 class Listener(NamedTuple):
@@ -382,7 +393,8 @@ class ClusterView:
     pod_drains: Listed[Drainable] | None = None
     hosts: Listed[PodHost] | None = None
     ingresses: Listed[Ingress] | None = None
-    routes: Listed[HttpRoute] | None = None
+    reference_grants: Listed[ReferenceGrant] | None = None
+    routes: Listed[HttpRoute] | None = None  # also of the namespaces that these grants name
     gateways: Listed[Gateway] | None = None  # of the namespaces that the routes name
     crd_live: Source[bool]
     """Complete(True) if only a person can have deleted a deleted syncer; Unknown(CRD_TERMINATING)

@@ -152,6 +152,14 @@ class Reason(StrEnum):
         "The CRD is not installed, so no syncer can be read. Nothing is removed.",
         "`eurekube-sync crd | kubectl apply --server-side -f -`.",
     )
+    API_MISSING = (
+        "APIMissing",
+        Topic.INSTALLATION,
+        "The cluster does not have an API that the syncer needs: `service.address: Gateway` needs "
+        "the Gateway API. Its instances are kept. All other syncers are served.",
+        "`kubectl get crd` with the name in the message shows whether the CRD is there. Install "
+        "it, or choose another kind of address.",
+    )
     CRD_TERMINATING = (
         "CRDTerminating",
         Topic.INSTALLATION,

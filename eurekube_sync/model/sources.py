@@ -27,6 +27,7 @@ class Cause(StrEnum):
     # An answer that is not of the expected kind: HTML, empty, truncated, another object
     UNUSABLE = "Unusable"
     CRD_MISSING = "CRDMissing"
+    API_MISSING = "APIMissing"  # an API that only some syncers need is not installed
     CRD_TERMINATING = "CRDTerminating"
     NOT_READ = "NotRead"  # this pass did not read it
     CONFIGURATION = "Configuration"  # an option, a file or a variable is wrong

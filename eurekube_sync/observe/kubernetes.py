@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
+from eurekube_sync.desired.entries import with_routes_to
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
 from eurekube_sync.desired.imports import ImportView
 from eurekube_sync.desired.scope import Scope
@@ -43,6 +44,9 @@ _MORE = frozenset({"metadataFrom", "readinessGate", "pod", "hostName"})
 """Fields for which a syncer of mode pod may need more than Services and slices."""
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
+_NO_FAILURE = (Cause.NOT_READ, Cause.API_MISSING)
+"""Why a list is Unknown although no read of it failed. The syncers that need an API which is not
+installed say so themselves."""
 _MOMENT = 10.0
 """Seconds for which the answer of `SameCluster` is reused: a later write names a UID or a
 resource version anyway."""
@@ -187,13 +191,27 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
         listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
         view = replace(view, ingresses=listed)
     if needs.routes:
-        routes = cluster.list_routes(_one_by_one(needs.routes, scope))
-        parents = _parents(needs.routes, routes)
-        gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
-        view = replace(view, routes=routes, gateways=gateways)
+        view = _with_routes(cluster, view, needs.routes, scope)
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
+
+
+def _with_routes(
+    cluster: Cluster, view: ClusterView, namespaces: frozenset[str], scope: Scope
+) -> ClusterView:
+    """Return the view with the HTTPRoutes that may lead to Services of these namespaces, and with
+    their Gateways. What leads where is written in each object, so no other namespace is read."""
+    grants = cluster.list_reference_grants(_one_by_one(namespaces, scope))
+    with_routes = set(namespaces)
+    for namespace in namespaces:
+        source = grants.of(namespace)
+        if isinstance(source, Complete):
+            with_routes |= with_routes_to(source.data)
+    routes = cluster.list_routes(_one_by_one(with_routes, scope))
+    parents = _parents(with_routes, routes)
+    gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
+    return replace(view, reference_grants=grants, routes=routes, gateways=gateways)
 
 
 def _parents(namespaces: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
@@ -258,7 +276,7 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
     | Pods | metadata of pods |
     | Nodes | node ports |
     | Ingresses | addresses of Ingresses |
-    | HTTPRoutes and Gateways | addresses of Gateways |
+    | HTTPRoutes, ReferenceGrants and Gateways | addresses of Gateways |
     | whole Pods | a readiness gate, which needs the pods' conditions; host ports; names of nodes |
     """
     catalogs = Catalogs(view)
@@ -523,6 +541,7 @@ class SourceKind(StrEnum):
     PODS = "Pods"
     NODES = "Nodes"
     INGRESSES = "Ingresses"
+    REFERENCE_GRANTS = "ReferenceGrants"
     ROUTES = "HTTPRoutes"
     GATEWAYS = "Gateways"
     CRD = "CRD"
@@ -557,6 +576,7 @@ _FIELDS = {
     "hosts": SourceKind.PODS,
     "nodes": SourceKind.NODES,
     "ingresses": SourceKind.INGRESSES,
+    "reference_grants": SourceKind.REFERENCE_GRANTS,
     "routes": SourceKind.ROUTES,
     "gateways": SourceKind.GATEWAYS,
     "crd_live": SourceKind.CRD,
@@ -572,7 +592,7 @@ def unread(view: ClusterView | None, imports: ImportView | None = None) -> tuple
     sources: set[Unknown] = set()
     for read, field, kind in _fields_of(view, imports):
         for namespace, source in _parts(getattr(read, field)):
-            if not isinstance(source, Unknown) or source.cause is Cause.NOT_READ:
+            if not isinstance(source, Unknown) or source.cause in _NO_FAILURE:
                 continue
             # Drain annotations may be those of Pods that were listed for another purpose.
             if kind is SourceKind.DRAINS and source in sources:

@@ -57,8 +57,10 @@ _STANDARD: Json = {
     "ingresses": [],
     "gateways": [],
     "routes": [],
+    "grants": [],
 }
-_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1/namespaces"
+_GATEWAYS = "gateway.networking.k8s.io"
+_GATEWAY_API = f"/apis/{_GATEWAYS}/v1/namespaces"
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
 
@@ -86,6 +88,12 @@ class Row:
     """Why a syncer is not served, or not wholly, by its name."""
     message: str
     """A part of what is said to a person."""
+
+    @property
+    def needs_other(self) -> bool:
+        """Whether the namespace `other` exists."""
+        routes = self.given["routes"]
+        return self.elsewhere or any("namespace" in route["metadata"] for route in routes)
 
     @property
     def title(self) -> str:
@@ -124,7 +132,7 @@ def _row(item: Json) -> Row:
 
 def create(row: Row, send: Send, namespace: str) -> None:
     """Puts the row's objects into a cluster that has the namespace."""
-    if row.elsewhere:
+    if row.needs_other:
         send("POST", "/api/v1/namespaces", {"metadata": {"name": _named(_OTHER, namespace)}})
     there = _there(row, namespace)
     core, slices = f"/api/v1/namespaces/{there}", f"/apis/discovery.k8s.io/v1/namespaces/{there}"
@@ -157,8 +165,13 @@ def create(row: Row, send: Send, namespace: str) -> None:
         spec = {"gatewayClassName": "example", **gateway["spec"]}
         whole = {**gateway, "spec": spec}
         _create_whole(send, f"{_GATEWAY_API}/{there}/gateways", "Gateway", whole)
-    for route in row.given["routes"]:
-        _create_whole(send, f"{_GATEWAY_API}/{there}/httproutes", "HTTPRoute", _route(route))
+    for grant in _located(row.given["grants"], namespace):
+        path = f"/apis/{_GATEWAYS}/v1beta1/namespaces/{there}/referencegrants"
+        head = {"apiVersion": f"{_GATEWAYS}/v1beta1", "kind": "ReferenceGrant"}
+        send("POST", path, {**head, **grant})
+    for route in _located(row.given["routes"], namespace):
+        where = route["metadata"].get("namespace", there)
+        _create_whole(send, f"{_GATEWAY_API}/{where}/httproutes", "HTTPRoute", _route(route))
     for pod in row.given["pods"]:
         send("POST", f"{core}/pods", _pod(pod))
         send("PATCH", f"{core}/pods/{pod['name']}/status", {"status": _pod_status(pod)})
@@ -218,6 +231,18 @@ def _route(route: Json) -> Json:
 def _there(row: Row, namespace: str) -> str:
     """Where its Services and pods are."""
     return _named(_OTHER, namespace) if row.elsewhere else namespace
+
+
+def _located(given: Any, namespace: str) -> Any:
+    """Return objects with their namespaces' names in the cluster, in references, too."""
+    if isinstance(given, list):
+        return [_located(item, namespace) for item in given]
+    if not isinstance(given, dict):
+        return given
+    located = {key: _located(value, namespace) for key, value in given.items()}
+    if "namespace" in given:
+        located["namespace"] = _named(given["namespace"], namespace)
+    return located
 
 
 def _named(name: str, namespace: str) -> str:

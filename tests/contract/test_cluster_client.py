@@ -264,7 +264,8 @@ def test_without_the_gateway_api_its_lists_are_unknown(subject: Subject, namespa
         cluster.list_gateways([namespace]).of(namespace),
     ):
         assert isinstance(source, Unknown)
-        assert "the Gateway API (gateway.networking.k8s.io/v1) is not installed" in source.message
+        assert source.cause is Cause.API_MISSING
+        assert "the Gateway API is not installed" in source.message
 
 
 def test_a_gate_is_opened_beside_the_pods_other_conditions(

@@ -1,5 +1,5 @@
 """The rights to what an address of a Service is found by, on the real API server: Nodes, Ingresses,
-HTTPRoutes and Gateways. Each has a component and a value of its own. With it, the whole life of such
+HTTPRoutes, Gateways and ReferenceGrants. Each has a component and a value of its own. With it, the whole life of such
 a syncer is allowed; without one of its rights, the program names the one that is missing."""
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import requests
 
 from tests.deployment.rendered import Form, Json, documents, shipped
 from tests.deployment.rights import Right, granted, lacking, right_for, rights_of
-from tests.integration.gateways import API, accepted_by, installed_gateway_api
+from tests.integration.gateways import (
+    API,
+    GRANT_API,
+    GROUP,
+    accepted_by,
+    grant_to,
+    installed_gateway_api,
+)
 from tests.integration.hand_made import (
     make_app,
     make_namespace,
@@ -35,8 +42,8 @@ NODE, NODE_ADDRESS = "entries-node", "192.168.11.1"
 SERVICE = f"/api/v1/namespaces/{SHOP}/services/{APP}"
 INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{SHOP}/ingresses"
 GATEWAYS = f"{API}/namespaces/{EDGE}/gateways"
-ROUTES = f"{API}/namespaces/{SHOP}/httproutes"
-ROUTING = "gateway.networking.k8s.io"
+ROUTES = f"{API}/namespaces/{EDGE}/httproutes"
+REFERENCE_GRANTS = f"{GRANT_API}/namespaces/{SHOP}/referencegrants"
 
 
 def with_node_port(world: KubernetesWorld) -> None:
@@ -61,23 +68,20 @@ def with_ingress(world: KubernetesWorld) -> None:
 
 
 def with_route(world: KubernetesWorld) -> None:
-    """Lead a host to the Service by a route of a Gateway in another namespace."""
-    head = {"apiVersion": f"{ROUTING}/v1", "metadata": {"name": APP}}
-    listener = {
-        "name": "http",
-        "port": 8080,
-        "protocol": "HTTP",
-        "allowedRoutes": {"namespaces": {"from": "All"}},
-    }
+    """Lead a host to the Service by a route and a Gateway in another namespace, which a
+    ReferenceGrant of the Service's namespace permits."""
+    world.request("POST", REFERENCE_GRANTS, grant_to(APP, namespace=EDGE))
+    head = {"apiVersion": f"{GROUP}/v1", "metadata": {"name": APP}}
+    listener = {"name": "http", "port": 8080, "protocol": "HTTP"}
     gateway = {"gatewayClassName": "example", "listeners": [listener]}
     world.request("POST", GATEWAYS, {**head, "kind": "Gateway", "spec": gateway})
     route = {
-        "parentRefs": [{"name": APP, "namespace": EDGE}],
+        "parentRefs": [{"name": APP}],
         "hostnames": [HOST],
-        "rules": [{"backendRefs": [{"name": APP, "port": 80}]}],
+        "rules": [{"backendRefs": [{"name": APP, "namespace": SHOP, "port": 80}]}],
     }
     world.request("POST", ROUTES, {**head, "kind": "HTTPRoute", "spec": route})
-    world.request("PATCH", f"{ROUTES}/{APP}/status", accepted_by(APP, namespace=EDGE))
+    world.request("PATCH", f"{ROUTES}/{APP}/status", accepted_by(APP))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,11 @@ ADDRESSES = {
     "Gateway": Address(
         kind="Gateway",
         right="gateways",
-        rights=[Right(ROUTING, "httproutes", "list"), Right(ROUTING, "gateways", "list")],
+        rights=[
+            Right(GROUP, "referencegrants", "list"),
+            Right(GROUP, "httproutes", "list"),
+            Right(GROUP, "gateways", "list"),
+        ],
         make=with_route,
         place=f"{HOST}:8080",
     ),
@@ -142,13 +150,13 @@ def gateway_api(world: KubernetesWorld) -> Iterator[None]:
 
 @pytest.fixture
 def shop(world: KubernetesWorld, with_crd: None, gateway_api: None) -> Iterator[None]:
-    """The app with one endpoint in a namespace, and a namespace for Gateways."""
+    """The app with one endpoint in a namespace, and a namespace for a route and its Gateway."""
     for namespace in (SHOP, EDGE):
         make_namespace(world, namespace)
     make_app(world, SHOP, APP, ["10.37.0.1"])
     yield
     remove_app(world, SHOP, APP)
-    for path in (INGRESSES, ROUTES, GATEWAYS):
+    for path in (INGRESSES, REFERENCE_GRANTS, ROUTES, GATEWAYS):
         for item in world.request("GET", path)["items"]:
             world.request("DELETE", f"{path}/{item['metadata']['name']}")
     with suppress(requests.HTTPError):
@@ -206,7 +214,7 @@ def test_the_life_of_an_address_needs_its_rights_and_no_other(
     world: KubernetesWorld,
 ) -> None:
     """From the registration until the syncer is gone, nothing is refused, and each right is used.
-    A Gateway of a namespace without a Role needs the right there, too."""
+    A route or Gateway of a namespace without a Role needs the right there, too."""
     chosen = address.forms[form]
     found = documents(chosen.kustomized if form == "cluster" else chosen.templated())
     if form == "namespaced":
@@ -230,8 +238,8 @@ def test_the_life_of_an_address_needs_its_rights_and_no_other(
 
 
 def roles_in_edge(found: Sequence[Json]) -> list[Json]:
-    """The Role with the rights of an address, and its binding, in the namespace of Gateways too, as
-    an operator writes them."""
+    """The Role with the rights of an address, and its binding, in the namespace of the route and
+    its Gateway too, as an operator writes them."""
     roles: list[Json] = []
     for document in found:
         metadata = document["metadata"]

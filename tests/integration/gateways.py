@@ -14,15 +14,16 @@ from tests.servers.go_builds import gateway_api
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
 
-API = "/apis/gateway.networking.k8s.io/v1"
+GROUP = "gateway.networking.k8s.io"
+API, GRANT_API = f"/apis/{GROUP}/v1", f"/apis/{GROUP}/v1beta1"
 
 
 @contextlib.contextmanager
 def installed_gateway_api(world: KubernetesWorld) -> Iterator[None]:
-    """Have HTTPRoutes and Gateways in a cluster. Afterwards they are gone."""
+    """Have HTTPRoutes, Gateways and ReferenceGrants in a cluster. Afterwards they are gone."""
     definitions: list[dict[str, Any]] = []
-    for plural in ("httproutes", "gateways"):
-        file = gateway_api() / f"gateway.networking.k8s.io_{plural}.yaml"
+    for plural in ("httproutes", "gateways", "referencegrants"):
+        file = gateway_api() / f"{GROUP}_{plural}.yaml"
         definition = yaml.safe_load(file.read_text(encoding="utf-8"))
         definition.pop("status", None)
         definitions.append(definition)
@@ -39,16 +40,27 @@ def installed_gateway_api(world: KubernetesWorld) -> Iterator[None]:
 
 def _is_served(world: KubernetesWorld) -> bool:
     with contextlib.suppress(requests.HTTPError):
-        for plural in ("gateways", "httproutes"):
-            world.request("GET", f"{API}/{plural}")
+        for path in (f"{API}/gateways", f"{API}/httproutes", f"{GRANT_API}/referencegrants"):
+            world.request("GET", path)
         return True
     return False
 
 
-def accepted_by(gateway: str, *, namespace: str | None = None) -> dict[str, Any]:
-    """The status of an HTTPRoute that this Gateway's controller accepted. `namespace` is the
-    Gateway's, if the route names it."""
-    parent = {"name": gateway} if namespace is None else {"name": gateway, "namespace": namespace}
+def grant_to(service: str, *, namespace: str) -> dict[str, Any]:
+    """A ReferenceGrant: HTTPRoutes of this namespace may lead to the Service."""
+    return {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": service},
+        "spec": {
+            "from": [{"group": GROUP, "kind": "HTTPRoute", "namespace": namespace}],
+            "to": [{"group": "", "kind": "Service", "name": service}],
+        },
+    }
+
+
+def accepted_by(gateway: str) -> dict[str, Any]:
+    """The status of an HTTPRoute that this Gateway's controller accepted."""
     accepted = {
         "type": "Accepted",
         "status": "True",
@@ -57,4 +69,4 @@ def accepted_by(gateway: str, *, namespace: str | None = None) -> dict[str, Any]
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     controller = {"controllerName": "example.com/controller", "conditions": [accepted]}
-    return {"status": {"parents": [{"parentRef": parent, **controller}]}}
+    return {"status": {"parents": [{"parentRef": {"name": gateway}, **controller}]}}

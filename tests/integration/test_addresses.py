@@ -23,6 +23,7 @@ SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"
 GATEWAYS = f"{API}/namespaces/{NAMESPACE}/gateways"
 ROUTES = f"{API}/namespaces/{NAMESPACE}/httproutes"
+CLUSTER_IP = "10.96.77.77"
 PORTS: list[dict[str, Any]] = [{"name": "http", "port": 80, "targetPort": "http"}]
 BALANCER = {"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}}
 NO_BALANCER: dict[str, Any] = {"status": {"loadBalancer": None}}
@@ -46,6 +47,14 @@ def without_ingress(world: KubernetesWorld) -> None:
 
 def without_route(world: KubernetesWorld) -> None:
     world.request("DELETE", f"{ROUTES}/web")
+
+
+def replaced_by_headless(world: KubernetesWorld) -> None:
+    """The Service is created anew, without an address."""
+    world.request("DELETE", f"{SERVICES}/{APP}")
+    spec = {"selector": {"app": APP}, "ports": PORTS, "clusterIP": "None"}
+    metadata = {"name": APP, "labels": {"app": APP}}
+    world.request("POST", SERVICES, {"metadata": metadata, "spec": spec})
 
 
 def pod_without_host_port(world: KubernetesWorld) -> None:
@@ -95,6 +104,20 @@ KINDS = {
         place="198.51.100.9:80",
         goes=patched(f"{SERVICES}/{APP}", {"spec": {"externalIPs": None}}),
         words="has no address of kind ExternalIP",
+    ),
+    "ClusterIP": Kind(
+        spec={"mode": "service"},
+        service={"clusterIP": CLUSTER_IP},
+        place=f"{CLUSTER_IP}:80",
+        goes=replaced_by_headless,
+        words="Service addressed is headless and has no address",
+    ),
+    "ExternalName": Kind(
+        spec={"mode": "service", "service": {"address": "ExternalName"}},
+        service={"type": "ExternalName", "externalName": "addressed.example.net"},
+        place="addressed.example.net:80",
+        goes=patched(f"{SERVICES}/{APP}", {"spec": {"type": "ClusterIP", "externalName": None}}),
+        words="Service addressed is of type ClusterIP and has no address of kind ExternalName",
     ),
     "Ingress": Kind(
         spec={"mode": "service", "service": {"address": "Ingress"}},
@@ -204,7 +227,8 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     cluster.request("POST", INGRESSES, {"metadata": {"name": "web"}, "spec": {"rules": [rule]}})
     make_route(cluster)
     make_pod(cluster, "addressed-1", host_port=31080)
-    cluster.wait_for_slices(NAMESPACE, APP, {"10.41.0.1": "Ready"})
+    if kind.service.get("type") != "ExternalName":  # for which the cluster makes no slices
+        cluster.wait_for_slices(NAMESPACE, APP, {"10.41.0.1": "Ready"})
     if kind.balancer:
         cluster.request("PATCH", f"{SERVICES}/{APP}/status", BALANCER)
     make_syncer(cluster, NAMESPACE, APP, APP, **kind.spec)
@@ -212,11 +236,11 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     id_ = f"{program.owner}:{NAMESPACE}:{APP}:{kind.place}"
     program.run_until(lambda: "in sync, 1 renewed" in program.seen[-1])
     assert registry.status(APP.upper(), id_) == "UP"
-    code, said = explained(program)
+    code, said = explained_of(program, f"{NAMESPACE}/{APP}")
     assert code == 0, said
 
     kind.goes(cluster)
-    code, said = explained(program)
+    code, said = explained_of(program, f"{NAMESPACE}/{APP}")
     assert code == 6, said
     assert kind.words in said
     done = program.run()
@@ -224,10 +248,10 @@ def test_a_kind_of_address_is_registered_explained_and_kept(
     assert registry.status(APP.upper(), id_) == "UP"
 
 
-def explained(program: Program) -> tuple[int, str]:
+def explained_of(program: Program, subject: str) -> tuple[int, str]:
     """The exit code of `explain`, and what it says in one line."""
     asked = replace(program, options=())  # which are those of `run`
-    process = asked.start(f"{NAMESPACE}/{APP}", command="explain")
+    process = asked.start(subject, command="explain")
     out, err = process.communicate(timeout=300)
     assert "Traceback" not in err, err
     return process.returncode, " ".join(out.split())

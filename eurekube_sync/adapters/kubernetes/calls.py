@@ -259,7 +259,7 @@ class Calls:
         answer = self.expect(call, 200, 404, 410)
         if answer.status == 410:
             return None
-        if answer.status == 404:
+        if answer.status == 404 and not is_page(answer):
             raise _rejected(kind.when_absent)
         try:
             page = _PAGE.decode(answer.body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec.json import Decoder
 
@@ -55,17 +56,24 @@ _NAMESPACES = Kind(
 _INGRESSES = Kind(
     "/apis/networking.k8s.io/v1", "ingresses", "IngressList", Decoder(routing.IngressItem)
 )
-_GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
-_NO_GATEWAY_API = Unknown(
-    cause=Cause.UNUSABLE,
-    message="the Gateway API (gateway.networking.k8s.io/v1) is not installed in the cluster",
+
+
+def _of_gateway_api(version: str, plural: str, list_kind: str, items: Decoder[Any]) -> Kind[Any]:
+    """Return a kind of the Gateway API, whose CRDs many clusters do not have."""
+    group = "gateway.networking.k8s.io"
+    message = (
+        f"the Gateway API is not installed, or has no {plural} of {version}: "
+        f"kubectl get crd {plural}.{group}"
+    )
+    missing = Unknown(cause=Cause.API_MISSING, message=message)
+    return Kind(f"/apis/{group}/{version}", plural, list_kind, items, missing)
+
+
+_ROUTES = _of_gateway_api("v1", "httproutes", "HTTPRouteList", Decoder(routing.RouteItem))
+_REFERENCE_GRANTS = _of_gateway_api(
+    "v1beta1", "referencegrants", "ReferenceGrantList", Decoder(routing.GrantItem)
 )
-_ROUTES = Kind(
-    _GATEWAY_API, "httproutes", "HTTPRouteList", Decoder(routing.RouteItem), _NO_GATEWAY_API
-)
-_GATEWAYS = Kind(
-    _GATEWAY_API, "gateways", "GatewayList", Decoder(routing.GatewayItem), _NO_GATEWAY_API
-)
+_GATEWAYS = _of_gateway_api("v1", "gateways", "GatewayList", Decoder(routing.GatewayItem))
 _PODS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodItem))
 _POD_DRAINS = Kind(CORE, "pods", METADATA_ONLY, Decoder(objects.PodDrainItem))
 _HOSTS = Kind(CORE, "pods", "PodList", Decoder(objects.PodHostItem))
@@ -122,6 +130,11 @@ class KubernetesCluster:
 
     def list_ingresses(self, namespaces: Sequence[str] | None) -> Listed[model.Ingress]:
         return self._calls.list_all(_INGRESSES, namespaces)
+
+    def list_reference_grants(
+        self, namespaces: Sequence[str] | None
+    ) -> Listed[model.ReferenceGrant]:
+        return self._calls.list_all(_REFERENCE_GRANTS, namespaces)
 
     def list_routes(self, namespaces: Sequence[str] | None) -> Listed[model.HttpRoute]:
         return self._calls.list_all(_ROUTES, namespaces)

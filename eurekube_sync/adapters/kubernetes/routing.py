@@ -1,12 +1,16 @@
-"""The API's JSON of what leads calls into the cluster: Ingresses, and the HTTPRoutes and Gateways of
-the Gateway API. As in `objects`, `read` makes values of `model`. Pure."""
+"""The API's JSON of what leads calls into the cluster: Ingresses, and the HTTPRoutes, Gateways and
+ReferenceGrants of the Gateway API. As in `objects`, `read` makes values of `model`. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from eurekube_sync.adapters.kubernetes.objects import BalancerStatus, Conditions, Item, Wire
 from eurekube_sync.model import kubernetes as model
+
+_GROUP = "gateway.networking.k8s.io"
 
 
 class _BackendPort(Wire):
@@ -109,16 +113,17 @@ class _RouteRule(Wire):
     backend_refs: list[_BackendRef] | None = None
 
     def paths(self, namespace: str) -> Iterator[model.RoutePath]:
-        """Yield each path to each Service of the namespace. Without a match, it is each path."""
+        """Yield each path to each Service, of a route in the namespace. Without a match, it is each
+        path."""
         values: list[str] = []
         for match in self.matches or (_Match(),):
             path = match.path.value if match.path else None
             values.append(path or "/")
         for ref in self.backend_refs or ():
-            is_here = ref.namespace in (None, namespace) and ref.kind == "Service"
-            if is_here and ref.weight != 0:
+            if ref.kind == "Service" and ref.weight != 0:
                 for value in values:
-                    yield model.RoutePath(value, ref.name, ref.port or 0)
+                    of_service = ref.namespace or namespace
+                    yield model.RoutePath(value, of_service, ref.name, ref.port or 0)
 
 
 class _RouteSpec(Wire):
@@ -166,10 +171,51 @@ class RouteItem(Item):
         for rule in spec.rules or ():
             paths += rule.paths(namespace)
         return model.HttpRoute(
+            namespace=namespace,
             name=self.metadata.name,
             hostnames=tuple(spec.hostnames or ()),
             parents=tuple(parents),
             paths=tuple(paths),
+        )
+
+
+class _GrantFrom(Wire):
+    group: str
+    kind: str
+    namespace: str
+
+
+class _GrantTo(Wire):
+    group: str
+    kind: str
+    name: str | None = None  # None: each object of the kind
+
+
+class _GrantSpec(Wire):
+    from_: list[_GrantFrom] | None = msgspec.field(name="from", default=None)
+    to: list[_GrantTo] | None = None
+
+
+class GrantItem(Item):
+    spec: _GrantSpec | None = None
+
+    def read(self) -> model.ReferenceGrant | None:
+        """Return the grant, or None for one that is not for HTTPRoutes to Services."""
+        spec = self.spec or _GrantSpec()
+        routes_of: set[str] = set()
+        for given in spec.from_ or ():
+            if (given.group, given.kind) == (_GROUP, "HTTPRoute"):
+                routes_of.add(given.namespace)
+        names: set[str | None] = set()
+        for permitted in spec.to or ():
+            if (permitted.group, permitted.kind) == ("", "Service"):
+                names.add(permitted.name or None)
+        if not routes_of or not names:
+            return None
+        return model.ReferenceGrant(
+            name=self.metadata.name,
+            routes_of=frozenset(routes_of),
+            services=frozenset() if None in names else frozenset(name for name in names if name),
         )
 
 

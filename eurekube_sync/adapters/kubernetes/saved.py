@@ -35,6 +35,7 @@ _PLACES = {
     "Ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
     "HTTPRoute": ("/apis/gateway.networking.k8s.io/v1", "httproutes"),
     "Gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
+    "ReferenceGrant": ("/apis/gateway.networking.k8s.io/v1beta1", "referencegrants"),
     "Namespace": (CORE, "namespaces"),
 }
 _OURS = ("EurekaSyncer", IMPORT)

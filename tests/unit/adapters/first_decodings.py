@@ -145,6 +145,7 @@ def _cases() -> Mapping[str, Decoding]:
         "kubernetes: drained pods": lambda: cluster.list_pod_drains(None),
         "kubernetes: hosts": lambda: cluster.list_hosts(["b"]),
         "kubernetes: ingresses": lambda: cluster.list_ingresses(["b"]),
+        "kubernetes: reference grants": lambda: cluster.list_reference_grants(["b"]),
         "kubernetes: routes": lambda: cluster.list_routes(["b"]),
         "kubernetes: gateways": lambda: cluster.list_gateways(["b"]),
         "kubernetes: readiness": lambda: cluster.list_readiness(["b"]),

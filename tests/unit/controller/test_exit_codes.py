@@ -12,7 +12,7 @@ from eurekube_sync.model.sources import Cause, Server, Unknown
 BLOCKS_ONE_SYNCER = InvalidSyncer
 OURS = {Cause.CONFIGURATION, Cause.STOPPED, Cause.REFUSED, Cause.OWNER_CLASH, Cause.LOCK_LOST}
 """Causes that belong to no server."""
-KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING}
+KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING, Cause.API_MISSING}
 
 
 def test_each_cause_has_a_code_on_each_server_that_can_have_it() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.desired.instance import family_of
 from eurekube_sync.model.kubernetes import (
@@ -15,6 +16,7 @@ from eurekube_sync.model.kubernetes import (
     Ingress,
     IngressPath,
     Listener,
+    ReferenceGrant,
     RouteParent,
     RoutePath,
 )
@@ -120,8 +122,8 @@ def gateway_world(
     made = FakeWorld()
     made.cluster.apply(service(), piece(endpoint(1)))
     made.cluster.apply(syncer(mode="service", service={"address": "Gateway"}))
-    paths = (RoutePath("/", "rating", 80),)
-    route = HttpRoute(name="web", hostnames=hostnames, parents=parents, paths=paths)
+    paths = (RoutePath("/", NS, "rating", 80),)
+    route = HttpRoute(namespace=NS, name="web", hostnames=hostnames, parents=parents, paths=paths)
     made.cluster.routes[NS] = (route,)
     listeners = (Listener("http", 80), Listener("again", 8080), Listener("https", 443, secure=True))
     made.cluster.gateways["infra"] = (Gateway(name="edge", listeners=listeners),)
@@ -144,15 +146,117 @@ def test_a_gateway_of_another_namespace_is_read_there() -> None:
 
 @pytest.mark.parametrize("source", [("routes", NS), ("gateways", "infra")])
 def test_while_routes_or_gateways_cannot_be_read_all_stays(source: tuple[str, str]) -> None:
-    """As where the Gateway API is not installed any more."""
+    """A failed list is no empty one."""
     made = gateway_world(EDGE)
     made.run()
-    unread = Unknown(cause=Cause.UNUSABLE, message="the Gateway API is not installed")
+    unread = Unknown(cause=Cause.UNUSABLE, message="the answer is damaged")
     made.cluster.unknown[source] = unread
     claim = claim_of(made)
     assert isinstance(claim, NotServed)
     assert claim.source == unread
     assert hosts(made) == ["a.example.com"]
+
+
+GRANT = ReferenceGrant(
+    name="from-shop", routes_of=frozenset({"shop"}), services=frozenset({"rating"})
+)
+
+
+def granted_world() -> FakeWorld:
+    """A Service with a route of its own namespace, and one of the namespace `shop`, as granted."""
+    made = gateway_world(EDGE)
+    paths = (RoutePath("/", NS, "rating", 80),)
+    of_shop = HttpRoute(
+        namespace="shop", name="web", hostnames=("b.example.com",), parents=(EDGE,), paths=paths
+    )
+    made.cluster.routes["shop"] = (of_shop,)
+    made.cluster.reference_grants[NS] = (GRANT,)
+    return made
+
+
+def test_a_route_of_another_namespace_goes_with_its_reference_grant() -> None:
+    """The route itself stays, and so does what is not granted that way."""
+    made = granted_world()
+    made.run()
+    assert hosts(made) == ["a.example.com", "b.example.com"]
+    made.cluster.reference_grants[NS] = (replace(GRANT, services=frozenset({"another"})),)
+    claim = claim_of(made)
+    assert isinstance(claim, Serving)
+    refused = "no ReferenceGrant permits HTTPRoute shop/web to lead to Service rating"
+    assert refused in claim.warnings
+    assert hosts(made) == ["a.example.com"]
+
+
+@pytest.mark.parametrize("source", [("referencegrants", NS), ("routes", "shop")])
+@pytest.mark.parametrize("cause", [Cause.DENIED, Cause.API_MISSING])
+def test_while_reference_grants_or_their_routes_cannot_be_read_all_stays(
+    source: tuple[str, str], cause: Cause
+) -> None:
+    """A grant that is not seen is not revoked."""
+    made = granted_world()
+    made.run()
+    made.cluster.unknown[source] = Unknown(cause=cause, message="it was not read")
+    claim = claim_of(made)
+    assert isinstance(claim, NotServed)
+    assert hosts(made) == ["a.example.com", "b.example.com"]
+
+
+def test_routes_are_read_where_a_reference_grant_names_their_namespace() -> None:
+    """Without one, of the Service's own namespace alone."""
+    made = granted_world()
+    made.run()
+    view = made.run().view
+    assert view is not None
+    assert view.routes is not None
+    assert set(view.routes.by_namespace) == {NS, "shop"}
+    made.cluster.reference_grants[NS] = ()
+    view = made.run().view
+    assert view is not None
+    assert view.routes is not None
+    assert set(view.routes.by_namespace) == {NS}
+
+
+NOT_INSTALLED = Unknown(cause=Cause.API_MISSING, message="the Gateway API is not installed")
+
+
+@pytest.mark.parametrize("source", [("routes", NS), ("gateways", "infra")])
+def test_without_the_gateway_api_its_syncer_alone_is_not_served(source: tuple[str, str]) -> None:
+    """It is a definite answer, so the pass is a good one. What is registered stays, and is served
+    again when the API is back."""
+    made = gateway_world(EDGE)
+    made.cluster.apply(syncer("second", appName="second"))
+    made.run()
+    made.cluster.unknown[source] = NOT_INSTALLED
+    made.cluster.apply(piece(endpoint(1), endpoint(2)))
+    report = made.run()
+    assert report.desired is not None
+    claim = report.desired.claims[REF]
+    assert isinstance(claim, NotServed)
+    assert (claim.reason, claim.message) == (Reason.API_MISSING, NOT_INSTALLED.message)
+    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+    assert hosts(made) == ["10.0.0.1", "10.0.0.2", "a.example.com"]
+    del made.cluster.unknown[source]
+    assert isinstance(claim_of(made), Serving)
+
+
+def test_without_the_gateway_api_a_renamed_syncer_keeps_what_the_old_one_had() -> None:
+    """The new one may claim it, when the API is back. If there is no new one, the old one's
+    deletion is what a person asked for, and ends."""
+    made = gateway_world(EDGE)
+    made.run()
+    renamed = syncer("renamed", mode="service", service={"address": "Gateway"}, created=2000)
+    made.cluster.apply(renamed)
+    made.cluster.unknown["routes", NS] = NOT_INSTALLED
+    made.cluster.delete(REF)
+    for _ in range(3):
+        made.run()
+        made.clock.sleep(60.0)
+    assert hosts(made) == ["a.example.com"]
+    made.cluster.delete(renamed.ref)
+    for _ in range(3):
+        made.run()
+        made.clock.sleep(60.0)
+    assert hosts(made) == []
 
 
 def test_a_gateway_without_an_address_gets_one_later() -> None:

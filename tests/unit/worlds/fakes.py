@@ -51,6 +51,7 @@ from eurekube_sync.model.kubernetes import (
     PodHost,
     PodReadiness,
     PodRef,
+    ReferenceGrant,
     Service,
     SyncerObject,
     SyncerRef,
@@ -82,6 +83,7 @@ _READS = frozenset(
         "list_readiness",
         "list_hosts",
         "list_ingresses",
+        "list_reference_grants",
         "list_routes",
         "list_gateways",
         "list_pod_drains",
@@ -429,7 +431,8 @@ class Cluster:
         self.hosts: dict[str, tuple[PodHost, ...]] = {}
         """By namespace."""
         self.ingresses: dict[str, tuple[Ingress, ...]] = {}
-        """By namespace, as the next two."""
+        """By namespace, as the next three."""
+        self.reference_grants: dict[str, tuple[ReferenceGrant, ...]] = {}
         self.routes: dict[str, tuple[HttpRoute, ...]] = {}
         self.gateways: dict[str, tuple[Gateway, ...]] = {}
         self.opened: dict[str, tuple[str, str]] = {}
@@ -517,6 +520,18 @@ class Cluster:
 
         failed: Listed[Ingress] = Listed(by_namespace={}, elsewhere=_FAILED)
         return self.wire.send("list_ingresses", walk, lambda: failed)
+
+    def list_reference_grants(self, namespaces: Sequence[str] | None) -> Listed[ReferenceGrant]:
+        def walk() -> Listed[ReferenceGrant]:
+            sources: dict[str, Source[tuple[ReferenceGrant, ...]]] = {}
+            for namespace in self.reference_grants if namespaces is None else namespaces:
+                unknown = self.unknown.get(("referencegrants", namespace))
+                granted = self.reference_grants.get(namespace, ())
+                sources[namespace] = unknown or Complete(data=granted)
+            return Listed(by_namespace=sources, elsewhere=_NOT_READ)
+
+        failed: Listed[ReferenceGrant] = Listed(by_namespace={}, elsewhere=_FAILED)
+        return self.wire.send("list_reference_grants", walk, lambda: failed)
 
     def list_routes(self, namespaces: Sequence[str] | None) -> Listed[HttpRoute]:
         def walk() -> Listed[HttpRoute]:

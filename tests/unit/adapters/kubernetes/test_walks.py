@@ -315,6 +315,14 @@ def test_without_the_crd_the_syncers_are_unknown(world: World) -> None:
     assert cause(world.cluster.crd_live()) is Cause.CRD_MISSING
 
 
+def test_a_web_page_with_a_404_does_not_say_that_an_api_is_missing(world: World) -> None:
+    """A proxy answers in the API's place. Only the API itself knows what is installed."""
+    scripted(world, answer(404, "<html>no such page</html>"))
+    assert cause(world.cluster.list_routes(["shop"]).of("shop")) is Cause.UNUSABLE
+    scripted(world, answer(404, "404 page not found"))
+    assert cause(world.cluster.list_routes(["shop"]).of("shop")) is Cause.API_MISSING
+
+
 def test_a_crd_that_is_being_deleted_is_noticed(world: World) -> None:
     """While a finalizer keeps an object, the list is Complete with deleted items. crd_live gives
     the reason."""
