@@ -74,6 +74,11 @@ class ExitCode(IntEnum):
         "Do what the lines of the failed checks say; see [checks](#checks).",
     )
     KUBERNETES_UNREAD = (
+    NOT_WRITTEN = (
+        8,
+        "the output could not be written, such as on a full disk. What else was to be done was done",
+        "Make room where the output goes, and run the command again.",
+    )
         10,
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is "
         "missing or being "
