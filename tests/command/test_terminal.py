@@ -216,6 +216,21 @@ def test_an_interrupt_in_the_first_second_is_one_word(
     assert not ended.eureka + ended.kubernetes
 
 
+@pytest.mark.parametrize("place", ["a full disk", "a closed pipe"])
+def test_watching_ends_when_nobody_gets_what_it_shows(world: Program, place: str) -> None:
+    if place == "a full disk":
+        with Path("/dev/full").open("w") as full:
+            process = world.start("status", "--watch", stdout=full)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = world.start("status", "--watch", stdout=writing)
+        os.close(writing)
+    ended = world.end(process, seconds=30)
+    assert ended.code == ExitCode.NOT_REGISTERED, ended.err
+    assert len(ended.err.splitlines()) == (1 if place == "a full disk" else 0)
+
+
 def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:
     """An unexpected error gives exit code 1 and one sentence, which says how to see more."""
     folder = world.folder / "broken" / "yaml"

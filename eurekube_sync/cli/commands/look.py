@@ -26,6 +26,7 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
+from eurekube_sync.cli.output.streams import output_ended
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import CONDITION, NAME, WHAT, Duration, complete_syncers
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
@@ -126,7 +127,7 @@ def status_command(
                 partial(answers.overview_data, found, servers),
                 one_of_many=watch,
             )
-            if not watch:
+            if not watch or output_ended():
                 return code
             clock.sleep(_BETWEEN_LOOKS)
             if clock.stopping():
