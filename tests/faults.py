@@ -178,6 +178,20 @@ def _another_schema(scene: Scene) -> Iterator[Environment]:
 
 
 @contextmanager
+def _older_definition(scene: Scene) -> Iterator[Environment]:
+    before: Any = load_crd()["spec"]["versions"]
+    changed = scene.world.request("GET", CRD)["spec"]["versions"]
+    fields = changed[0]["schema"]["openAPIV3Schema"]["properties"]
+    del fields["status"]["properties"]["vipAddress"]
+    del fields["spec"]["properties"]["suspend"]
+    scene.world.request("PATCH", CRD, {"spec": {"versions": changed}})
+    try:
+        yield {}
+    finally:
+        scene.world.request("PATCH", CRD, {"spec": {"versions": before}})
+
+
+@contextmanager
 def _another_cluster(scene: Scene) -> Iterator[Environment]:
     id_ = f"{scene.owner}:elsewhere:bills:10.8.1.1:8080"
     marks = {
@@ -254,6 +268,13 @@ FAULTS = (
         grade="warning",
         says="is not of this version",
         plant=_another_schema,
+    ),
+    Fault(
+        about="the CRD drops fields",
+        check="Crd",
+        grade="warning",
+        says="is older than this program: it drops spec.suspend, status.vipAddress",
+        plant=_older_definition,
     ),
     Fault(
         about="nobody listens",

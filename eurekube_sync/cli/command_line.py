@@ -14,7 +14,12 @@ import click
 from eurekube_sync import __version__
 from eurekube_sync.cli.options.command import CONTEXT, Group
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
-from eurekube_sync.cli.output.streams import discard_output, prepare_streams
+from eurekube_sync.cli.output.streams import (
+    discard_output,
+    is_of_output,
+    output_lost,
+    prepare_streams,
+)
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.sanitize import printable
@@ -64,6 +69,9 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
         sys.stdout.flush()
+        done = code in (None, ExitCode.OK, ExitCode.CHANGES_PENDING)
+        if done and output_lost():
+            return ExitCode.NOT_WRITTEN
         return int(code or ExitCode.OK)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
@@ -81,6 +89,11 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"Error: {printable(str(error))}", err=True)
         return of_error(error)
     except Exception as error:  # noqa: BLE001 - a bug becomes a sentence, too
+        if is_of_output(error):
+            discard_output(lost=True)
+            why = getattr(error, "strerror", "")
+            click.echo(f"Error: the output cannot be written: {why}", err=True)
+            return ExitCode.NOT_WRITTEN
         if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {printable(str(error))}"

@@ -24,7 +24,7 @@ from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.sanitize import printable
-from eurekube_sync.model.text import duration
+from eurekube_sync.model.text import duration, port_fault
 
 T = TypeVar("T")
 
@@ -182,7 +182,9 @@ def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
 
 def _listen(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text.strip())
-    if not match or int(match[3]) > 65535:
+    if match and int(match[3]) > 65535:
+        raise ValueError(f"{text!r} {port_fault(text.strip())}")
+    if not match:
         raise ValueError(
             f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080"
         )

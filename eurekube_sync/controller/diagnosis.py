@@ -435,9 +435,14 @@ def _of_scope(report: PassReport) -> Iterator[Problem]:
     yield Problem(reason=Reason.NO_SYNCER, subject="", text=f"no EurekaSyncer in scope ({why})")
 
 
+def all_absent(report: PassReport) -> bool:
+    """Say whether the pass was only for namespaces that do not exist."""
+    return bool(report.absent) and frozenset(report.absent) == report.settings.scope.namespaces
+
+
 def _why_none(report: PassReport, listed: list[SyncerObject]) -> str:
     scope = report.settings.scope
-    if scope.namespaces and len(report.absent) == len(scope.namespaces):
+    if all_absent(report):
         return " and ".join(f"namespace {name} does not exist" for name in report.absent)
     if not listed:
         where = ", ".join(sorted(scope.namespaces)) if scope.namespaces else "the cluster"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import IntEnum
 
-from eurekube_sync.controller.diagnosis import not_tried, problems_of_the_pass
+from eurekube_sync.controller.diagnosis import all_absent, not_tried, problems_of_the_pass
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.problems import Problem
@@ -44,7 +44,8 @@ class ExitCode(IntEnum):
     )
     CONFIGURATION = (
         3,
-        "a file, URL or kubeconfig is wrong. Also: the plan id of `--approve` was given more than "
+        "a file, URL or kubeconfig is wrong, or a single pass of `run` was only for namespaces "
+        "that do not exist. Also: the plan id of `--approve` was given more than "
         "an hour ago. `run` "
         "then released nothing, and did the rest",
         "Correct what the message names. If it is `--approve`, give the plan id of now.",
@@ -72,6 +73,11 @@ class ExitCode(IntEnum):
         7,
         "`check` found a fault that keeps a pass from its work",
         "Do what the lines of the failed checks say; see [checks](#checks).",
+    )
+    NOT_WRITTEN = (
+        8,
+        "the output could not be written, such as on a full disk. What else was to be done was done",
+        "Make room where the output goes, and run the command again.",
     )
     KUBERNETES_UNREAD = (
         10,
@@ -188,8 +194,11 @@ OF_A_PASS: Mapping[Reason, ExitCode] = {
 """By the reason of a problem that is of no server as a whole."""
 
 
-def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> ExitCode:
-    """Return the exit code of a pass: that of the first problem which has one."""
+def of_report(
+    report: PassReport, *, fail_on_held: bool, detailed: bool, single: bool = False
+) -> ExitCode:
+    """Return the exit code of a pass: that of the first problem which has one. Namespaces of which
+    none exists are a typing error in a `single` pass; an installation may outlive them."""
     # A person released removals that were not made: the brake holds others.
     held = fail_on_held or report.approved is not None
     for problem in problems_of_the_pass(report):
@@ -200,6 +209,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
             return code
     if not_tried(report):
         return ExitCode.INCOMPLETE
+    if single and all_absent(report):
+        return ExitCode.CONFIGURATION
     if detailed and report.settings.dry_run and _changes(report):
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK

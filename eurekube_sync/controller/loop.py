@@ -68,6 +68,7 @@ def run_passes(
                 report,
                 fail_on_held=schedule.fail_on_held,
                 detailed=schedule.detailed_exitcode,
+                single=schedule.passes == 1,
             )
             to_renew = report.to_renew
             lost = bool(report.lost)

@@ -17,6 +17,7 @@ from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
 from eurekube_sync.explain.registry import last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
+from eurekube_sync.manifests.schema import lacking_fields
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import Batching, InstanceKey, ObservedInstance
@@ -24,11 +25,12 @@ from eurekube_sync.model.kubernetes import CrdAge, PodDetail, Right, SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.ports import Details, EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
-from eurekube_sync.model.text import and_more, counted
+from eurekube_sync.model.text import and_more, counted, some_of
 
 SYNCER = "EurekaSyncer"  # the kind
 _MOST_NAMESPACES = 50  # whose Pods are listed to see how long they serve at their end
-_INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
+INSTALL = "eurekube-sync crd | kubectl apply --server-side -f -"
+_MOST_FIELDS = 5  # that a line about a CRD names
 _SKEW = 10.0  # seconds between two clocks that are worth a warning
 # Seconds at which a lease may seem to have ended, or a new write may seem older than the last
 _LARGE_SKEW = 60.0
@@ -155,14 +157,37 @@ def definition(
         # The message of a missing CRD has the command, too.
         missing = schema.cause is Cause.CRD_MISSING
         text = f"{crd} is not installed" if missing else schema.message
-        return Finding(Check.CRD, Grade.FAILED, text, f"install it: {_INSTALL}")
+        return Finding(Check.CRD, Grade.FAILED, text, f"install it: {INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
         fix = f"look at the deletion before anything else: kubectl get crd {name} -o json"
         return Finding(Check.CRD, Grade.FAILED, live.message, fix)
-    if schema.data != expected:
-        text = f"{crd} is not of this version: fields may be refused or dropped"
-        return Finding(Check.CRD, Grade.WARNING, text, f"bring it to this version: {_INSTALL}")
-    return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
+    if schema.data == expected:
+        return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
+    fix = f"bring it to this version: {INSTALL}"
+    text = f"{crd} is not of this version: its rules or its descriptions differ"
+    lacking = lacking_fields(schema.data, expected)
+    newer = lacking_fields(expected, schema.data)
+    if lacking:
+        text = f"{crd} is older than this program: it drops {some_of(lacking, _MOST_FIELDS)}"
+    elif newer:
+        text = f"{crd} is newer than this program, which lacks {some_of(newer, _MOST_FIELDS)}"
+        fix = "keep it, because an older one drops fields, and upgrade eurekube-sync"
+    return Finding(Check.CRD, Grade.WARNING, text, fix)
+
+
+def dropped(cluster: Details, expected: Mapping[str, Any], kind: str = SYNCER) -> str:
+    """Say which fields of a kind its CRD drops, and what mends it; empty if it drops none, or if it
+    cannot be read."""
+    schema = cluster.schema(kind)
+    if isinstance(schema, Unknown):
+        return ""
+    fields = lacking_fields(schema.data, expected)
+    if not fields:
+        return ""
+    return (
+        f"the CustomResourceDefinition {kind.lower()}s.eurekube.io is older than this program, and "
+        f"drops {some_of(fields, _MOST_FIELDS)}: {INSTALL}"
+    )
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:

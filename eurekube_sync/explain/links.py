@@ -186,8 +186,10 @@ class Check(StrEnum):
     )
     CRD = (
         "Crd",
-        "The CRD is missing, is being deleted, or is of another version than the program.",
-        "If it is not being deleted, `eurekube-sync crd | kubectl apply --server-side -f -`.",
+        "The CRD is missing, is being deleted, or is of another version than the program. An older "
+        "one drops the fields that the line names.",
+        "If it is missing or older, `eurekube-sync crd | kubectl apply --server-side -f -`. If it is "
+        "newer, keep it.",
     )
     EUREKA_READ = (
         "EurekaRead",

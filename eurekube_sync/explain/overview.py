@@ -155,6 +155,7 @@ class Overview:
     conflicts: int
     imports: tuple[ImportRow, ...] = ()  # the worst first
     left_out: int = 0  # rows that the filters left out
+    dropped: tuple[str, ...] = ()  # for each CRD that is older: which fields it drops
 
     @property
     def unlisted(self) -> Unknown | None:

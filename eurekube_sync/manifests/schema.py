@@ -26,6 +26,7 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _NAME_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
+_OF_EACH_OBJECT = frozenset({"apiVersion", "kind", "metadata"})  # kept whatever a schema says
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
 _TEXTS = {"type": "object", "additionalProperties": {**_TEXT, "default": ""}}  # Go reads null as ""
@@ -44,6 +45,32 @@ METADATA: Schema = {
     },
 }
 """The structural schema of ObjectMeta, which a CRD does not describe."""
+
+
+def lacking_fields(schema: Schema, expected: Schema) -> tuple[str, ...]:
+    """Return the fields that `expected` has and a structural schema lacks, such as `status.apps`,
+    without those within them. The API server drops such fields."""
+    return tuple(dict.fromkeys(_lacking(schema, expected, "")))
+
+
+def _lacking(schema: Schema, expected: Schema, path: str) -> Iterator[str]:
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    fields = schema.get("properties", {})
+    for name, field in expected.get("properties", {}).items():
+        if not path and name in _OF_EACH_OBJECT:
+            continue
+        if name in fields:
+            yield from _lacking(fields[name], field, f"{path}{name}.")
+        else:
+            yield f"{path}{name}"
+    for part in ("items", "additionalProperties"):
+        if not isinstance(expected.get(part), Mapping):
+            continue
+        if isinstance(schema.get(part), Mapping):
+            yield from _lacking(schema[part], expected[part], path)
+        else:
+            yield path.removesuffix(".")
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:

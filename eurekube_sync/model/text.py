@@ -18,6 +18,16 @@ def one_or_more(number: float, one: str, more: str) -> str:
     return more
 
 
+def port_fault(place: str) -> str:
+    """Return what is wrong with the number after the last colon of `host:port`, as the end of a
+    sentence; empty if nothing is, or if there is no number."""
+    _, _, port = place.rpartition(":")
+    digits = port.lstrip("0")[:6]  # int() refuses thousands of digits
+    if not port.isdecimal() or 1 <= int(digits or 0) <= 65535:
+        return ""
+    return f"has the port {port[:20]}, and a port is a number from 1 to 65535"
+
+
 def listed(words: Sequence[str], last: str) -> str:
     """Return `a`, `a or b`, `a, b or c`; `last` is the conjunction."""
     *first, final = words

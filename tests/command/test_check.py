@@ -113,6 +113,20 @@ def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
     assert ended.code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK)
 
 
+def test_status_says_which_fields_the_crd_drops(healthy: Set) -> None:
+    """It is where a person looks who misses them, and it is no fault of a syncer."""
+    (fault,) = [fault for fault in FAULTS if fault.about == "the CRD drops fields"]
+    told = "is older than this program, and drops spec.suspend, status.vipAddress: "
+    assert told not in healthy.program.command("status").out
+    with fault.plant(healthy.scene) as environment:
+        ended = healthy.program.command("status", **environment)
+        data = json.loads(healthy.program.command("status", "-o", "json", **environment).out)
+    assert told in ended.out
+    assert ended.code == ExitCode.OK
+    (sentence,) = data["droppedByCrd"]
+    assert told in sentence
+
+
 @pytest.mark.parametrize(
     ("service", "code"),
     [

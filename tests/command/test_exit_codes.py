@@ -19,6 +19,7 @@ REACHED_BY = {
     ExitCode.CHANGES_PENDING: "test_passes.py::test_the_detailed_exit_code_says_whether_there_are_changes",
     ExitCode.NOT_REGISTERED: "test_explain.py::SILENCES",
     ExitCode.CHECK_FAILED: "test_check.py::test_a_planted_fault_is_found",
+    ExitCode.NOT_WRITTEN: "test_terminal.py::test_a_full_disk_spoils_no_pass",
     ExitCode.KUBERNETES_UNREAD: "test_kubernetes_trouble.py::test_a_closed_port_is_one_sentence",
     ExitCode.KUBERNETES_DENIED: "test_kubernetes_trouble.py::test_a_forbidden_list_is_reported_in_one_sentence",
     ExitCode.EUREKA_UNREAD: "test_eureka_trouble.py::test_a_closed_port_is_named",

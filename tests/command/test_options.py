@@ -170,6 +170,10 @@ REFUSED = {
     ),
     "short leases": (["keepalive", "--lease-duration", "60s"], "too short; at least 1m30s"),
     "half seconds": (["run", "--lease-duration", "100500ms"], "whole seconds"),
+    "a port to listen on": (
+        ["run", "--listen", ":99999"],
+        "':99999' has the port 99999, and a port is a number from 1 to 65535",
+    ),
     "unknown form": (["run", "-o", "xml"], "'table', 'json', 'yaml'"),
     "unknown option": (["run", "--dryrun"], "--dry-run"),
     "unknown command": (["sync"], "No such command 'sync'"),
@@ -198,7 +202,11 @@ WRONG_URLS = {
     "host",
     "http://": "'http://' needs http or https and a host",
     "http://a/eureka,b:8761/eureka": "'b:8761/eureka' needs http or https and a host",
-    "http://127.0.0.1:99999/eureka": "'http://127.0.0.1:99999/eureka' cannot be read",
+    "http://127.0.0.1:99999/eureka": "'http://127.0.0.1:99999/eureka' has the port 99999, and a "
+    "port is a number from 1 to 65535",
+    "http://joe:s3cr3t@[::1]:70000": "'http://***@[::1]:70000' has the port 70000, and a port is",
+    "http://127.0.0.1:0/eureka": "has the port 0, and a port is a number from 1 to 65535",
+    "http://joe:77777/more@a/eureka": "'http://***@a/eureka' cannot be read",
     "http://joe:s3cr3t@a:port/eureka": "'http://***@a:***/eureka' cannot be read",
     "http://joe:s3cr3t,more@a/eureka": "'http://joe:***' cannot be read",
     "http://joe:s3cr3t/more@a/eureka": "'http://***@a/eureka' cannot be read",

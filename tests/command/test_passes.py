@@ -115,7 +115,8 @@ def test_a_namespace_that_is_not_ours_is_left_alone(program: Program) -> None:
     """With --namespace, no other namespace is read, and no other instance is renewed or removed."""
     assert program.run().code == ExitCode.OK
     ended = program.run("-n", "other")
-    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1}), ended.out
+    assert ended.eureka == {"GET": 1}, ended.out
+    assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
 
 
 def test_a_deleted_syncer_leaves_with_its_instances(program: Program) -> None:
@@ -361,3 +362,23 @@ def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> N
     wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
     assert "--approve 0123456789ab: the plan has changed, so nothing was approved" in wrong.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["-n", "nosuch"], ExitCode.CONFIGURATION),
+        (["-n", "nosuch", "--dry-run"], ExitCode.CONFIGURATION),
+        (["-n", "rating,nosuch", "--dry-run", "--detailed-exitcode"], ExitCode.CHANGES_PENDING),
+        (["-n", "nosuch", "--passes", "2", "--interval", "1s"], ExitCode.OK),
+    ],
+    ids=["once", "dry", "one of two", "passes"],
+)
+def test_a_namespace_that_does_not_exist_is_no_success(
+    program: Program, words: list[str], code: ExitCode
+) -> None:
+    """In a single pass it is a typing error. An installation goes on when a team's namespace is
+    deleted, and its report says so."""
+    ended = program.run(*words)
+    assert ended.code == code, ended.out + ended.err
+    assert "namespace nosuch does not exist" in ended.out

@@ -146,7 +146,8 @@ def test_a_closed_standard_input_is_an_empty_one(
 
 
 def test_a_full_disk_spoils_no_pass(world: Program) -> None:
-    """The report cannot be written. A warning says so, and the exit code is still the pass's."""
+    """The report cannot be written. A warning says so, and so does the exit code; the pass is
+    made."""
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
             [BINARY, "run"],
@@ -156,8 +157,39 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
             stderr=subprocess.PIPE,
             check=False,
         )
-    assert process.returncode == ExitCode.OK
+    assert process.returncode == ExitCode.NOT_WRITTEN
     assert b"cannot write the report: No space left on device" in process.stderr
+    assert [world.status(id_) for id_ in IDS] == ["UP", "UP"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["crd"],
+        ["help", "exit-codes"],
+        ["run", "--help"],
+        ["--version"],
+        ["completion", "bash"],
+        ["version", "--client"],
+        ["status", "-o", "json", "-a"],
+    ],
+    ids=" ".join,
+)
+def test_output_that_cannot_be_written_is_no_success(world: Program, command: list[str]) -> None:
+    """It is one sentence, and no bug."""
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [BINARY, *command],
+            cwd=world.folder,
+            env=world.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    looked = command[0] == "status"  # whose own code says more: nothing is registered yet
+    assert process.returncode == (ExitCode.NOT_REGISTERED if looked else ExitCode.NOT_WRITTEN)
+    (line,) = process.stderr.decode().splitlines()
+    assert line.endswith("No space left on device")
 
 
 @pytest.mark.parametrize(
@@ -184,22 +216,33 @@ def test_an_interrupt_in_the_first_second_is_one_word(
     assert not ended.eureka + ended.kubernetes
 
 
+@pytest.mark.parametrize("place", ["a full disk", "a closed pipe"])
+def test_watching_ends_when_nobody_gets_what_it_shows(world: Program, place: str) -> None:
+    if place == "a full disk":
+        with Path("/dev/full").open("w") as full:
+            process = world.start("status", "--watch", stdout=full)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = world.start("status", "--watch", stdout=writing)
+        os.close(writing)
+    ended = world.end(process, seconds=30)
+    assert ended.code == ExitCode.NOT_REGISTERED, ended.err
+    assert len(ended.err.splitlines()) == (1 if place == "a full disk" else 0)
+
+
 def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:
     """An unexpected error gives exit code 1 and one sentence, which says how to see more."""
+    folder = world.folder / "broken" / "yaml"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('a planted bug')\n")
+    path = os.pathsep.join([str(folder.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     for variables, shows in (({}, False), ({"EUREKUBE_SYNC_DEBUG": "1"}, True)):
-        with Path("/dev/full").open("w") as full:
-            process = subprocess.run(
-                [BINARY, "crd"],
-                cwd=world.folder,
-                env=world.environment(**variables),
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        assert process.returncode == ExitCode.INTERNAL_ERROR
-        assert "EUREKUBE_SYNC_DEBUG=1" in process.stderr
-        assert ("Traceback" in process.stderr) is shows
+        ended = world.command("validate", "-", PYTHONPATH=path, **variables)
+        assert ended.code == ExitCode.INTERNAL_ERROR
+        assert "Internal error: RuntimeError: a planted bug" in ended.err
+        assert "EUREKUBE_SYNC_DEBUG=1" in ended.err
+        assert ("Traceback" in ended.err) is shows
 
 
 def test_a_narrow_character_set_is_no_error(tmp_path: Path) -> None:

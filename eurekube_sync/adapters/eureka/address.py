@@ -17,6 +17,7 @@ from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sanitize import login_secrets, printable
+from eurekube_sync.model.text import port_fault
 
 # How long a changed file must stay unchanged before it is read: it may be half written
 _SETTLE_SECONDS = 1.0
@@ -89,9 +90,10 @@ class EurekaAddress:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise ConfigurationError(
-                f"{given} cannot be read: write it as http://host:8761/eureka"
-            ) from None
+            fault = _port_fault(text) or "cannot be read: write it as http://host:8761/eureka"
+            raise ConfigurationError(f"{given} {fault}") from None
+        if port == 0:
+            raise ConfigurationError(f"{given} {_port_fault(text)}")
         if parts.scheme not in ("http", "https") or not host:
             raise ConfigurationError(
                 f"{given} needs http or https and a host: http://host:8761/eureka"
@@ -139,6 +141,15 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
                 f"the Eureka URL {address.url} is given twice, with different logins"
             )
     return tuple(addresses.values())
+
+
+def _port_fault(url: str) -> str:
+    """Return what is wrong with the port of a URL; empty if nothing is, or if what looks like a
+    port may be the begin of a password."""
+    place, _, path = url.partition("//")[2].partition("/")
+    if "@" in path:  # then the / is one of the password
+        return ""
+    return port_fault(place.rpartition("@")[2].strip())
 
 
 def _without_login(text: str) -> str:

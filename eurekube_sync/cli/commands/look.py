@@ -26,13 +26,14 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option, imports_option
 from eurekube_sync.cli.options.servers import SavedInput, saved_options
 from eurekube_sync.cli.output import answers
+from eurekube_sync.cli.output.streams import output_ended
 from eurekube_sync.cli.process import stopped_by_signals
 from eurekube_sync.cli.values import CONDITION, NAME, WHAT, Duration, complete_syncers
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.explain.chain import code_of, explain
-from eurekube_sync.explain.check import code_of_check
+from eurekube_sync.explain.check import code_of_check, dropped
 from eurekube_sync.explain.check import everything as all_findings
 from eurekube_sync.explain.import_check import check_imports
 from eurekube_sync.explain.imports import explain_import
@@ -49,7 +50,7 @@ from eurekube_sync.explain.overview import (
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import Kind, What
-from eurekube_sync.manifests.crd import object_schema
+from eurekube_sync.manifests.crd import KIND, object_schema
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.imports import IMPORT
@@ -126,7 +127,7 @@ def status_command(
                 partial(answers.overview_data, found, servers),
                 one_of_many=watch,
             )
-            if not watch:
+            if not watch or output_ended():
                 return code
             clock.sleep(_BETWEEN_LOOKS)
             if clock.stopping():
@@ -140,7 +141,14 @@ def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
     needed = sorted({*named, *in_need(found)})
     if len(needed) > _MOST_NAMESPACES:
         needed = []
-    return overview(with_details(seen, found, needed))
+    return replace(overview(with_details(seen, found, needed)), dropped=_dropped(seen, settings))
+
+
+def _dropped(seen: LookWorld, settings: PassSettings) -> tuple[str, ...]:
+    """Return a sentence for each CRD that is older than this program."""
+    kinds = [KIND, IMPORT] if settings.import_networks else [KIND]
+    sentences = [dropped(seen.details, object_schema(kind), kind) for kind in kinds]
+    return tuple(filter(None, sentences))
 
 
 @click.command(

@@ -22,10 +22,10 @@ from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import ImportReport, PassReport
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.imports import Importing
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew
-from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.actions import Renew, removes
 from eurekube_sync.model.imports import IMPORT, ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
@@ -53,8 +53,7 @@ def _metric(name: str, help: str, *labels: str, kind: _Kind = "gauge") -> Metric
 BUILD = _metric("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
 INSTANCES = _metric(
     "instances",
-    "Our instances in Eureka after the last pass that could read Eureka. DOWN is there for each "
-    "app, also with 0.",
+    "Our instances in Eureka after the last pass that could read Eureka.",
     "app",
     "state",
 )
@@ -129,6 +128,13 @@ ACTIONS = _metric(
     "result",
     kind="counter",
 )
+UNREADY = _metric(
+    "unready_passes_total",
+    "Passes that turned an instance of the app DOWN, or cancelled it, because its pod was not ready "
+    "any more. It is there for each app, also with 0.",
+    "app",
+    kind="counter",
+)
 CALLS = _metric(
     "calls_total",
     "Calls to both servers, each try counted; code is `none` without an answer.",
@@ -159,6 +165,7 @@ METRICS = (
     LOCK,
     PASSES,
     ACTIONS,
+    UNREADY,
     CALLS,
     DURATION,
 )
@@ -210,11 +217,15 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[IMPORTS] = _conditions(statuses)
         gauges[ENDPOINTS] = _endpoints(report.imports)
         gauges[HELD_ENDPOINTS] = _held(report.imports.held, IMPORT_HOLD_REASONS)
+    added: dict[Metric, Mapping[tuple[str, ...], float]] = {PASSES: {(code.name,): 1.0}}
+    if INSTANCES in gauges:
+        added[UNREADY] = _unready(report, {app for app, _ in gauges[INSTANCES]})
     actions = _Counts()
     for outcome in report.outcomes.by_key.values():
         actions[type(outcome.action).__name__, outcome.result.value] += 1
     actions["Renew", "Done"] += report.renewed_between
-    return gauges, {PASSES: {(code.name,): 1.0}, ACTIONS: +actions}
+    added[ACTIONS] = +actions
+    return gauges, added
 
 
 _Counts: TypeAlias = Counter[tuple[str, ...]]
@@ -228,10 +239,21 @@ def _instances(report: PassReport, observed: Observed) -> _Counts:
             statuses[key] = outcome.status
         elif not outcome.failed:
             statuses.pop(key, None)
-    counts = _Counts((key.app, status.value) for key, status in statuses.items())
-    # A series that comes and goes has no changes, by which Prometheus sees an app that flaps.
-    for app in {key.app for key in statuses}:
-        counts[app, InstanceStatus.DOWN.value] += 0
+    return _Counts((key.app, status.value) for key, status in statuses.items())
+
+
+def _unready(report: PassReport, apps: Iterable[str]) -> _Counts:
+    """Count 1 for each app that callers lost an instance of because its pod was not ready any more,
+    and 0 for the others: Prometheus sees no increase of a series that begins with 1."""
+    counts = _Counts({(app,): 0 for app in apps})
+    for outcome in report.outcomes.others:
+        action = outcome.action
+        if outcome.failed or action.syncer is None or not removes(action):
+            continue
+        claim = report.desired.claims.get(action.syncer) if report.desired else None
+        # An endpoint that is missing is no sign of this: a rollout has those, too.
+        if isinstance(claim, Serving) and action.key in claim.unready:
+            counts[action.key.app,] = 1
     return counts
 
 

@@ -44,8 +44,8 @@ class ReportForm:
         *,
         one_of_many: bool = False,
     ) -> None:
-        """Write a report. An error in writing is only logged. `one_of_many` puts JSON on one
-        line."""
+        """Write a report. An error in writing is logged, and ends no pass; it has an exit code.
+        `one_of_many` puts JSON on one line."""
         try:
             match self.output:
                 case "json":
@@ -67,7 +67,7 @@ class ReportForm:
         except (BrokenPipeError, SystemExit):  # rich raises SystemExit for a closed pipe
             discard_output()
         except OSError as error:
-            discard_output()
+            discard_output(lost=True)
             log.warning("cannot write the report: %s", error.strerror)
 
     def _with_installation(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -159,6 +159,7 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     parts: list[RenderableType] = [Line(_head(found, servers)), Line(found.last_pass.text)]
     parts += [Line(text) for text in _renewals(found.renewals)]
     parts += _not_seen(found)
+    parts += [Line(text, mark=_WARNING) for text in found.dropped]
     parts += [marked(problem.sentence) for problem in found.problems]
     parts += _tables(found, everything=everything)
     names = found.unselected
@@ -331,6 +332,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
         "syncers": [_row_data(row) for row in found.rows],
         "imports": [_import_data(row) for row in found.imports],
         "absentNamespaces": list(found.look.report.absent),
+        "droppedByCrd": list(found.dropped),
         "unselectedServices": list(found.unselected),
         "held": found.held,
         "hold": None if found.look.narrowed else hold_data(found.look.report),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -13,11 +14,16 @@ from eurekube_sync.model.sanitize import json_printable, printable
 
 # Logs method, path and status of each call, without headers or credentials
 _CALLS = "urllib3.connectionpool"
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_ended = False  # whether stdout takes no more, so that the rest is discarded
+_lost = False  # whether that is because a write failed
 
 
 def prepare_streams() -> None:
     """Replace a closed stream by /dev/null, and escape characters that an output's encoding
     lacks."""
+    global _ended, _lost
+    _ended = _lost = False
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     for name in ("stdout", "stderr"):
@@ -28,9 +34,28 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def discard_output() -> None:
-    """Send the rest of stdout to /dev/null, because the reader has closed the pipe or the output
-    failed."""
+def is_of_output(error: BaseException) -> bool:
+    """Say whether an error that no other code handled is of stdout: each writer of another file
+    handles its own."""
+    return isinstance(error, OSError) and error.errno in _UNWRITABLE
+
+
+def output_ended() -> bool:
+    """Say whether nobody gets what is written from now on."""
+    return _ended
+
+
+def output_lost() -> bool:
+    """Say whether a part of the output was lost."""
+    return _lost
+
+
+def discard_output(*, lost: bool = False) -> None:
+    """Send the rest of stdout to /dev/null, because the reader has closed the pipe, or because the
+    output failed and is `lost`."""
+    global _ended, _lost
+    _ended = True
+    _lost = _lost or lost
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -15,6 +15,7 @@ from eurekube_sync.explain.check import (
     clock,
     code_of_check,
     definition,
+    dropped,
     of_a_pass,
     of_workload,
     pod_ends,
@@ -266,6 +267,35 @@ def test_the_crd_is_there_stays_and_is_this_versions(
     cluster = Cluster()
     cluster.crd = schema
     assert definition(cluster, live, {"type": "object"}, before=before).grade is grade
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ({"properties": {"spec": {}}}, "older than this program: it drops status"),
+        (
+            {"properties": {"spec": {}, "status": {}, "scale": {}}},
+            "newer than this program, which lacks scale",
+        ),
+        ({"properties": {"spec": {"type": "object"}, "status": {}}}, "not of this version"),
+    ],
+    ids=["older", "newer", "rules"],
+)
+def test_another_schema_says_what_is_lost(stored: Mapping[str, Any], says: str) -> None:
+    """Nobody is told to put an older CRD over a newer one."""
+    cluster = Cluster()
+    cluster.crd = Complete(data=stored)
+    expected = {"properties": {"spec": {}, "status": {}}}
+    found = definition(cluster, Complete(data=CrdAge(1.0, 1.0)), expected, before=False)
+    assert says in found.text
+    assert ("eurekube-sync crd" in found.fix) is ("newer" not in says)
+    assert bool(dropped(cluster, expected)) is ("older" in says)
+
+
+def test_a_crd_that_nobody_may_read_drops_nothing_that_is_known() -> None:
+    cluster = Cluster()
+    cluster.crd = GONE
+    assert dropped(cluster, {"properties": {"spec": {}}}) == ""
 
 
 def test_a_cluster_has_to_answer_and_to_say_who_it_is() -> None:

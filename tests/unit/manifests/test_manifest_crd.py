@@ -21,6 +21,7 @@ from eurekube_sync.manifests.crd import (
     object_schema,
 )
 from eurekube_sync.manifests.documents import read_documents
+from eurekube_sync.manifests.schema import lacking_fields
 from eurekube_sync.manifests.validation import faults
 from eurekube_sync.model.imports import IMPORT
 from tests.cases import all_cases
@@ -147,3 +148,42 @@ def test_the_kind_and_its_short_name(kind: str, short: str) -> None:
 def test_both_are_one_stream() -> None:
     """`eurekube-sync crd` prints it for `kubectl apply`."""
     assert [document.value for document in read_documents(crd_texts(), file="")] == load_crds()
+
+
+@pytest.mark.parametrize(
+    ("stored", "lacking"),
+    [
+        ({}, ("spec", "status")),
+        ({"x-kubernetes-preserve-unknown-fields": True}, ()),
+        ({"properties": {"spec": {}, "status": {}}}, ("spec.map", "status.list")),
+        (
+            {
+                "properties": {
+                    "spec": {"properties": {"map": {}}},
+                    "status": {"properties": {"list": {"items": {"properties": {"old": {}}}}}},
+                }
+            },
+            ("spec.map", "status.list.new"),
+        ),
+    ],
+    ids=["empty", "keeps all", "fields", "within"],
+)
+def test_the_fields_that_an_older_crd_drops(
+    stored: dict[str, Any], lacking: tuple[str, ...]
+) -> None:
+    """Only the outermost are named; nothing is lacking of the same schema."""
+    expected = {
+        "properties": {
+            "metadata": {"properties": {"name": {}}},
+            "spec": {"properties": {"map": {"additionalProperties": {"type": "string"}}}},
+            "status": {"properties": {"list": {"items": {"properties": {"new": {}}}}}},
+        }
+    }
+    assert lacking_fields(stored, expected) == lacking
+    assert lacking_fields(expected, expected) == ()
+
+
+def test_our_own_crds_lack_nothing_of_themselves() -> None:
+    for kind in FILE_NAMES:
+        assert lacking_fields(object_schema(kind), object_schema(kind)) == ()
+        assert lacking_fields({}, object_schema(kind)) == ("spec", "status")

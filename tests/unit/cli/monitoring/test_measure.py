@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from eurekube_sync.cli.monitoring.metrics import (
     ACTIONS,
     AT_RISK,
@@ -20,6 +22,7 @@ from eurekube_sync.cli.monitoring.metrics import (
     PASSES,
     SYNCERS,
     UNKNOWN,
+    UNREADY,
     Metric,
     Values,
     measured,
@@ -55,7 +58,7 @@ def values(found: Values, metric: Metric) -> Mapping[tuple[str, ...], float]:
 def test_a_first_pass() -> None:
     """It counts the instances that it registered."""
     found = of(world(1, 2).run())
-    assert values(found, INSTANCES) == {("RATING", "UP"): 2, ("RATING", "DOWN"): 0}
+    assert values(found, INSTANCES) == {("RATING", "UP"): 2}
     assert values(found, ACTIONS) == {("Register", "Done"): 2}
     assert values(found, PASSES) == {("OK",): 1}
     assert values(found, SYNCERS)["Ready", "True"] == 1
@@ -147,13 +150,49 @@ def test_the_metric_of_held_removals_returns_to_zero() -> None:
     assert set(found.values()) == {0}
 
 
+@pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
+def test_an_app_that_flaps_is_counted_each_time(not_ready: str) -> None:
+    """Under `notReady: Cancel` no instance is ever DOWN. A pod that starts, terminates or is gone
+    counts for nothing: a rollout has those."""
+    found = world(1, 2)
+    found.cluster.apply(syncer(notReady=not_ready))
+    counts = []
+    for pods in (
+        (endpoint(1), endpoint(2)),
+        (endpoint(1), endpoint(2, ready=False)),
+        (endpoint(1), endpoint(2, ready=False)),
+        (endpoint(1), endpoint(2)),
+        (endpoint(1), endpoint(2, ready=False)),
+        (endpoint(1), endpoint(2), endpoint(3, ready=False)),
+        (endpoint(1), endpoint(2, ready=False, terminating=True), endpoint(3)),
+        (endpoint(1),),
+    ):
+        found.later(30)
+        found.cluster.apply(piece(*pods))
+        counts.append(values(of(found.run()), UNREADY))
+    lost = [count["RATING",] for count in counts]
+    assert lost == [0, 1, 0, 0, 1, 0, 0, 0]
+
+
+def test_the_last_instance_of_an_app_that_flaps_is_counted() -> None:
+    """Its pass is the one that confirms the removal. The app has a series of its own all the
+    time."""
+    found = world(1)
+    found.cluster.apply(syncer(notReady="Cancel"))
+    found.run()
+    found.cluster.apply(piece(endpoint(1, ready=False)))
+    assert values(of(found.run()), UNREADY) == {("RATING",): 0}
+    found.later(30)
+    assert values(of(found.run()), UNREADY) == {("RATING",): 1}
+
+
 def test_a_dry_run_is_no_good_pass() -> None:
     """A dry run renews nothing. It must not end the alert that renewals are missing."""
     one = world(1)
     one.run()
     found = of(one.run(dry_run=True))
     assert found.keys().isdisjoint({LAST_GOOD, AT_RISK})
-    assert values(found, INSTANCES) == {("RATING", "UP"): 1, ("RATING", "DOWN"): 0}
+    assert values(found, INSTANCES) == {("RATING", "UP"): 1}
 
 
 def test_the_scope_is_the_options_that_give_it() -> None:
