@@ -39,12 +39,18 @@ def test_an_address(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "8080", ":", ":x", ":65536", "::1:8080", "http://a:1", "[::1]", "a b:1"]
+    "text", ["", "8080", ":", ":x", "::1:8080", "http://a:1", "[::1]", "a b:1"]
 )
 def test_a_text_that_is_no_address_is_refused(text: str) -> None:
     """The error lists the valid forms."""
     with pytest.raises(click.BadParameter, match=r"write :8080, 127\.0\.0\.1:8080 or \[::1\]:8080"):
         read("--listen", text)
+
+
+def test_a_port_that_cannot_be_is_refused() -> None:
+    """The error lists the ports that can."""
+    with pytest.raises(click.BadParameter, match="is a number from 1 to 65535"):
+        read("--listen", ":65536")
 
 
 @pytest.mark.parametrize("text", ["ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
