@@ -14,7 +14,6 @@ from eurekube_sync.desired.conduct import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.plan import left_out
 
 from .defect import Defect
 
@@ -73,7 +72,7 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a percentage is of the ready pods",
             about="a share",
-            patches=((left_out, "_pods_of", _ready_pods_of),),
+            patches=((Serving, "endpoints", property(_ready_pods_of)),),
         ),
         Defect(
             name="a share rounds down",
