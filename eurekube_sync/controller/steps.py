@@ -372,7 +372,7 @@ def _remove(
     report with that, and the removals that were confirmed."""
     basis = report.basis
     assert basis is not None  # `decide` made it
-    brake = replace(basis.brake, approval=None, approved=basis.braked.approved)
+    brake = replace(basis.brake, approval=None, approved_before=basis.braked.approved)
     removals = removals_left(report.plan, found.desired, observed, done, brake)
     removed = found.applier.remove(removals.actions, removals.kept_back)
     report = replace(
