@@ -47,7 +47,7 @@ def _one_is_enough(together: Callable[..., Opening | None]) -> Callable[..., Ope
 
 
 def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
-    return lambda self, share, part=1.0: stage(self, 1.0)
+    return lambda self, share, part_of_rest=1.0: stage(self, 1.0)
 
 
 def _unreachable_when_refused(record_event: Callable[..., None]) -> Callable[..., None]:
