@@ -124,8 +124,8 @@ def _seen_dead(
 def _unweighed(
     planned: Iterable[Removal], seen_dead: frozenset[InstanceKey], brake: Brake
 ) -> frozenset[InstanceKey]:
-    """Return the removals that are neither counted nor held: their pods were seen dead, or a person
-    released all of their syncer's."""
+    """Return the removals that are neither counted nor held: an earlier pass saw their pods dead,
+    or a person released all of their syncer's by annotation."""
     freed = set()
     for removal in planned:
         if removal.syncer in brake.freed_by_annotation:
@@ -248,8 +248,8 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
-    """Return the removals that need a second look: without evidence, of apps that would lose their
-    last instance."""
+    """Return the removals that a second pass has to confirm: without evidence, of apps that would
+    lose their last instance."""
     emptied = scales.emptied(removals)
     last = []
     for removal in removals:

@@ -294,8 +294,8 @@ def _read(
 
 
 def _may_be_gone(found: Found) -> frozenset[InstanceKey]:
-    """Return what is still listed, and was cancelled a moment ago, or answered a renewal with
-    404."""
+    """Return what may be gone even if it is listed: it was cancelled a moment ago, or a renewal was
+    answered with 404."""
     may_be_gone = set(found.cancelled)
     for key, outcome in found.renewed.items():
         if outcome.result is Result.GONE:
@@ -439,8 +439,8 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
         observed = report.registry.data
-        # Those were UP for another syncer before. Only a renewal shows whether they stand for the
-        # one that wants them now.
+        # `unproven` were UP for another syncer before. Only a renewal shows whether they stand for
+        # the one that wants them now.
         unproven = memory.last_seen.note(observed, outcomes, renewed, desired)
         for key in unproven:
             world.renewals.again(key)

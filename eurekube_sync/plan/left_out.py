@@ -344,8 +344,7 @@ def _choose(
         vip=claim.vip_address,
     )
 
-    # An endpoint that is not ready, or at a rival's address, takes no place. Only a limit of 0
-    # leaves it out.
+    # An endpoint that is not in `ready` takes no place, so only a limit of 0 leaves it out.
     may_be_left_out: Iterable[InstanceKey] = ready if limit.value > 0 else claim.wanted
     left_out: dict[InstanceKey, OverLimit] = {}
     for key in may_be_left_out:
