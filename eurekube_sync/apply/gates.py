@@ -223,7 +223,7 @@ def open_gates(
 ) -> tuple[ClusterError, ...]:
     """Open the gates until that `share` of the pass is over, after uncached reads where they are
     needed; these take at most half of the time. The next pass opens those that failed."""
-    deadline.stage(share, part=0.5)
+    deadline.stage(share, part_of_rest=0.5)
 
     def open_gate(opening: Opening) -> ClusterError | None:
         pod = opening.pod

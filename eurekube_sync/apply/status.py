@@ -389,9 +389,9 @@ def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int
     if awaited is not None:
         same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
         return awaited.mark, since if same else now
-    if tally.confirmed:
+    if tally.confirmed_failed:
         # As dead, because that is confirmed for each kind of wait.
-        return mark_of(tally.confirmed, dead=True), since if known else now
+        return mark_of(tally.confirmed_failed, dead=True), since if known else now
     return "", None
 
 

@@ -45,7 +45,7 @@ class Tally:
     awaited: Hold | None = (
         None  # what a later pass can confirm, although another hold may have it now
     )
-    confirmed: list[Removal] = field(
+    confirmed_failed: list[Removal] = field(
         default_factory=list
     )  # removals that were confirmed, and failed
 
@@ -66,7 +66,7 @@ class PassResult:
     registry: Complete[Observed] | Unknown
     plan: Plan
     held: Held | None
-    confirmed: Sequence[Removal] = ()
+    confirmed_failed: Sequence[Removal] = ()
     outcomes: Outcomes
     now: float  # Unix
     unseen: Sequence[str] | None = None
@@ -74,7 +74,7 @@ class PassResult:
     options: Sequence[str] = ()  # options for the scope, for commands to paste
     cache: float = CACHE_SECONDS  # how old Eureka's lists may be
     expires_after: float = (
-        2 * OUR_LEASE.duration
+        OUR_LEASE.expires_after
     )  # how long an instance lives after its last renewal
     lost: Mapping[SyncerRef, Lost] = field(default_factory=dict)
     """The apps that have no UP instance although endpoints of these syncers are ready."""
@@ -105,8 +105,8 @@ def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:
         _add_blocked(gathered.of(blocked.syncer), blocked)
     if result.held is not None:
         _add_holds(gathered, result.held)
-    for removal in result.confirmed:
-        gathered.of(removal.syncer).confirmed.append(removal)
+    for removal in result.confirmed_failed:
+        gathered.of(removal.syncer).confirmed_failed.append(removal)
     for ref, claim in result.desired.claims.items():
         if isinstance(claim, Serving) and claim.rivals:
             gathered[ref].conflicts += [f"{key}: {rival}" for key, rival in claim.rivals.items()]

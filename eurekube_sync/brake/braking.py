@@ -29,8 +29,8 @@ from eurekube_sync.observe.kubernetes import pod_gone
 from eurekube_sync.plan.value import Plan
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
-"""Grounds for removals that need no confirmation: callers use the pod's own instance, or would
-reach another pod."""
+"""Grounds for removals that need no confirmation. DUPLICATE: callers use the pod's own instance.
+REPLACED: callers would reach another pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +44,28 @@ class Braked:
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """Return the plan with a renewal in place of each removal that has to wait. The first row that
-    fits decides.
+    """Return the plan with a renewal in place of each removal that has to wait. The rows are in the
+    order of the tests, and the first that fits decides.
 
-    | removal                                            | waits           | decided by             |
-    |----------------------------------------------------|-----------------|------------------------|
-    | at an address that another pod has                 | never           | `hold_for`, `_AT_ONCE` |
-    | released by annotation                             | never           | not weighed            |
-    | of a dead pod that an earlier pass saw dead        | never           | `_seen_dead`           |
-    | of a pod that is registered under another app      | never           | `in_other_apps`        |
-    | of an instance older than the CRD, without its     | for a person    | `_older_than_crd`      |
-    | syncer                                             |                 |                        |
-    | too much, the last ones of several apps, or of too | for a person    | `too_much`             |
-    | many deleted apps: living pods                     |                 |                        |
-    | the same of dead pods alone, or a dead pod that is | for a second    | `dead_apart`           |
-    | older than the CRD                                 | pass            |                        |
-    | the last of an app, without evidence               | for a second    | `_unexplained_last`    |
-    |                                                    | pass            |                        |
+    | removal                                             | waits             | decided by             |
+    |-----------------------------------------------------|-------------------|------------------------|
+    | released by annotation                              | never             | `_unweighed`           |
+    | of a dead pod that an earlier pass saw dead         | never             | `_seen_dead`           |
+    | of an instance older than the CRD, without its      | for a person      | `_older_than_crd`      |
+    | syncer, if the pod may live                         |                   |                        |
+    | the same, if the pod is dead                        | for a second pass | `dead_apart`           |
+    | of a pod that is registered under another key       | never             | `in_other_apps`        |
+    | at an address that another pod has                  | never             | `hold_for`, `_AT_ONCE` |
+    | without evidence, if these are too many: of pods    | for a person      | `too_much`             |
+    | that may live                                       |                   |                        |
+    | without evidence, if those of dead pods alone are   | for a second pass | `dead_apart`           |
+    | too many: of dead pods                              |                   |                        |
+    | the last ones of several apps, if no person asked   | for a person      | `too_much`             |
+    | for it: of pods that may live                       |                   |                        |
+    | the same of many apps, if a person asked for it     | for a person      | `too_much`             |
+    | of a pod that registers itself                      | never             | `_AT_ONCE`             |
+    | the last ones of an app, without evidence           | for a second pass | `_unexplained_last`    |
+    | any other                                           | never             |                        |
 
     What a person approved is weighed like the rest, and then not held."""
     planned = plan.removals
@@ -68,19 +73,24 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         return Braked(plan=plan, held=None)
     dead = dead_pods(planned, observed, brake.pods)
     seen_dead = _seen_dead(planned, dead, brake)
-    scales = _counted(plan, observed, dead, _unweighed(planned, seen_dead, brake))
+    unweighed = _unweighed(planned, seen_dead, brake)
+    scales = _scales(plan, observed, dead, unweighed)
     without_syncer, weighed = _to_weigh(planned, scales)
 
+    # First what waits for a person. Of that, a dead pod waits only for a second pass.
     holds = _older_than_crd(without_syncer)
     holds += _too_much_of_all_or_of_the_dead(scales, weighed, brake.limits)
     holds = dead_apart(holds, dead, brake)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in holds]
+    # Then what no hold has yet, if its app would have nothing left.
     last = _unexplained_last(scales, _not_yet_held(weighed, holds))
     seen = seen_before(last, brake)
     holds += unconfirmed(last, seen, brake)
 
+    # Only now, because a plan id may mean exactly the held removals.
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
+    # By the holds without the approved removals: those are made now, and await nothing.
     awaited = _for_a_second_pass(scales, planned, weighed, _keys_of(holds), observed, brake)
     held = held_of(holds, awaited)
     return Braked(
@@ -120,8 +130,8 @@ def _seen_dead(
 def _unweighed(
     planned: Iterable[Removal], seen_dead: frozenset[InstanceKey], brake: Brake
 ) -> frozenset[InstanceKey]:
-    """Return the removals that are neither counted nor held: their pods were seen dead, or a person
-    released all of their syncer's."""
+    """Return the removals that are neither counted nor held: an earlier pass saw their pods dead,
+    or a person released all of their syncer's by annotation."""
     freed = set()
     for removal in planned:
         if removal.syncer in brake.freed_by_annotation:
@@ -129,7 +139,7 @@ def _unweighed(
     return seen_dead | freed
 
 
-def _counted(
+def _scales(
     plan: Plan,
     observed: Observed,
     dead: frozenset[InstanceKey],
@@ -143,6 +153,7 @@ def _counted(
     return Scales(
         gained=Counter(action.key.app for action in plan.changes if brings_up(action)),
         up=frozenset(up),
+        # UP in the list, and their uncached read failed: they count as lost.
         unread=frozenset(observed.unread) & up,
         unweighed=unweighed,
         in_other_app=in_other_apps(plan, observed, up),
@@ -158,8 +169,8 @@ def in_other_apps(
     plan: Plan, observed: Observed, up: Collection[InstanceKey]
 ) -> frozenset[InstanceKey]:
     """Return the removals whose pod the same syncer registers at the same address and port under
-    another app. The address alone proves nothing, because several Services may share a host
-    name."""
+    another key, which is nearly always that of another app. The address alone proves nothing,
+    because several Services may share a host name."""
     removed = {}
     for removal in plan.removals:
         removed[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
@@ -167,7 +178,7 @@ def in_other_apps(
     served: set[_PodAt | None] = set()
     for action in plan.actions:
         if action.syncer not in losing:
-            continue
+            continue  # only saves work
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
         elif action.key in up and action.key not in removed:
@@ -186,13 +197,14 @@ def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
 
 
 def _to_weigh(planned: Iterable[Removal], scales: Scales) -> tuple[list[Removal], list[Removal]]:
-    """Return the removals from before the CRD, whose syncers are missing, and those that
-    `too_much` and the second look weigh."""
-    without_syncer, weighed = [], []
+    """Return the removals that `_older_than_crd` holds, and those that `too_much` and
+    `_unexplained_last` weigh."""
+    without_syncer: list[Removal] = []
+    weighed: list[Removal] = []
     for removal in planned:
         if removal.key in scales.unweighed:
             continue
-        if removal.grounds is Grounds.SWEPT:
+        if removal.grounds is Grounds.SWEPT:  # older than the CRD, and its syncer is missing
             without_syncer.append(removal)
         elif removal.key not in scales.in_other_app:
             weighed.append(removal)
@@ -207,14 +219,14 @@ def _older_than_crd(without_syncer: Sequence[Removal]) -> list[Hold]:
     if not without_syncer:
         return []
     first, *more = sorted({str(removal.syncer) for removal in without_syncer})
-    owners, their = first, "the syncer"
+    whose, with_it = first, "the syncer"
     if more:
-        owners, their = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
+        whose, with_it = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
     are = one_or_more(len(without_syncer), "is", "are")
     why = (
-        f"{counted(len(without_syncer), 'UP instance')} of {owners} {are} older than the "
+        f"{counted(len(without_syncer), 'UP instance')} of {whose} {are} older than the "
         "CustomResourceDefinition (an "
-        f"earlier CustomResourceDefinition may have been deleted, and {their} with it)"
+        f"earlier CustomResourceDefinition may have been deleted, and {with_it} with it)"
     )
     return [hold_for(why, without_syncer, Reason.CRD_INSTALLED)]
 
@@ -222,8 +234,8 @@ def _older_than_crd(without_syncer: Sequence[Removal]) -> list[Hold]:
 def _too_much_of_all_or_of_the_dead(
     scales: Scales, weighed: Collection[Removal], limits: BrakeLimits
 ) -> list[Hold]:
-    """Hold the living pods' removals if all together are too many, and the dead pods' if they alone
-    are."""
+    """Weigh all removals together, and hold those of living pods among them; then weigh those of
+    dead pods alone, and hold them."""
     of_living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
     of_dead = [removal for removal in weighed if removal.key in scales.dead]
     return [*of_living, *too_much(scales, of_dead, limits)]
@@ -242,8 +254,8 @@ def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
-    """Return the removals that need a second look: without evidence, of apps that would lose their
-    last instance."""
+    """Return the removals that a second pass has to confirm: without evidence, of apps that would
+    lose their last instance."""
     emptied = scales.emptied(removals)
     last = []
     for removal in removals:
@@ -271,11 +283,11 @@ def _keys_of(holds: Iterable[Hold]) -> set[InstanceKey]:
 def _approved(
     planned: Collection[Removal], holds: Iterable[Hold], brake: Brake
 ) -> frozenset[InstanceKey]:
-    """Return the removals that a person approved, in this pass or earlier in it."""
+    """Return the removals that a person approved, by a plan id now or earlier in this pass."""
     # A removal that two rules hold counts once, as in the plan id that is reported.
     held = held_of(holds)
     approved = approved_by(brake.approval, planned, held.removals if held else ())
-    return approved | (brake.approved & {removal.key for removal in planned})
+    return approved | (brake.approved_before & {removal.key for removal in planned})
 
 
 def _for_a_second_pass(
@@ -286,17 +298,18 @@ def _for_a_second_pass(
     observed: Observed,
     brake: Brake,
 ) -> list[Hold]:
-    """Return what the next pass may confirm of all that is held, also of what a larger hold has in
-    this one."""
+    """Return what the next pass may confirm of all that is held, even if a larger hold has it in
+    this pass."""
     last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
     emptied = scales.emptied(weighed)
     terminating = []
     for removal in weighed:
-        # In the next pass its endpoint may be missing, and then only this look says why it goes. A
-        # deleted syncer is no such look, because its pods may serve.
+        # If its endpoint is missing in the next pass, only this pass knows that it was terminating.
+        # A deleted syncer proves less, because its pods may serve.
         ends = removal.grounds is Grounds.TERMINATING
         if ends and removal.key in held and removal.key.app in emptied:
             terminating.append(removal)
+    # Of `planned`: a dead pod older than the CRD is not weighed, but a second pass may confirm it.
     dead, not_looked_at = [], []
     for removal in planned:
         if removal.key not in held:

@@ -41,8 +41,8 @@ class Brake:
     freed_by_annotation: frozenset[SyncerRef] = frozenset()
     """Their removals are neither counted nor held."""
     approval: PlanId | None = None
-    approved: frozenset[InstanceKey] = frozenset()
-    """By `approval`, earlier in this pass: counted, but not held."""
+    approved_before: frozenset[InstanceKey] = frozenset()
+    """By an `approval`, when this pass was weighed before: counted, but not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """Seconds since each removal that awaits confirmation was first seen, by syncer and mark."""
     confirm_within: float = inf  # seconds in which a pass has to see it again

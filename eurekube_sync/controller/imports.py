@@ -52,7 +52,7 @@ def import_apps(
     writes, settings = given.world.imports, given.settings
     if writes is None or not settings.import_networks:
         return None
-    given.deadline.stage(Ends.SETTLING, part=0.5)
+    given.deadline.stage(Ends.SETTLING, part_of_rest=0.5)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
     names = ByName(registry.data if isinstance(registry, Complete) else ())
@@ -131,7 +131,7 @@ def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
     settings, world = given.settings, given.world
     now, looked = world.clock.now(), world.clock.monotonic()
     begun = given.deadline.begun
-    within = settings.brake.confirm_after + 2 * settings.lease.duration
+    within = settings.brake.confirm_after + settings.lease.expires_after
     statuses = {SyncerRef(*ref): claim.import_.status for ref, claim in plan.claims.items()}
     sightings = world.memory.import_sightings
     began = now - (looked - begun)  # in Unix seconds

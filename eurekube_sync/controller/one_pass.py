@@ -190,7 +190,7 @@ class PassReport:
     former: tuple[FormerVerdict, ...] = ()  # why nothing of former installations may be moved
     absent: tuple[str, ...] = ()  # namespaces of the scope that do not exist
     held: Held | None = None
-    confirmed: tuple[Removal, ...] = ()
+    confirmed_failed: tuple[Removal, ...] = ()
     """Confirmed removals that failed: the next pass tries them again."""
     outcomes: Outcomes = field(default_factory=lambda: Outcomes(by_key={}))
     all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)

@@ -33,10 +33,10 @@ from eurekube_sync.controller.steps import (
     ask_former,
     carry_out,
     decide,
-    find_unsettled,
     renew_ours,
     renewed_before,
     retry_untried_renewals,
+    take_due_writes,
     with_lost_apps,
     write_to_kubernetes,
 )
@@ -109,7 +109,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
-        report = replace(report, all_statuses=find_unsettled(given, found, report).statuses)
+        report = replace(report, all_statuses=take_due_writes(given, found, report).statuses)
         return replace(report, imports=_imported(given, found, listed))
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
@@ -248,7 +248,7 @@ def _doubt(given: Given, found: Found, report: PassReport) -> Unknown | None:
     """Return why the lists may be another cluster's. Asked after all reads, right before the first
     change."""
     matters = _may_change(found, report)
-    given.deadline.stage(Ends.APPLYING, part=0.5)  # the reads may have used up their share
+    given.deadline.stage(Ends.APPLYING, part_of_rest=0.5)  # the reads may have used up their share
     if not matters or given.world.clock.stopping():
         return None
     if given.settings.dry_run:

@@ -87,18 +87,21 @@ def renew_ours(
     Instances with the mark of another class wait until the cluster is read, and so do those of a
     syncer that another owner serves, too."""
     if isinstance(registry, Unknown):
+        # A cancelled lease is not among these.
         return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
     observed = registry.data
     syncer_class = observed.scope.syncer_class
     contended = served_by_others(observed)
     registered: list[ObservedInstance] = []
-    for key in applier.due(observed.ours):
+    for key in applier.due(observed.ours):  # saves judging the others; `renew` asks again
         instance = observed.ours[key]
         if key in cancelled or instance.metadata.get(CLASS) != syncer_class:
             continue
+        if syncer_of(instance) in contended:
+            continue
         # What has a former mark is renewed only by the plan, once it is known that its
         # installation has ended.
-        if syncer_of(instance) not in contended and not observed.ownership.is_former(instance):
+        if not observed.ownership.is_former(instance):
             registered.append(instance)
     renewals = plan_renewals(registered, "it is registered").renewals
     return Outcomes.of(applier.renew(renewals, registered)).by_key
@@ -124,8 +127,8 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     removals for a person, or longer than for a second look, their pods are listed, and the brake
     is applied again."""
     world, settings = given.world, given.settings
-    # Reads may take half of the time that is left: writes need the other half.
-    given.deadline.stage(Ends.APPLYING, part=0.5)
+    # Reads may take half of the time that is left until `APPLYING` ends: writes need the rest.
+    given.deadline.stage(Ends.APPLYING, part_of_rest=0.5)
     at = world.clock.now()
     approval_refusal = refusal(settings.approved, at)
     approval = None if approval_refusal else settings.approved
@@ -137,11 +140,12 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     else:
         desired, observed, plan = _read_again(given, found, found.registry.data, last_seen_up)
         found = replace(found, desired=desired, registry=Complete(data=observed))
+        # Before the brake: what cannot have a successor must not await confirmation.
         plan = keep_without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, brake)
         to_look_at = _worth_a_look(braked.held, brake)
         if to_look_at:
-            # Dead pods are no loss, so the second look may hold less.
+            # Dead pods are no loss, so the brake may hold less when it knows them.
             pods = pods_behind(world.cluster, found.view, to_look_at, observed, settings.scope)
             brake = replace(brake, pods=pods)
             braked = apply_brake(plan, observed, brake)
@@ -157,6 +161,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         desired=found.desired,
         held=braked.held,
         absent=found.absent,
+        # What `--approve` gave, and the removals that it released.
         approved=settings.approved,
         approval_refused=approval_refusal,
         released=braked.approved,
@@ -171,24 +176,25 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
 def _last_seen_up(world: World, found: Found) -> frozenset[InstanceKey]:
     """Return the wanted instances that this process last saw UP, where the plan depends on it."""
     claims = found.desired.claims.values()
+    # With Eureka's list, only suspended syncers need it, for what Eureka lost.
     if isinstance(found.registry, Complete) and not any(map(is_suspended, claims)):
         return frozenset()
     renewed = world.renewals.renewed_lately()
     return world.memory.last_seen.still_wanted(found.desired, renewed)
 
 
-def _brake(given: Given, desired: Desired, approval: PlanId | None, now: float) -> Brake:
+def _brake(given: Given, desired: Desired, approval: PlanId | None, at: float) -> Brake:
     """Make the brake from the limits of the installation, and from what a person released."""
     settings = given.settings
     # Passes that are further apart than this let leases expire.
-    within = settings.brake.confirm_after + 2 * settings.lease.duration
+    within = settings.brake.confirm_after + settings.lease.expires_after
     claims = desired.claims.items()
-    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, now))
+    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, at))
     statuses = {ref: claim.syncer.status for ref, claim in claims}
     sightings = given.world.memory.sightings
     # A removal was seen when the lists were made, which may be as old as the pass.
     begun = given.deadline.begun
-    begun_at = now - (given.world.clock.monotonic() - begun)  # in Unix seconds
+    begun_at = at - (given.world.clock.monotonic() - begun)  # in Unix seconds
     return Brake(
         limits=settings.brake,
         freed_by_annotation=freed,
@@ -230,17 +236,18 @@ def _read_again(
     """Plan, and read instances uncached, until the plan needs no further read."""
     memory = given.world.memory
     read: set[InstanceKey] = set()
-    # Whether the list has them tells its age. The newest one suffices.
-    tell_the_age = list(found.unshown[:1])
+    # What the list should show and may not: reading it tells the list's age. Of what this process
+    # registered, the newest suffices.
+    age_probes = list(found.unshown[:1])
     if memory.first_pass:
-        tell_the_age += of_doubtful_age(found.desired, observed)
+        age_probes += of_doubtful_age(found.desired, observed)
     while True:
         desired, before_adds = apply_rules(found.desired, observed)
         plan = memory.plan.plan(desired, observed, last_seen_up)
         keys = [
             # Those that the plan changes, and those that are in its way.
             *plan.suspects,
-            # Cancelled a moment ago, so they must not take the place of others.
+            # Cancelled a moment ago and still listed: as UP they would hold places.
             *sorted(found.cancelled & observed.ours.keys()),
             # The list may not show them yet, and then the plan adds too many.
             *before_adds,
@@ -248,8 +255,9 @@ def _read_again(
             *lost(desired, observed, last_seen_up),
             # They must stay UP beside those that are removed.
             *witnesses(plan, observed, read),
-            *tell_the_age,
+            *age_probes,
         ]
+        # This ends, because each round reads keys that were not read before.
         to_read = [key for key in dict.fromkeys(keys) if key not in read]
         if not to_read:
             return desired, observed, plan
@@ -264,30 +272,40 @@ def _read(
     to_read: Sequence[InstanceKey],
     in_the_way: Mapping[InstanceKey, InstanceKey],
 ) -> Observed:
-    """Read these instances uncached, and return the list with what was read."""
+    """Read these instances uncached, and return the list with what was read. Many instances are
+    read in batches, which renew them."""
     may_be_gone = _may_be_gone(found)
-    not_to_renew = may_be_gone | _of_other_installations(observed)
     unlisted = [key for key in to_read if key not in observed.ours and key not in observed.others]
-    may_be_absent = [*unlisted, *(key for key in to_read if key in may_be_gone)]
+    # Batches renew. So they read neither what may be gone, nor what only the plan may renew, and
+    # nothing in a dry run.
+    must_not_be_renewed = may_be_gone | _only_by_plan(observed)
     renewable: list[InstanceKey] = []
     if not given.settings.dry_run:
-        renewable = [key for key in to_read if key in observed.ours and key not in not_to_renew]
-    readings = found.applier.read(to_read, may_be_absent, in_the_way, renewable)
-    tell_the_age = dict(readings)
+        for key in to_read:
+            if key in observed.ours and key not in must_not_be_renewed:
+                renewable.append(key)
+    readings = found.applier.read(
+        to_read,
+        may_be_absent=[*unlisted, *(key for key in to_read if key in may_be_gone)],
+        in_the_way_of=in_the_way,
+        renewable=renewable,
+    )
+    readings_for_age = dict(readings)
     for key in given.world.memory.own_writes.settle(readings):
         # What stands is older than what was written, so no list is old that lacks that.
-        del tell_the_age[key]
+        del readings_for_age[key]
     if len(given.world.servers) > 1:
         # Another server's list may lack an instance, which tells nothing of the age of this one.
         for key in unlisted:
-            tell_the_age.pop(key, None)
-    dated = observed.dated(tell_the_age, given.settings.registry_cache)
+            readings_for_age.pop(key, None)
+    # First the age: it compares the readings with what the list shows, which they replace then.
+    dated = observed.dated(readings_for_age, given.settings.registry_cache)
     return dated.refreshed(readings)
 
 
 def _may_be_gone(found: Found) -> frozenset[InstanceKey]:
-    """Return what is still listed, and was cancelled a moment ago, or answered a renewal with
-    404."""
+    """Return what may be gone even if it is listed: it was cancelled a moment ago, or a renewal was
+    answered with 404."""
     may_be_gone = set(found.cancelled)
     for key, outcome in found.renewed.items():
         if outcome.result is Result.GONE:
@@ -295,10 +313,11 @@ def _may_be_gone(found: Found) -> frozenset[InstanceKey]:
     return frozenset(may_be_gone)
 
 
-def _of_other_installations(observed: Observed) -> frozenset[InstanceKey]:
-    """Return our instances that only their plan may renew: those with a former mark, until it is
+def _only_by_plan(observed: Observed) -> frozenset[InstanceKey]:
+    """Return our instances that only the plan may renew: those with a former mark, until it is
     known that their installation has ended, and those of syncers that another owner serves as well,
     which may be left to expire."""
+    # Their own keys: `former` has the new ones.
     keys = {instance.key for instance in observed.former.values()}
     for syncer in served_by_others(observed):
         keys |= observed.keys_by_syncer.get(syncer, frozenset())
@@ -315,31 +334,35 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     plan, renewals = report.plan, report.plan.renewals
     done = _renew_planned(found, renewals)
     adds = [*_adds(plan), *_expired(done)]
-    deadline.stage(Ends.APPLYING, part=0.5)
-    # Of everything that is registered or renewed, so that no deletion forgets an instance.
+    deadline.stage(Ends.APPLYING, part_of_rest=0.5)
+    # On each syncer with an instance, registered or renewed: its deletion then waits until we have
+    # cancelled them.
     barred, errors = put_finalizers_on(
         world.cluster, world.workers, deadline, found.desired, [*adds, *renewals]
     )
     # Many adds must leave time for the removals and updates that come last.
     some_come_last = any(map(comes_last, plan.changes))
-    deadline.stage(Ends.APPLYING, part=0.5 if some_come_last else 1.0)
+    deadline.stage(Ends.APPLYING, part_of_rest=0.5 if some_come_last else 1.0)
     done += applier.change(adds, barred)
     deadline.stage(Ends.APPLYING)
-    # A server that was unreachable may lack instances whose leases were not due.
+    # A server that was unreachable may lack instances whose leases were not due. These outcomes
+    # say so, and the next call registers the instances there.
     done += applier.ask_returned_servers(renewals, done)
     # No instance is removed before each server has its successor.
     done += applier.register_where_lacking(done, barred)
+    # Of several outcomes of a key, the last one counts.
     report = replace(report, outcomes=Outcomes.of(done), cluster_errors=errors)
 
     assert report.basis is not None  # `decide` made it
     confirmed = report.basis.braked.confirmed
     if isinstance(report.registry, Complete):
         observed = report.registry.data
-        report, confirmed_now = _remove(found, report, observed, done)
-        confirmed |= confirmed_now
+        report, confirmed_since = _remove(found, report, observed, done)
+        confirmed |= confirmed_since
         _renew_unmoved(applier, observed, report.outcomes)
     outcomes = retry_untried_renewals(applier, report.outcomes)
-    report = replace(report, outcomes=outcomes, confirmed=_failed(outcomes, confirmed))
+    failed = _confirmed_but_failed(outcomes, confirmed)
+    report = replace(report, outcomes=outcomes, confirmed_failed=failed)
     _remember(given, found.desired, report)
     return report
 
@@ -353,7 +376,7 @@ def _renew_planned(found: Found, renewals: Sequence[Renew]) -> list[Outcome]:
         if early is None:
             not_renewed_yet.append(action)
         else:
-            done.append(early.of(action))
+            done.append(early.of(action))  # the same outcome, under the planned action
     return done + found.applier.renew(not_renewed_yet)
 
 
@@ -379,10 +402,12 @@ def _remove(
     found: Found, report: PassReport, observed: Observed, done: Sequence[Outcome]
 ) -> tuple[PassReport, frozenset[InstanceKey]]:
     """Apply the brake again, because adds may have failed, and remove what is left. Return the
-    report with that, and the removals that were confirmed."""
+    report with that, and the removals that the brake confirmed now."""
     basis = report.basis
     assert basis is not None  # `decide` made it
-    brake = replace(basis.brake, approval=None, approved=basis.braked.approved)
+    # Failed adds may have changed the set of removals, so that its plan id no longer fits. What was
+    # approved stays so, by its keys.
+    brake = replace(basis.brake, approval=None, approved_before=basis.braked.approved)
     removals = removals_left(report.plan, found.desired, observed, done, brake)
     removed = found.applier.remove(removals.actions, removals.kept_back)
     report = replace(
@@ -394,8 +419,11 @@ def _remove(
     return report, removals.confirmed
 
 
-def _failed(outcomes: Outcomes, confirmed: frozenset[InstanceKey]) -> tuple[Removal, ...]:
-    """Return the confirmed removals that failed. The next pass need not confirm them again."""
+def _confirmed_but_failed(
+    outcomes: Outcomes, confirmed: frozenset[InstanceKey]
+) -> tuple[Removal, ...]:
+    """Return the removals that were confirmed and failed. The next pass need not confirm them
+    again."""
     failed: list[Removal] = []
     for outcome in outcomes.failures:
         action = outcome.action
@@ -413,15 +441,16 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     memory.first_pass = False
     memory.sightings.note(
         report.held,
-        basis.brake.seen,
+        before=basis.brake.seen,
         begun=given.deadline.begun,
         looked=basis.looked,
-        confirmed=report.confirmed,
+        confirmed=report.confirmed_failed,
     )
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
         observed = report.registry.data
-        # Only a renewal shows whether these stand for the syncer that wants them now.
+        # `unproven` were UP for another syncer before. Only a renewal shows whether they stand for
+        # the one that wants them now.
         unproven = memory.last_seen.note(observed, outcomes, renewed, desired)
         for key in unproven:
             world.renewals.again(key)
@@ -437,6 +466,7 @@ def _renew_unmoved(applier: Applier, observed: Observed, outcomes: Outcomes) -> 
             staying.append(instance)
     if staying:
         why = "it could not be moved to its new id yet"
+        # Not reported: the report already says why each was not moved.
         applier.renew(plan_renewals(staying, why).renewals, staying)
 
 
@@ -474,20 +504,20 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     """Remove finalizers, write statuses and open gates, unless another cluster may answer now."""
     world, deadline, now = given.world, given.deadline, given.world.clock.now()
     deadline.stage(Ends.SETTLING)
-    unsettled = find_unsettled(given, found, report)
+    due = take_due_writes(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
     doubt = None
-    if (unsettled.writes or wished) and not world.clock.stopping():
-        doubt = given.same.doubt("no status is written")
+    if (due.writes or wished) and not world.clock.stopping():
+        doubt = given.same.doubt(otherwise="no status is written")
     if doubt is not None:
         view = replace(found.view, identity=doubt)
         return replace(report, view=view, cut_short=deadline.cut_short)
 
     if wished:
         # Many statuses must leave time for the gates of a rollout.
-        deadline.stage(Ends.SETTLING, part=0.5)
+        deadline.stage(Ends.SETTLING, part_of_rest=0.5)
     cluster, workers = world.cluster, world.workers
-    written, errors = settle(cluster, world.clock, workers, deadline, unsettled.writes)
+    written, errors = settle(cluster, world.clock, workers, deadline, due.writes)
     gate_errors = open_gates(
         cluster,
         found.applier,
@@ -500,28 +530,29 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     )
     return replace(
         report,
-        all_statuses=unsettled.statuses,
+        all_statuses=due.statuses,
         statuses=written,
         cluster_errors=(*report.cluster_errors, *errors, *gate_errors),
         cut_short=deadline.cut_short,
     )
 
 
-def find_unsettled(given: Given, found: Found, report: PassReport) -> Unsettled:
-    """Return the writes that are due for the syncers, and the status of each syncer."""
+def take_due_writes(given: Given, found: Found, report: PassReport) -> Unsettled:
+    """Return the writes that are due for the syncers, and the status of each syncer. It counts the
+    pass in the memory of the process, so it is called once in a pass."""
     settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
     result = PassResult(
         desired=found.desired,
         registry=found.registry,
         plan=report.plan,
         held=report.held,
-        confirmed=report.confirmed,
+        confirmed_failed=report.confirmed_failed,
         outcomes=report.outcomes,
         now=now,
         unseen=found.unseen,
         options=settings.options,
         cache=settings.registry_cache,
-        expires_after=2 * settings.lease.duration,
+        expires_after=settings.lease.expires_after,
         lost=report.lost,
     )
     words = memory.rewording.due(now)

@@ -61,7 +61,9 @@ class Drain:
 
     by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty if it is not drained
     drainer: Drainer | None = None  # the first object that drains it
-    drain_unknown: frozenset[Kind] = frozenset()  # the kinds of objects that could not be read
+    unreadable_drain_kinds: frozenset[Kind] = (
+        frozenset()
+    )  # the kinds of objects that could not be read
     ignored: tuple[str, ...] = ()  # what is wrong with invalid annotations
 
 
@@ -113,7 +115,7 @@ def drain_of(
     return Drain(
         by=tuple(drained),
         drainer=first,
-        drain_unknown=frozenset(unknown),
+        unreadable_drain_kinds=frozenset(unknown),
         ignored=tuple(f"{drainer}: {read.ignored}" for drainer, read in annotated if read.ignored),
     )
 

@@ -67,7 +67,7 @@ class Wanted:
     drainer: Drainer | None = None
     """The object whose annotation drains it; None if it could not be read, so that the mark of the
     registered instance counts."""
-    drain_unknown: frozenset[Kind] = (
+    unreadable_drain_kinds: frozenset[Kind] = (
         frozenset()
     )  # the kinds of objects whose drain annotation could not be read
     allotted: bool = False  # the cluster gave its address to the namespace (`Site.allotted`)
@@ -113,7 +113,7 @@ class Leaving:
 
     why: str
     terminating: bool  # this is evidence; an endpoint that is only not ready is none
-    drain_unknown: frozenset[Kind] = frozenset()
+    unreadable_drain_kinds: frozenset[Kind] = frozenset()
     pod: PodRef | None = None  # of an endpoint that is not ready; None if it has no pod
 
 

@@ -320,7 +320,7 @@ class Builder:
             pod=site.pod,
             drained=bool(drain.by),
             drainer=drain.drainer,
-            drain_unknown=drain.drain_unknown,
+            unreadable_drain_kinds=drain.unreadable_drain_kinds,
             allotted=site.allotted,
             instance=instance,
         )

@@ -532,7 +532,9 @@ def _found(
         builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:
         # With a cancel, the mark of a drain would be lost.
-        return Leaving(why=why, terminating=False, drain_unknown=drain.drain_unknown, pod=pod)
+        return Leaving(
+            why=why, terminating=False, unreadable_drain_kinds=drain.unreadable_drain_kinds, pod=pod
+        )
     if spec.needs_pods and pod is not None:
         known = catalog.pods.get(pod.uid)
         if known is None:  # the slice and the list of pods were read at different times

@@ -299,7 +299,7 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
         text = f"{why}{more}"
         kinds: set[str] = set()
         for verdict in drained:
-            kinds.update(f"{kind.title()}s" for kind in verdict.drain_unknown)
+            kinds.update(f"{kind.title()}s" for kind in verdict.unreadable_drain_kinds)
         fix = f"see that eurekube-sync can list {' and '.join(sorted(kinds))}"
     everything = len(drained) == len(subject.verdicts)
     yield breaks(Part.DRAIN, Reason.DRAINED, text, cause=why, fix=fix, if_=everything)

@@ -46,12 +46,12 @@ class Deadline:
         self.cut_short = False  # whether something was not begun because the deadline had passed
         self.stage(1.0)
 
-    def stage(self, share: float, *, part: float = 1.0) -> None:
-        """Let the current stage end when this share of the pass's time is over, or after a `part`
+    def stage(self, share: float, *, part_of_rest: float = 1.0) -> None:
+        """Let the current stage end when this share of the pass's time is over, or after this part
         of the time that is left until then."""
         now = self._clock.monotonic()
         left = max(0.0, self.begun + share * self._seconds - now)
-        self._limit.end = now + part * left
+        self._limit.end = now + part_of_rest * left
 
     def stage_for(self, part: float) -> None:
         """Let the current stage take at most this part of the pass's time, and end with the

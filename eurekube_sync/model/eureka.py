@@ -55,6 +55,11 @@ class LeaseTimes(NamedTuple):
     renewal: int
     duration: int
 
+    @property
+    def expires_after(self) -> int:
+        """Seconds from a renewal to the end of the lease."""
+        return 2 * self.duration
+
 
 RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Eureka's self-preservation expects this

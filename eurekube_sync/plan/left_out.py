@@ -1,4 +1,5 @@
-"""Rules that leave wanted instances unregistered, or keep them DOWN. Pure.
+"""Three rules that leave wanted instances unregistered, or keep them DOWN, in the order of
+`make.RULES`: contested addresses, drains that cannot be read, limits. Pure.
 
 A limit names how many instances of a syncer may be UP. The metadata `LIMIT` of an instance has the
 limit under which it was registered. Registered instances stay, and new ones follow in an order that
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import NamedTuple
 from zlib import crc32
 
 from eurekube_sync.desired.catalog import DRAINED, Kind, drained_kinds
@@ -47,31 +49,44 @@ again."""
 # --- An address that several namespaces claim -----------------------------------------------------
 
 
+class _Rank(NamedTuple):
+    """Who comes first at an address, the lowest rank first: who is registered there, then who could
+    register now, then the older syncer. False is lower than True."""
+
+    unregistered: bool
+    cannot_register: bool
+    seniority: tuple[float, SyncerRef]
+
+
 def first_registered(desired: Desired, observed: Observed) -> Ruling:
     """Give an address that several namespaces claim, and that the cluster gave to none of them, to
-    the first: the one that is registered there, else one that could be registered now, of the older
-    syncer first. Until then such an endpoint has the rival `Right.UNDECIDED`."""
+    the first by `_Rank`. Until then such an endpoint has the rival `Right.UNDECIDED`."""
     undecided = _undecided(desired)
     if not undecided:
         return UNCHANGED  # nearly always
-    ranks: dict[Bid, tuple[bool, bool, tuple[float, SyncerRef]]] = {}
+    ranks: dict[Bid, _Rank] = {}
     # A rival of None: nobody comes before the syncer at this key.
     rivals_of: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
     for bid, claim in undecided.items():
-        unregistered = observed.registered(bid.key) is None
-        ranks[bid] = (unregistered, not _would_register(bid, claim), seniority(claim))
+        ranks[bid] = _Rank(
+            unregistered=observed.registered(bid.key) is None,
+            cannot_register=not _would_register(bid, claim),
+            seniority=seniority(claim),
+        )
         rivals_of.setdefault(bid.syncer, {})[bid.key] = None
 
     to_read: list[InstanceKey] = []
     for bid, of_other_namespaces in across_namespaces(tuple(undecided)):
-        first = min(of_other_namespaces, key=ranks.__getitem__)
-        unregistered, cannot_register, _ = ranks[bid]
-        if ranks[first] < ranks[bid]:
-            rivals_of[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
-        elif unregistered and not cannot_register:
-            # The list may not yet show another bid's instance, registered a moment ago.
+        rank = ranks[bid]
+        first_other = min(of_other_namespaces, key=ranks.__getitem__)
+        if ranks[first_other] < rank:
+            rivals_of[bid.syncer][bid.key] = Rival(first_other.syncer, Right.FIRST)
+        elif rank.unregistered and not rank.cannot_register:
+            # It would be registered now. But the list may not yet show another bid's instance,
+            # registered a moment ago.
             to_read += [other.key for other in of_other_namespaces]
 
+    # All bids of a syncer have its one claim.
     claims = {bid.syncer: claim for bid, claim in undecided.items()}
     for syncer, rivals in rivals_of.items():
         claims[syncer] = claims[syncer].with_rivals(rivals)
@@ -92,7 +107,7 @@ def _undecided(desired: Desired) -> dict[Bid, Serving]:
             # The syncer may select in another namespace than its own.
             namespace = selected_namespace(claim.syncer)
             sockets = sockets_of(wanted.instance)
-            # An address that the cluster gave to somebody is decided.
+            # Only an address that the cluster gave to none of the bidders is undecided.
             undecided[Bid(key, ref, namespace, sockets, allotted=False)] = claim
     return undecided
 
@@ -110,8 +125,9 @@ _DRAIN_UNKNOWN = "a person drained an instance, and it is unknown whether it is 
 
 def still_drained(desired: Desired, observed: Observed) -> Ruling:
     """Keep an instance DOWN that is marked as drained, if the annotation of its Pod or Service
-    cannot be read. All others count as not drained: a missing right must not stop a rollout. A
-    pod's mark counts under any key, because the pod may have moved to another name or port."""
+    cannot be read. Without the mark it counts as not drained: a missing right must not stop a
+    rollout. A pod's mark counts under any key, because the pod may have moved to another name or
+    port."""
     marked_by_pod: dict[str, list[ObservedInstance]] = {}
     marked_by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
     for instance in observed.ours.values():
@@ -120,7 +136,9 @@ def still_drained(desired: Desired, observed: Observed) -> Ruling:
         syncer = syncer_of(instance)
         assert syncer is not None  # `ours` holds none without
         marked_by_syncer.setdefault(syncer, []).append(instance)
-        marked_by_pod.setdefault(pod_uid_of(instance) or "", []).append(instance)
+        uid = pod_uid_of(instance)
+        if uid is not None:
+            marked_by_pod.setdefault(uid, []).append(instance)
     if not marked_by_syncer:
         return UNCHANGED
 
@@ -141,10 +159,10 @@ def _stay_down(
     """Return the wanted instances that stay DOWN."""
     down: dict[InstanceKey, Verdict] = {}
     for key, wanted in claim.wanted.items():
-        if not wanted.drain_unknown:
+        if not wanted.unreadable_drain_kinds:
             continue
         marked = _marked(wanted.instance, observed.ours.get(key), marked_by_pod)
-        doubted = _doubted_kinds(marked, wanted.drain_unknown)
+        doubted = _doubted_kinds(marked, wanted.unreadable_drain_kinds)
         if doubted:
             down[key] = _as_drained(wanted, doubted)
     return down
@@ -188,12 +206,15 @@ def _stay_registered(
     unreadable_by_pod = _unreadable_kinds_by_pod(claim)
     for registered in marked:
         verdict = claim.verdicts.get(registered.key)
-        if isinstance(verdict, Wanted | Taken):
-            continue
+        if isinstance(verdict, Wanted):
+            continue  # `_stay_down` decided
+        if isinstance(verdict, Taken):
+            continue  # another syncer has the address
         if isinstance(verdict, Leaving):
             why = f"{verdict.why}; {_DRAIN_UNKNOWN}"
-            unreadable = verdict.drain_unknown
+            unreadable = verdict.unreadable_drain_kinds
         else:
+            # No verdict, or Kept: the pod's other endpoints tell what cannot be read.
             why = _DRAIN_UNKNOWN
             unreadable = unreadable_by_pod.get(pod_uid_of(registered) or "", frozenset())
         if _doubted_kinds([registered], unreadable):
@@ -203,16 +224,18 @@ def _stay_registered(
 
 
 def _unreadable_kinds_by_pod(claim: Serving) -> Mapping[str, frozenset[Kind]]:
-    """Return, by pod UID, the kinds of objects whose drain annotation cannot be read now."""
+    """Return, by pod UID, the kinds of objects whose drain annotation cannot be read now, of any of
+    the pod's endpoints."""
     unreadable: dict[str, frozenset[Kind]] = {}
     for wanted in claim.wanted.values():
         uid = pod_uid_of(wanted.instance)
         if uid is not None:
-            unreadable[uid] = wanted.drain_unknown
+            kinds = unreadable.get(uid, frozenset())
+            unreadable[uid] = kinds | wanted.unreadable_drain_kinds
     for leaving in claim.of(Leaving).values():
-        # A pod with several endpoints counts as the wanted one.
         if leaving.pod is not None:
-            unreadable.setdefault(leaving.pod.uid, leaving.drain_unknown)
+            kinds = unreadable.get(leaving.pod.uid, frozenset())
+            unreadable[leaving.pod.uid] = kinds | leaving.unreadable_drain_kinds
     return unreadable
 
 
@@ -243,98 +266,27 @@ def within_limits(desired: Desired, observed: Observed) -> Ruling:
         limit = claim.conduct.limit
         if not limit or claim.conduct.suspend:
             continue
-        may_be_kept: Collection[InstanceKey] = ()
-        if claim.keeps_any:
-            may_be_kept = observed.keys_by_syncer.get(ref, ())
-        claims[ref], more_to_read = _choose(claim, limit, observed, ups_by_vip, may_be_kept)
+        claims[ref], more_to_read = _choose(claim, limit, observed, ups_by_vip)
         to_read += more_to_read
     return Ruling(claims=claims, to_read=tuple(to_read))
 
 
-def _choose(
-    claim: Serving,
-    limit: Limit,
-    observed: Observed,
-    ups_by_vip: Callable[[], _UpByVip],
-    may_be_kept: Collection[InstanceKey],
-) -> tuple[Serving, list[InstanceKey]]:
-    """Return the claim within its limit, and the keys to read uncached. Of the registered instances
-    in `may_be_kept`, some may be kept although they have no wanted endpoint."""
-    ready = _in_order(claim, observed)
-    contenders = _Contenders()
-    for key in ready:
-        contenders.group_of(key, limit, observed).append(key)
-
-    others_up = ups_by_vip().others_than(claim) if limit.measure is Measure.SHARE else 0
-    places = limit.places(pods=_pods_of(claim), others=others_up)
-    kept = _kept_without_endpoint(claim, observed, may_be_kept)
-    given_a_place = _given_a_place(contenders, places, len(ready), kept)
-    admitted = {*contenders.staying, *contenders.unread, *given_a_place}
-    if limit.value == 0:
-        admitted = set()  # then a syncer has no instance, not even an unread one
-    note = _note(
-        limit,
-        places,
-        ready=len(ready),
-        others_up=others_up,
-        admitted=len(admitted),
-        vip=claim.vip_address,
-    )
-
-    may_have_place = set(ready)
-    left_out: dict[InstanceKey, OverLimit] = {}
-    for key, wanted in claim.wanted.items():
-        # An endpoint that is not ready takes no place, and is left out only by a limit of 0.
-        if key not in admitted and (key in may_have_place or limit.value == 0):
-            left_out[key] = OverLimit(wanted=wanted, why=note)
-    limited = replace(claim.with_verdicts(left_out), notes=(*claim.notes, note))
-
-    if set(contenders.newcomers).isdisjoint(given_a_place):
-        return limited, []
-    # A newcomer that is left out now may have been registered a moment ago, which the list may not
-    # show yet. Then no other may come in its place. And what a person took OUT_OF_SERVICE may be UP
-    # again, and then comes before a newcomer.
-    left_out_newcomers = [key for key in contenders.newcomers if key in left_out]
-    return limited, [*left_out_newcomers, *contenders.put_out_before]
-
-
-def _in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
-    """Return the ready endpoints that may have a place. One at another syncer's address has none,
-    unless it is registered. The order is the same in every pass and after every restart, and
-    prefers no low addresses."""
-    ready: list[InstanceKey] = []
-    for key, wanted in claim.wanted.items():
-        up = wanted.instance.status is InstanceStatus.UP
-        if up and (not wanted.rival or _has_place(key, observed)):
-            ready.append(key)
-    return sorted(ready, key=lambda key: (crc32(key.id.encode()), key))
-
-
-def _pods_of(claim: Serving) -> int:
-    """Count the endpoints, ready or not, of which a percentage is meant: all but those that
-    terminate."""
-    count = len(claim.wanted)
-    for leaving in claim.of(Leaving).values():
-        if not leaving.terminating:
-            count += 1
-    return count
-
-
 @dataclass(slots=True)
 class _Contenders:
-    """The ready endpoints of a syncer, each in one group. The first row that fits decides.
+    """The ready endpoints of a syncer, each in one group. The rows are in the order of the tests,
+    and the first that fits decides. The last column says in which order the groups get places.
 
-    | group          | the endpoint's instance                                 | its place         |
-    |----------------|---------------------------------------------------------|-------------------|
-    | staying        | UP or OUT_OF_SERVICE, and the limit may not remove it   | always            |
-    | unread         | its uncached read failed                                | always, see below |
-    | newcomers      | not registered, or DOWN                                 | the third         |
-    | served         | UP                                                      | the first         |
-    | put_out        | OUT_OF_SERVICE, and today's limit lets it in            | the second        |
-    | put_out_before | OUT_OF_SERVICE                                          | the last          |
+    | group          | the endpoint's instance                                 | its place |
+    |----------------|---------------------------------------------------------|-----------|
+    | staying        | UP or OUT_OF_SERVICE, and the limit may not remove it   | always    |
+    | unread         | its uncached read failed                                | always    |
+    | newcomers      | not registered, or DOWN                                 | third     |
+    | served         | UP                                                      | first     |
+    | put_out        | OUT_OF_SERVICE, and today's limit lets it in            | second    |
+    | put_out_before | OUT_OF_SERVICE                                          | last      |
 
-    An unread instance may be registered, so nothing is registered in its place. Or it may be gone,
-    so nothing is removed for it: those that are `served` may take its place.
+    An unread instance may be registered, so no newcomer gets its place. Or it may be gone, so
+    nothing is removed for it: the other groups may get its place as well.
 
     A limit such as 20% may remove an instance only after a person lowered it. A number may always,
     because it is exact: with limit 3 and four UP instances under the mark 3, one has to go. Whom a
@@ -348,57 +300,118 @@ class _Contenders:
     put_out: list[InstanceKey] = field(default_factory=list)
     put_out_before: list[InstanceKey] = field(default_factory=list)
 
-    def group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
-        """Return the group of an endpoint."""
-        registered = observed.registered(key) if _has_place(key, observed) else None
-        mark = registered.metadata.get(LIMIT, "") if registered else ""
-        if registered and not limit.may_remove(mark):
+    def add(self, key: InstanceKey, limit: Limit, observed: Observed) -> None:
+        """Add an endpoint to its group."""
+        self._group_of(key, limit, observed).append(key)
+
+    def _group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
+        with_place = _with_place(key, observed)
+        mark = with_place.metadata.get(LIMIT, "") if with_place else ""
+        if with_place and not limit.may_remove(mark):
             return self.staying
         if key in observed.unread:
             return self.unread
-        if registered is None:
+        if with_place is None:
             return self.newcomers
-        if registered.status is InstanceStatus.UP:
+        if with_place.status is InstanceStatus.UP:
             return self.served
         if limit.lets_in(mark):
             return self.put_out
         return self.put_out_before
 
 
-def _given_a_place(
-    contenders: _Contenders, places: int | None, ready: int, kept: int
-) -> list[InstanceKey]:
-    """Return the endpoints that get the places left by those that stay. `places` None: there is one
-    for each of the `ready`. The `kept` instances of other endpoints keep only newcomers out."""
-    before_newcomers = [*contenders.served, *contenders.put_out]
-    # Newcomers leave these places free.
-    reserved = len(before_newcomers) + len(contenders.unread)
+def _choose(
+    claim: Serving, limit: Limit, observed: Observed, ups_by_vip: Callable[[], _UpByVip]
+) -> tuple[Serving, list[InstanceKey]]:
+    """Return the claim within its limit, and the keys to read uncached."""
+    ready = _ready_in_order(claim, observed)
+    contenders = _Contenders()
+    for key in ready:
+        contenders.add(key, limit, observed)
+
+    others_up = ups_by_vip().others_than(claim) if limit.measure is Measure.SHARE else 0
+    places = limit.places(pods=claim.endpoints, others=others_up)
+    admitted: Collection[InstanceKey] = ()
+    if limit.value > 0:  # with 0 a syncer has no instance, not even an unread one
+        kept = _kept_without_endpoint(claim, observed)
+        admitted = _admitted(ready, contenders, places, kept)
+    note = _note(
+        limit,
+        places,
+        ready=len(ready),
+        others_up=others_up,
+        admitted=len(admitted),
+        vip=claim.vip_address,
+    )
+
+    # An endpoint that is not in `ready` takes no place, so only a limit of 0 leaves it out.
+    may_be_left_out: Iterable[InstanceKey] = ready if limit.value > 0 else claim.wanted
+    left_out: dict[InstanceKey, OverLimit] = {}
+    for key in may_be_left_out:
+        if key not in admitted:
+            left_out[key] = OverLimit(wanted=claim.wanted[key], why=note)
+    limited = replace(claim.with_verdicts(left_out), notes=(*claim.notes, note))
+
+    to_read: list[InstanceKey] = []
+    newcomers_left_out = [key for key in contenders.newcomers if key in left_out]
+    newcomer_admitted = len(newcomers_left_out) < len(contenders.newcomers)
+    if newcomer_admitted:
+        # One that is left out may have been registered a moment ago, which the list may not show
+        # yet. Then no other may come in its place. And what a person took OUT_OF_SERVICE may be UP
+        # again, and then comes before a newcomer.
+        to_read = [*newcomers_left_out, *contenders.put_out_before]
+    return limited, to_read
+
+
+def _ready_in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
+    """Return the ready endpoints that may have a place. One at another syncer's address has none,
+    unless it is registered. The order is the same in every pass and after every restart."""
+    ready: list[InstanceKey] = []
+    for key, wanted in claim.wanted.items():
+        up = wanted.instance.status is InstanceStatus.UP
+        if up and (not wanted.rival or _with_place(key, observed)):
+            ready.append(key)
+    # By a hash, so that low addresses do not come first.
+    return sorted(ready, key=lambda key: (crc32(key.id.encode()), key))
+
+
+def _admitted(
+    ready: Collection[InstanceKey], contenders: _Contenders, places: int | None, kept: int
+) -> frozenset[InstanceKey]:
+    """Return those of the `ready` endpoints that have a place; all if `places` is None. The `kept`
+    instances of other endpoints have places, too."""
     if places is None:
-        places_left = ready
-    else:
-        places_left = max(0, places - len(contenders.staying))
-        reserved += kept
-    coming = contenders.newcomers[: max(0, places_left - reserved)]
+        return frozenset(ready)
+    places_left = max(0, places - len(contenders.staying))
+    before_newcomers = [*contenders.served, *contenders.put_out]
+    # Only newcomers respect the places of unread and kept instances. Such an instance may be gone,
+    # so no other loses a place for it.
+    respected = len(before_newcomers) + len(contenders.unread) + kept
+    coming = contenders.newcomers[: max(0, places_left - respected)]
     in_order = [*before_newcomers, *coming, *contenders.put_out_before]
-    return in_order[:places_left]
+    return frozenset([*contenders.staying, *contenders.unread, *in_order[:places_left]])
 
 
-def _kept_without_endpoint(
-    claim: Serving, observed: Observed, may_be_kept: Iterable[InstanceKey]
-) -> int:
+def _kept_without_endpoint(claim: Serving, observed: Observed) -> int:
     """Count the kept instances without a wanted endpoint. Each has a place, or the limit would be
     exceeded once its endpoint is seen again."""
+    if not claim.keeps_any:
+        return 0  # nearly always
     count = 0
-    for key in may_be_kept:
-        unwanted = claim.wanted_at(key) is None and _has_place(key, observed)
-        if unwanted and claim.keeps(observed.ours[key]) is not None:
+    for key in observed.keys_by_syncer.get(claim.syncer.ref, ()):
+        has_place = _with_place(key, observed) is not None
+        without_endpoint = claim.wanted_at(key) is None
+        if has_place and without_endpoint and claim.keeps(observed.ours[key]) is not None:
             count += 1
     return count
 
 
-def _has_place(key: InstanceKey, observed: Observed) -> bool:
+def _with_place(key: InstanceKey, observed: Observed) -> ObservedInstance | None:
+    """Return the endpoint's instance if it takes a place of a limit."""
     registered = observed.registered(key)
-    return registered is not None and registered.status in HAS_PLACE
+    if registered is not None and registered.status in HAS_PLACE:
+        return registered
+    return None
 
 
 def _note(
@@ -437,15 +450,15 @@ class _UpByVip:
                 self._by_name.setdefault(name, []).append(vip)
 
     def others_than(self, claim: Serving) -> int:
-        """Count the UP instances under any VIP of the claim that are neither its own nor about to
-        be."""
+        """Count the UP instances under any VIP of the claim, without its own."""
         vips: set[str] = set()
-        for text in {wanted.instance.vip_address for wanted in claim.wanted.values()}:
-            for name in vip_names(text):
+        for wanted_vip in {wanted.instance.vip_address for wanted in claim.wanted.values()}:
+            for name in vip_names(wanted_vip):
                 vips.update(self._by_name.get(name, ()))
         count = 0
         for vip in vips:
             count += self._counts[vip]
+        # Its own are those that it wants, and those with its mark.
         for key in {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}:
             if self._vips.get(key) in vips:
                 count -= 1

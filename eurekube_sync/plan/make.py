@@ -125,7 +125,7 @@ def _is_certain(claim: Serving, wanted: Wanted) -> bool:
     """Say whether the instance is wanted whatever Eureka lists, so that no rule could change it."""
     if claim.conduct.limit is not None or claim.conduct.suspend:
         return False
-    return not wanted.drain_unknown and wanted.rival is None
+    return not wanted.unreadable_drain_kinds and wanted.rival is None
 
 
 def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:

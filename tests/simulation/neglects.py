@@ -14,7 +14,6 @@ from eurekube_sync.desired.conduct import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.plan import left_out
 
 from .defect import Defect
 
@@ -48,7 +47,7 @@ def _one_is_enough(together: Callable[..., Opening | None]) -> Callable[..., Ope
 
 
 def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
-    return lambda self, share, part=1.0: stage(self, 1.0)
+    return lambda self, share, part_of_rest=1.0: stage(self, 1.0)
 
 
 def _unreachable_when_refused(record_event: Callable[..., None]) -> Callable[..., None]:
@@ -73,7 +72,7 @@ def neglects() -> tuple[Defect, ...]:
         Defect(
             name="a percentage is of the ready pods",
             about="a share",
-            patches=((left_out, "_pods_of", _ready_pods_of),),
+            patches=((Serving, "endpoints", property(_ready_pods_of)),),
         ),
         Defect(
             name="a share rounds down",

@@ -30,7 +30,7 @@ from .test_stories import assert_kept, plain, setting
 from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 
 Contenders: Any = vars(left_out)["_Contenders"]
-group_of = Contenders.group_of
+group_of = vars(Contenders)["_group_of"]
 
 
 def _out_of_service_first(contenders: Any, key: Any, limit: Any, observed: Any) -> Any:
@@ -633,7 +633,7 @@ def test_old_lists_make_no_wait_shorter() -> None:
 def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
     """An instance out of service has a place, too, and the one that is removed could still
     serve."""
-    monkeypatch.setattr(Contenders, "group_of", _out_of_service_first)
+    monkeypatch.setattr(Contenders, "_group_of", _out_of_service_first)
     lowered = Asked(limit=Limit(kind="count", value=1))
     for which in range(2):
         verdict = run(

@@ -184,7 +184,7 @@ def test_a_part_of_the_rest_is_counted_from_now(
     limit = TimeLimit(clock)
     deadline = Deadline(clock, SECONDS, limit)
     clock.sleep(spent)
-    deadline.stage(share, part=part)
+    deadline.stage(share, part_of_rest=part)
     assert limit.left() == pytest.approx(left)
     assert deadline.passed is (left == 0)
 

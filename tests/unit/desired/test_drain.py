@@ -633,3 +633,39 @@ def test_an_invalid_drain_annotation_is_reported_in_mode_service() -> None:
     world.cluster.apply(wrong)
     told = "Service other: annotation eurekube.io/drain: 'yes' is ignored"
     assert any(told in sentence for sentence in sentences(world.run()))
+
+
+@pytest.mark.parametrize("number", [8080, 9090])
+def test_the_endpoints_of_a_pod_tell_together_what_cannot_be_read(number: int) -> None:
+    """One Service has a pod at two numbers of its port, so the pod has two instances. Another
+    Service drains it at one of them, and so does a third, whose slices are missing now. The app
+    gets another name. The drained instance stays for the same reason at either number."""
+    world = setting()
+    team = {"team": "x"}
+    port = ServicePort(name="http", port=80, target="http")
+    spec: dict[str, Any] = {"selector": {"matchLabels": team}}
+    for name, numbers in {"both": (8080, 9090), "single": (number,), "missing": (number,)}.items():
+        world.cluster.apply(service(name, port, labels=team))
+        for at in numbers:
+            listed = piece(endpoint(1), service=name, name=f"{name}-{at}")
+            world.cluster.apply(replace(listed, ports=(EndpointPort(name="http", port=at),)))
+    world.cluster.apply(syncer("three", **spec, appName="three"))
+    world.run()
+    for name in ("single", "missing"):
+        world.cluster.apply(drained(service(name, port, labels=team)))
+    world.run()
+    marked = f"THREE 10.0.0.1:{number}"
+    assert world.statuses()[marked] == "DOWN"
+
+    world.cluster.slices = [
+        listed for listed in world.cluster.slices if listed.service != "missing"
+    ]
+    world.cluster.apply(syncer("three", **spec, appName="fresh"))
+    report = world.run()
+    assert world.statuses()[marked] == "DOWN"
+    reasons = {
+        f"{action.key.app} {action.key.id[-13:]}": action.why for action in report.plan.actions
+    }
+    assert reasons[marked] == (
+        "a person drained an instance, and it is unknown whether it is still drained"
+    )
