@@ -318,8 +318,9 @@ class Stage:
             rest.alike = view.begun
         if rest.judged is not None:
             last, rest.judged = rest.judged, view.begun
-            syncers = self.judge.truth.syncers
-            if self.judge.releases.any_ends(syncers, last, self.clock.time):
+            now, syncers = self.clock.time, self.judge.truth.syncers
+            ends = self.judge.releases.any_ends(syncers, last, now)
+            if ends or self.judge.imports.any_release_ends(last, now):
                 self.judge.reached["a release that ended at rest"] += 1
                 return  # a condition says so now, and the next pass is to be quiet
             if view.writes:

@@ -109,6 +109,14 @@ def test_a_release_that_stands_lets_nothing_go_that_a_restart_lost(by_plan: bool
     assert_kept(run(told(*imported("review"), released, fills)))
 
 
+def test_the_end_of_a_release_is_told_at_rest() -> None:
+    """The condition says then that the annotation has no effect any more (story 21118)."""
+    released = w.EndpointsReleased(at=20)
+    verdict = run(replace(told(*imported("review"), released), ends=856))
+    assert_kept(verdict)
+    assert verdict.reached["a release that ended at rest"]
+
+
 @pytest.mark.parametrize("kind", [None, Kind.REFUSED, Kind.TIMEOUT_BEFORE])
 def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     """The servers do not tell each other of the app, and the other one cannot be listed for a

@@ -83,7 +83,14 @@ class Imports:
         """Notes what is true now."""
         if self._is_on:
             self.oracle.look(now)
-            self.releases.look({i.ref: i for i in self.oracle.imports.values()}, now)  # type: ignore[misc]
+            self.releases.look(self._by_ref(), now)  # type: ignore[arg-type]
+
+    def any_release_ends(self, since: float, until: float) -> bool:
+        """Whether an annotation of an import ends between these moments."""
+        return self.releases.any_ends(self._by_ref(), since, until)  # type: ignore[arg-type]
+
+    def _by_ref(self) -> dict[Ref, ImportTruth]:
+        return {import_.ref: import_ for import_ in self.oracle.imports.values()}
 
     # --- Writes -----------------------------------------------------------------------------------
 
