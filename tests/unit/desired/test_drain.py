@@ -13,7 +13,7 @@ from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.catalog import DRAINED, Kind
-from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.claims import Serving, Taken
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Grounds, Update
 from eurekube_sync.model.eureka import InstanceStatus
@@ -25,6 +25,7 @@ from eurekube_sync.model.kubernetes import (
     PodRef,
     Service,
     ServicePort,
+    SyncerRef,
 )
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -669,3 +670,30 @@ def test_the_endpoints_of_a_pod_tell_together_what_cannot_be_read(number: int) -
     assert reasons[marked] == (
         "a person drained an instance, and it is unknown whether it is still drained"
     )
+
+
+def test_a_drained_instance_whose_address_another_syncer_has_is_left_to_that_one() -> None:
+    """It has the mark of a younger syncer, which registers the pod at another port as well. The
+    older one has the address, and keeps it DOWN while drains cannot be read."""
+    world = two_pods()
+    drain(world, 1)
+    world.run()
+    labels = {"app": "both"}
+    world.cluster.apply(
+        syncer("young", selector=labels, appName="rating", created=2000),
+        service("both", ServicePort(name="http", port=80, target="http"), labels=labels),
+    )
+    for number in (8080, 9090):
+        listed = piece(endpoint(1), service="both", name=f"both-{number}")
+        world.cluster.apply(replace(listed, ports=(EndpointPort(name="http", port=number),)))
+    standing = world.registry.held[key(1)]
+    world.registry.held[key(1)] = changed(
+        standing, metadata={**standing.metadata, SYNCER: f"{NS}/young"}
+    )
+    blind(world)
+    report = world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert report.desired is not None
+    young = report.desired.claims[SyncerRef(NS, "young")]
+    assert isinstance(young, Serving)
+    assert (set(young.wanted), set(young.of(Taken))) == ({key(1, port=9090)}, {key(1)})
