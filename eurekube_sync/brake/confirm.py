@@ -37,11 +37,9 @@ def seen_before(
     """Return the removals that a pass saw long enough ago: by their keys in this process, or by a
     syncer's mark in its status. With `dead`, that pass has to have seen their pods dead; else it
     may have."""
-    after = brake.limits.confirm_after
-    if after <= 0:
+    if brake.limits.confirm_after <= 0:
         return frozenset(removal.key for removal in removals)  # there is no wait
-    long_ago = {sight for sight, age in brake.seen.items() if age >= after}
-    return _among(removals, long_ago, dead=dead)
+    return _among(removals, _long_ago(brake), dead=dead)
 
 
 def begun_before(
@@ -50,6 +48,12 @@ def begun_before(
     """Return the removals that a pass saw before, however short the time ago: their wait has
     begun. `dead` as in `seen_before`."""
     return _among(removals, brake.seen.keys(), dead=dead)
+
+
+def _long_ago(brake: Brake) -> frozenset[tuple[SyncerRef, str]]:
+    """Return what a pass saw so long ago that this one may confirm it."""
+    after = brake.limits.confirm_after
+    return frozenset(sight for sight, age in brake.seen.items() if age >= after)
 
 
 def _among(

@@ -11,7 +11,6 @@ from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.brake.weighing import loss_of, too_much
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.observe.eureka import Observed
@@ -66,8 +65,8 @@ def _at_the_first_look(
     return frozenset(one.key for one in removals)
 
 
-def _however_soon(brake: Any, syncer: SyncerRef, mark: str) -> bool:
-    return (syncer, mark) in brake.seen
+def _however_soon(brake: Any) -> Any:
+    return brake.seen.keys()
 
 
 def _all_that_end(
@@ -112,7 +111,8 @@ def misweighings() -> tuple[Defect, ...]:
             patches=((braking, "unconfirmed", _nothing_waits),),
         ),
         Defect(
-            name="the second look may follow at once", patches=((confirm, "_seen", _however_soon),)
+            name="the second look may follow at once",
+            patches=((confirm, "_long_ago", _however_soon),),
         ),
         Defect(
             name="a larger hold is no look at what it holds",

@@ -362,6 +362,22 @@ CORNERS: dict[str, Story] = {
         installation=Installation(halves=True),
         ends=196,
     ),
+    "Eureka loses an instance while the program is paused, which has read it to turn it "
+    "DOWN": plain(
+        (
+            *setting("rating"),
+            e.PodTurns(at=15, app="rating", number=0, ready=False),
+            e.EurekaRestarts(at=24),
+        ),
+        Trouble(
+            at=16,
+            until=30,
+            calls=frozenset({Call.READ}),
+            kind=Kind.PAUSE_AFTER,
+            strikes=1,
+            seconds=7,
+        ),
+    ),
     "Eureka loses what a suspended syncer has of pods that are not ready": replace(
         plain(
             (

@@ -180,7 +180,6 @@ class Wire:
             case Kind.PAUSE_BEFORE | Kind.SLOW:
                 self._world.clock.advance(trouble.seconds)
         response = self._effect(call, request, peer)
-        answered = self._world.clock.time
         match trouble.kind:
             case Kind.TIMEOUT_AFTER:
                 self._time_out()
@@ -201,11 +200,12 @@ class Wire:
                 )
             case Kind.KILL_AFTER:
                 raise Killed
-            case Kind.PAUSE_AFTER:
-                self._world.clock.advance(trouble.seconds)
             case Kind.STOP:
                 self._clock.stopped = True
-        self._note(call, request, response, as_of=None, answered=answered)
+        # The program knows what stood right after the call, and not what changed in its pause.
+        self._note(call, request, response, as_of=None)
+        if trouble.kind is Kind.PAUSE_AFTER:
+            self._world.clock.advance(trouble.seconds)
         return response
 
     def _effect(self, call: Call, request: Request, peer: int | None) -> Response:
@@ -236,17 +236,10 @@ class Wire:
         return response
 
     def _note(
-        self,
-        call: Call,
-        request: Request,
-        response: Response,
-        *,
-        as_of: float | None,
-        answered: float | None = None,
+        self, call: Call, request: Request, response: Response, *, as_of: float | None
     ) -> None:
-        """Notes what the program learned from a complete answer, of now or of a moment before it
-        was paused."""
-        when = self._world.clock.time if answered is None else answered
+        """Notes what the program learned from a complete answer of now."""
+        when = self._world.clock.time
         if call in (Call.READ, Call.RENEW):
             for key in _looked_at(call, request, response):
                 self._judge.saw(self.view, call, key, now=when, as_of=as_of)
