@@ -454,6 +454,8 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
         unproven = memory.last_seen.note(observed, outcomes, renewed, desired)
         for key in unproven:
             world.renewals.again(key)
+    else:
+        memory.last_seen.note_unread(desired)
 
 
 def _renew_unmoved(applier: Applier, observed: Observed, outcomes: Outcomes) -> None:

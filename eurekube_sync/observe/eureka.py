@@ -17,7 +17,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Desired, Serving, is_suspended
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcomes, Result
@@ -474,6 +474,9 @@ class LastSeen:
         """The UID of the syncer that wanted each of these when it was UP. Another object of that
         name, or an heir, may have come after the instance was cancelled for the deletion of the
         first."""
+        self._unwanted_once: frozenset[InstanceKey] = frozenset()
+        """Those that nothing wanted in a pass that could not read Eureka. Another process may have
+        cancelled them, and no call has proven since that they stand."""
 
     def note(
         self,
@@ -506,7 +509,15 @@ class LastSeen:
             elif key in ours or isinstance(outcome.action, Cancel):
                 up.pop(key, None)
         self._up = up
+        self._unwanted_once = frozenset(
+            key for key in self._unwanted_once if key in up and not _is_proven(key, outcomes)
+        )
         return self._note_syncers(outcomes, desired)
+
+    def note_unread(self, desired: Desired) -> None:
+        """Remember what a pass does not want that could not read Eureka."""
+        unwanted = {key for key, up in self._up.items() if _is_unwanted(up, desired)}
+        self._unwanted_once |= unwanted
 
     def _note_syncers(self, outcomes: Outcomes, desired: Desired) -> Sequence[InstanceKey]:
         """Remember the syncers, and return the instances that stay another syncer's until a call
@@ -538,8 +549,10 @@ class LastSeen:
             wanted = desired.wanted(key)
             if up is None or wanted is None or wanted.elsewhere:
                 continue
-            syncer = desired.claims[desired.wanted_by[key]].syncer
-            if self._syncers.get(key, syncer.uid) != syncer.uid:
+            claim = desired.claims[desired.wanted_by[key]]
+            if is_suspended(claim) and key in self._unwanted_once:
+                continue
+            if self._syncers.get(key, claim.syncer.uid) != claim.syncer.uid:
                 continue
             marks = wanted.instance.metadata
             is_same_pod = marks.get(POD) == up.metadata.get(POD)

@@ -133,9 +133,14 @@ class Suspensions:
                     )
 
     def _up(self, syncer: SyncerTruth, state: State) -> frozenset[tuple[Key, str]]:
-        found = [
-            key
-            for key in self._ours(state)
-            if syncer_of(state[key][0]) == syncer.ref and is_up(state[key])
-        ]
-        return frozenset((key, pod_of(state[key][0])) for key in found)
+        """The instances that are UP under the syncer's present limit, with their pods' UIDs. What
+        was registered under another one may be more than this one allows, so nothing says that it
+        is to come back."""
+        limit = "" if syncer.asked.limit is None else str(syncer.asked.limit)
+        up: set[tuple[Key, str]] = set()
+        for key in self._ours(state):
+            instance = state[key][0]
+            under_this_limit = (instance.metadata or {}).get("eurekube.limit", "") == limit
+            if syncer_of(instance) == syncer.ref and is_up(state[key]) and under_this_limit:
+                up.add((key, pod_of(instance)))
+        return frozenset(up)

@@ -101,6 +101,38 @@ def test_an_instance_that_another_process_cancelled_is_not_registered_again() ->
     assert world.statuses() == left
 
 
+def test_nor_is_one_that_it_cancelled_while_eureka_could_not_be_read_here() -> None:
+    """The daemon saw that nothing wants the instance, and not that it went."""
+    world = daemon()
+    beside = replica_of(world)
+    world.cluster.apply(syncer(appName="next"))
+    world.registry.unreadable = DENIED
+    world.run()
+    world.registry.unreadable = None
+    beside.run()
+    left = world.statuses()
+    assert {name.split()[0] for name in left} == {"dc", "NEXT", "OTHER"}
+    world.cluster.apply(syncer(suspend=True))
+    passes(world)
+    assert world.statuses() == left
+
+
+def test_one_that_was_unwanted_for_a_moment_and_stands_comes_back_if_eureka_loses_it() -> None:
+    """A renewal showed after that moment that nobody cancelled it."""
+    world = daemon()
+    before = standing(world)
+    world.registry.unreadable = DENIED
+    world.cluster.apply(syncer(appName="next"))
+    world.run()
+    world.cluster.apply(syncer(suspend=True))
+    world.registry.unreadable = None
+    passes(world)
+    assert standing(world) == before
+    world.registry.held.clear()
+    passes(world)
+    assert standing(world) == before
+
+
 @pytest.mark.parametrize("away", [0, 300])
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limited_app_is_registered_again_at_once(limit: object, away: int) -> None:
