@@ -13,16 +13,17 @@ from tests.cases.fields import gateway_api
 from .apart import PodBehind, SyncerLeaves, Way, named, serve, unread
 from .events import Event
 from .story import QUIET, Story
-from .troubles import Call
+from .troubles import OF_GATEWAYS, Call, Kind
 from .truth import Ref
-from .world import APPS, FEW, Key, apart_name, is_true
+from .world import APPS, FEW, NAMESPACES, Key, apart_name, is_true
 
 if TYPE_CHECKING:
     from .stage import Stage
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _INGRESSES = "/apis/networking.k8s.io/v1"
-_ROUTES = "/apis/gateway.networking.k8s.io/v1"
+_GATEWAY_GROUP = "gateway.networking.k8s.io"
+_ROUTES, _GRANTS = f"/apis/{_GATEWAY_GROUP}/v1", f"/apis/{_GATEWAY_GROUP}/v1beta1"
 _HOSTS = ("shop.example.com", "pay.example.com", "secure.example.com", "")
 """Hosts of entries, of which one has TLS; callers reach the last at the entry's own addresses."""
 _SECURE = "secure.example.com"
@@ -78,27 +79,52 @@ class RouteApplied(Event):
     number: int
     hosts: tuple[str, ...]
     accepted: bool = True
+    elsewhere: bool = False
+    """Whether it is in another namespace than the Service and the Gateway."""
 
     def happen(self, stage: Stage) -> str:
         service = apart_name("entry", self.app)
-        parent = {"name": f"{service}-{self.number % 2}"}
-        rule = {"backendRefs": [{"name": service, "port": 80}]}
+        there = {"namespace": APPS[self.app]} if self.elsewhere else {}
+        parent = {"name": f"{service}-{self.number % 2}", **there}
+        rule = {"backendRefs": [{"name": service, "port": 80, **there}]}
         spec = {
             "parentRefs": [parent],
             "hostnames": [host for host in self.hosts if host] or None,
             "rules": [rule],
         }
         name = f"{service}-{self.number}"
-        metadata = {"namespace": APPS[self.app], "name": name}
+        namespace = _elsewhere(self.app) if self.elsewhere else APPS[self.app]
+        metadata = {"namespace": namespace, "name": name}
         group = f"{_ROUTES.removeprefix('/')}/httproutes"
         done = stage.world.apply(group, {**_head("HTTPRoute"), "metadata": metadata, "spec": spec})
         conditions = [{"type": "Accepted", "status": str(self.accepted)}]
         told = {"parents": [{"parentRef": parent, "conditions": conditions}]}
-        path = f"{_ROUTES}/namespaces/{APPS[self.app]}/httproutes/{name}/status"
+        path = f"{_ROUTES}/namespaces/{namespace}/httproutes/{name}/status"
         stage.world.kubernetes.call("PATCH", path, {"status": told})
         hosts = ", ".join(self.hosts) or "any host"
         accepted = "accepted" if self.accepted else "not accepted"
-        return f"HTTPRoute {name} for {hosts} is {done}, and {accepted}"
+        return f"HTTPRoute {namespace}/{name} for {hosts} is {done}, and {accepted}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutesPermitted(Event):
+    """A person permits HTTPRoutes of another namespace to lead to the Service, or to another one
+    alone."""
+
+    app: str
+    permitted: bool = True
+
+    def happen(self, stage: Stage) -> str:
+        service = apart_name("entry", self.app)
+        other = _elsewhere(self.app)
+        to_service = service if self.permitted else "another"
+        route = {"group": _GATEWAY_GROUP, "kind": "HTTPRoute", "namespace": other}
+        to = {"group": "", "kind": "Service", "name": to_service}
+        head = {"apiVersion": f"{_GATEWAY_GROUP}/v1beta1", "kind": "ReferenceGrant"}
+        metadata = {"namespace": APPS[self.app], "name": f"{service}-0"}
+        grant = {**head, "metadata": metadata, "spec": {"from": [route], "to": [to]}}
+        stage.world.apply(f"{_GRANTS.removeprefix('/')}/referencegrants", grant)
+        return f"HTTPRoutes of {other} may lead to {to_service}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +199,11 @@ def _place(kind: str) -> str:
     return f"{group}/namespaces/{{namespace}}/{plural}"
 
 
+def _elsewhere(app: str) -> str:
+    """Another namespace than the app's."""
+    return next(namespace for namespace in NAMESPACES if namespace != APPS[app])
+
+
 def _head(kind: str) -> dict[str, str]:
     return {"apiVersion": _ROUTES.removeprefix("/apis/"), "kind": kind}
 
@@ -184,9 +215,50 @@ def with_ingresses(base: Story) -> Story:
 
 
 def with_gateways(base: Story) -> Story:
-    """Adds a Service at the Gateways of its HTTPRoutes, and often a list of either that fails."""
+    """Adds a Service at the Gateways of its HTTPRoutes, and often a list of either that fails, or
+    for a while no Gateway API."""
     dice = random.Random(f"gateways {base.seed}")
-    return _with_entries(base, dice, "Gateway", (Call.ROUTES, Call.GATEWAYS))
+    story = _with_routes_elsewhere(_with_entries(base, dice, "Gateway", OF_GATEWAYS[:2]))
+    absent = random.Random(f"absent API {base.seed}")
+    if absent.random() < 0.7:
+        return story
+    trouble = unread(absent, absent.choice(OF_GATEWAYS), base.ends - QUIET)
+    if absent.random() < 0.5:
+        trouble = replace(trouble, calls=frozenset(OF_GATEWAYS))
+    return replace(story, troubles=(*story.troubles, replace(trouble, kind=Kind.ABSENT_404)))
+
+
+def _with_routes_elsewhere(base: Story) -> Story:
+    """Adds to most of them a route of another namespace, which is permitted and forbidden, and often
+    a list of these permissions that fails."""
+    dice, last = random.Random(f"routes elsewhere {base.seed}"), base.ends - QUIET
+    if dice.random() < 0.4:
+        return base
+    served = [event for event in base.events if isinstance(event, EntriesServed)]
+    app = next(event.app for event in served if event.by == "Gateway")
+    hosts = (dice.choice(("shop.example.com", "pay.example.com", "other.example.com")),)
+    events: list[Event] = [
+        *base.events,
+        RouteApplied(at=0.0, app=app, number=2, hosts=hosts, elsewhere=True),
+    ]
+    permitted = dice.random() < 0.8
+    for at in [
+        0.0,
+        *sorted(round(dice.uniform(3, last), 1) for _ in range(dice.choice((0, 1, 3)))),
+    ]:
+        events.append(RoutesPermitted(at=at, app=app, permitted=permitted))
+        permitted = not permitted
+    troubles = list(base.troubles)
+    if dice.random() < 0.5:
+        trouble = unread(dice, Call.REFERENCE_GRANTS, last)
+        troubles.append(trouble)
+        at = round(dice.uniform(trouble.at, trouble.until), 1)
+        events.append(RoutesPermitted(at=at, app=app, permitted=dice.random() < 0.4))
+    return replace(
+        base,
+        events=tuple(sorted(events, key=lambda event: event.at)),
+        troubles=tuple(troubles),
+    )
 
 
 def _with_entries(base: Story, dice: random.Random, by: str, calls: tuple[Call, ...]) -> Story:
@@ -302,7 +374,7 @@ class AtEntries(Way):
     def _by_gateways(self, ref: Ref) -> Ports:
         open_at: Ports = {}
         gateways = {named(gateway): gateway for gateway in self._of(ref, f"{_ROUTES}/gateways")}
-        for route in self._of(ref, f"{_ROUTES}/httproutes"):
+        for route in self._routes_to(ref):
             gateway = gateways.get((ref[0], route["spec"]["parentRefs"][0]["name"]))
             if gateway is None or not _is_accepted(route):
                 continue
@@ -313,6 +385,15 @@ class AtEntries(Way):
                     for entry in _entered(host, listener.get("hostname", ""), addresses):
                         open_at.setdefault(entry, set()).add(listener["port"])
         return open_at
+
+    def _routes_to(self, ref: Ref) -> Iterator[Mapping[str, Any]]:
+        """The HTTPRoutes that may lead to an app's Service: its own namespace's, and permitted
+        ones."""
+        yield from self._of(ref, f"{_ROUTES}/httproutes")
+        for grant in self._of(ref, f"{_GRANTS}/referencegrants"):
+            (route,), (service,) = grant["spec"]["from"], grant["spec"]["to"]
+            if service["name"] == ref[1]:
+                yield from self._of((route["namespace"], ref[1]), f"{_ROUTES}/httproutes")
 
     def _of(self, ref: Ref, path: str) -> Iterator[Mapping[str, Any]]:
         """The objects of a kind of an app's Service."""

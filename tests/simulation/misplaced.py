@@ -222,6 +222,16 @@ def misplaced() -> tuple[Defect, ...]:
             patches=_emptied("list_routes"),
         ),
         Defect(
+            name="a list of ReferenceGrants that failed says that there is none",
+            about="gateways",
+            patches=_emptied("list_reference_grants"),
+        ),
+        Defect(
+            name="a route of another namespace needs no ReferenceGrant for the Service",
+            about="gateways",
+            patches=((entries, "_permits", lambda *_: True),),
+        ),
+        Defect(
             name="a list of Gateways that failed says that there is none",
             about="gateways",
             patches=_emptied("list_gateways"),

@@ -15,6 +15,7 @@ from .entries import (
     GatewayApplied,
     IngressApplied,
     RouteApplied,
+    RoutesPermitted,
 )
 from .events import Event
 from .hostports import HostPodEnds, HostPodStarts, HostPodTells, HostsServed
@@ -22,7 +23,7 @@ from .nodeports import NodeJoins, NodeLeaves, NodesServed, NodeTurns
 from .run import run
 from .story import Story
 from .test_stories import assert_kept, plain
-from .troubles import Call, Kind, Trouble
+from .troubles import OF_GATEWAYS, Call, Kind, Trouble
 
 
 def starts(number: int, node: str, *, at: float = 0.0, told: bool = True) -> Event:
@@ -69,6 +70,11 @@ def at_gateways(*events: Event) -> tuple[Event, ...]:
         RouteApplied(at=0.0, app="rating", number=0, hosts=()),
         *events,
     )
+
+
+FROM_ELSEWHERE = RouteApplied(
+    at=0.0, app="rating", number=2, hosts=("other.example.com",), elsewhere=True
+)
 
 
 def deleted(kind: str, number: int = 0) -> Event:
@@ -173,6 +179,28 @@ STORIES: dict[str, tuple[Story, dict[str, int]]] = {
                 )
             ),
             unread(Call.GATEWAYS),
+        ),
+        {ENTRY: 2},
+    ),
+    "a route of another namespace is permitted": (
+        long(at_gateways(FROM_ELSEWHERE, RoutesPermitted(at=20, app="rating"))),
+        {ENTRY: 2},
+    ),
+    "a permission goes while the list of them fails": (
+        long(
+            at_gateways(
+                FROM_ELSEWHERE,
+                RoutesPermitted(at=0.0, app="rating"),
+                RoutesPermitted(at=20, app="rating", permitted=False),
+            ),
+            unread(Call.REFERENCE_GRANTS),
+        ),
+        {ENTRY: 2},
+    ),
+    "the Gateway API is not installed for a while": (
+        long(
+            at_gateways(RouteApplied(at=20, app="rating", number=0, hosts=("shop.example.com",))),
+            replace(unread(Call.ROUTES, Kind.ABSENT_404), calls=frozenset(OF_GATEWAYS)),
         ),
         {ENTRY: 2},
     ),

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     PAGE = "is answered with a web page"
     OLDER = "is answered as it was a while ago"
     GONE_410 = "is answered 410"
+    ABSENT_404 = "is answered 404, as where an API is not installed"
     SLOW = "takes seconds"
     PAUSE_BEFORE = "waits, for the program is paused before it"
     PAUSE_AFTER = "is done, and the program is paused after it"
@@ -61,6 +62,7 @@ class Call(StrEnum):
     PODS = "list of pods"
     NODES = "list of nodes"
     INGRESSES = "list of Ingresses"
+    REFERENCE_GRANTS = "list of ReferenceGrants"
     ROUTES = "list of HTTPRoutes"
     GATEWAYS = "list of Gateways"
     NAMESPACES = "read of namespaces"
@@ -84,7 +86,8 @@ EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.
 KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
 ALL_CALLS = frozenset(Call)
 IMPORT_CALLS = frozenset({Call.IMPORTS, Call.SLICE, Call.SERVICE})
-_OF_FEW = frozenset({Call.NAMESPACES, Call.NODES, Call.INGRESSES, Call.ROUTES, Call.GATEWAYS})
+OF_GATEWAYS = (Call.ROUTES, Call.GATEWAYS, Call.REFERENCE_GRANTS)
+_OF_FEW = frozenset({Call.NAMESPACES, Call.NODES, Call.INGRESSES, *OF_GATEWAYS})
 USUAL_CALLS = ALL_CALLS - _OF_FEW - IMPORT_CALLS
 """The kinds of which random troubles choose: few stories have the others."""
 
@@ -168,6 +171,7 @@ _LISTS = {
     "pods": Call.PODS,
     "nodes": Call.NODES,
     "ingresses": Call.INGRESSES,
+    "referencegrants": Call.REFERENCE_GRANTS,
     "httproutes": Call.ROUTES,
     "gateways": Call.GATEWAYS,
 }

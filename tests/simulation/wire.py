@@ -170,6 +170,8 @@ class Wire:
                 return _PAGE
             case Kind.GONE_410:
                 return Response(status=410, body=b'{"kind":"Status","code":410,"reason":"Expired"}')
+            case Kind.ABSENT_404:
+                return Response(status=404, body=b"404 page not found", content_type="text/plain")
             case Kind.OLDER:
                 return self._older(call, request, peer)
             case Kind.KILL_BEFORE:
