@@ -119,7 +119,8 @@ def _last_pass(look: Look) -> Finding:
         return Finding(Check.LAST_PASS, Grade.OK, last.text)
     grade = Grade.FAILED if last.broken else Grade.WARNING
     fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
-    return Finding(Check.LAST_PASS, grade, last.text, fix)
+    text = last.cause if last.mark is Mark.NOTE and last.cause else last.text
+    return Finding(Check.LAST_PASS, grade, text, fix)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
