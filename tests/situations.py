@@ -300,7 +300,7 @@ SITUATIONS = (
         reason="Expired",
         explains=("the leases expired, or Eureka lost its list",),
         shows=("Expired",),
-        without_eureka=("last pass: unknown", "give --eureka-url"),
+        without_eureka=("last pass: not", "give --eureka-url"),
         code_without_eureka=ExitCode.EUREKA_UNREAD,
     ),
     Situation(

@@ -213,7 +213,13 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
                     locks[name] = store(name)
             return list(locks.items())
 
-        yield LookWorld(world=world, details=details, locks=locks)
+        yield LookWorld(
+            world=world,
+            details=details,
+            locks=locks,
+            installation=ours.installed.resource if ours.installed is not None else "",
+            offline=offline is not None,
+        )
 
 
 def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:

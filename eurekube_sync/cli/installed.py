@@ -77,6 +77,13 @@ class Installed:
         """The installation's namespace and name; empty if no settings are used."""
         return f"{self.namespace}/{self.name}" if self.name else ""
 
+    @property
+    def resource(self) -> str:
+        """What kubectl calls the installation; empty if no settings are used."""
+        if not self.name:
+            return ""
+        return f"{self.kind.lower()} {self.name} -n {self.namespace}"
+
     def data(self) -> dict[str, Any] | None:
         """Return what a report says of it as data."""
         if not self.ref:

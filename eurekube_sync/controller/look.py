@@ -40,6 +40,10 @@ class LookWorld:
     details: Details
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
     """The locks that an installation of this owner and scope may use."""
+    installation: str = ""
+    """What kubectl calls the installation, such as `deployment NAME -n NAMESPACE`; empty if none was
+    found."""
+    offline: bool = False  # it reads saved files in place of the servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,8 @@ class Look:
     narrowed: str = (
         ""  # the namespace that was read because the cluster could not be listed; else empty
     )
+    installation: str = ""  # as `LookWorld` has it
+    offline: bool = False  # as `LookWorld` has it
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
     selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
@@ -161,6 +167,8 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         list_seconds=took,
         last_pass=_last_pass(seen, owner, settings.scope) if owner else None,
         narrowed=narrowed,
+        installation=seen.installation,
+        offline=seen.offline,
         at=world.clock.now(),
     )
 

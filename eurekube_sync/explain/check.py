@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from eurekube_sync.controller.diagnosis import all_absent
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
-from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
@@ -88,6 +89,7 @@ def everything(
     if batching:
         yield replicas(batching)
     yield from rights(_needed(looked, settings, namespace if locked else None), names, cluster)
+    yield from _absent(looked.report)
     yield from _owner(looked)
     if looked.last_pass is not None:
         yield _last_pass(looked)
@@ -113,13 +115,22 @@ def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Ne
     )
 
 
+def _absent(report: PassReport) -> Iterator[Finding]:
+    """Name the namespaces that do not exist; a pass for no others has nothing to do."""
+    grade = Grade.FAILED if all_absent(report) else Grade.WARNING
+    for name in report.absent:
+        fix = f"correct --namespace, or create it: kubectl create namespace {name}"
+        yield Finding(Check.NAMESPACE, grade, f"namespace {name} does not exist", fix)
+
+
 def _last_pass(look: Look) -> Finding:
     last = last_pass_link(look, alone=True)
     if last.mark is Mark.OK:
         return Finding(Check.LAST_PASS, Grade.OK, last.text)
     grade = Grade.FAILED if last.broken else Grade.WARNING
     fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
-    return Finding(Check.LAST_PASS, grade, last.text, fix)
+    text = last.cause if last.mark is Mark.NOTE and last.cause else last.text
+    return Finding(Check.LAST_PASS, grade, text, fix)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:

@@ -20,6 +20,7 @@ from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.registry import is_first
 from eurekube_sync.explain.subject import (
     Subject,
     address_of,
@@ -277,6 +278,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
             "remove spec.syncerClass, or ask the operator for an installation with "
             f"--syncer-class {name}"
         )
+    elif inside and is_first(look):
+        fix = f"make a pass: eurekube-sync run; or {fix}"
     cause = f"no installation seems to serve {served}"
     unwritten = "its status" if status is None else "a status for its present spec"
     text = f"{cause}: the syncer is {span(age)} old, and no pass has written {unwritten}"

@@ -191,6 +191,11 @@ class Check(StrEnum):
         "If it is missing or older, `eurekube-sync crd | kubectl apply --server-side -f -`. If it is "
         "newer, keep it.",
     )
+    NAMESPACE = (
+        "Namespace",
+        "A namespace of `--namespace` does not exist.",
+        "Correct the option, or create the namespace.",
+    )
     EUREKA_READ = (
         "EurekaRead",
         "A server cannot be read; the line says why.",

@@ -54,13 +54,18 @@ _APPLY = (
 )
 
 
-def explain_missing(what: What, look: Look) -> Explanation:
-    """Make a chain whose first link is broken, or unknown if a list failed."""
+def explain_missing(what: What, look: Look, *, absent: bool = False) -> Explanation:
+    """Make a chain whose first link is broken, or unknown if a list failed. `absent`: the namespace
+    in question does not exist."""
     theirs = _held_by_eureka(what, look)
     failed = _unknown_syncers(look, what.namespace)
     if failed is not None:
         of = f" of namespace {what.namespace}" if what.namespace else ""
         first, service = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed), ""
+    elif absent:
+        text = f"namespace {what.namespace} does not exist"
+        fix = "kubectl get namespaces"
+        first, service = breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, fix=fix), ""
     else:
         first, service = _first_link(what, theirs, look)
     links = [first]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from shlex import quote
 from urllib.parse import quote as in_url
 
+from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.catalog import drained_kinds
 from eurekube_sync.desired.claims import Wanted
@@ -22,7 +23,14 @@ from eurekube_sync.explain.links import (
     not_read,
     unseen,
 )
-from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
+from eurekube_sync.explain.subject import (
+    Subject,
+    address_of,
+    apps_of,
+    observed_at,
+    read,
+    syncers_in,
+)
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord
 from eurekube_sync.model.reasons import Reason
@@ -248,7 +256,7 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     them = one_or_more(len(lacking), "it", "them")
     text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
     cause = "no pass has registered it yet"
-    fix = f"wait for the next pass; if nothing changes, {RUNS}"
+    fix = _after_next_pass(look)
     return breaks(Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause=cause, fix=fix)
 
 
@@ -316,22 +324,15 @@ def _callers(subject: Subject, held: Held) -> Iterator[Link]:
 
 def last_pass_link(look: Look, *, alone: bool) -> Link:
     """Show the last good pass. With `alone`, no other source tells whether instances are renewed,
-    so an old pass is a broken link."""
+    so an old pass is a broken link. A note about a pass that is not known has its fix."""
     beat = look.last_pass
-    if beat is None:
-        why = "; give --owner to see it"
-        if look.owner:
-            why = ", because this installation uses no lock"
-        return Link(Part.LAST_PASS, Mark.NOTE, f"last pass: unknown{why}")
+    if beat is None or beat.found is None:
+        text, fix = _not_recorded(look)
+        shown = f"{text}: {fix}" if fix else text
+        return Link(Part.LAST_PASS, Mark.NOTE, shown, cause=text, fix=fix)
     if isinstance(beat.found, Unknown):
         text = f"last pass: the Lease {beat.name} could not be read: {beat.found.message}"
         return unseen(Part.LAST_PASS, text)
-    if beat.found is None:
-        text = (
-            f"last pass: unknown. There is no Lease {beat.name}; if `run` was given --lock, "
-            "give it here, too"
-        )
-        return Link(Part.LAST_PASS, Mark.NOTE, text)
     good = beat.found.good
     if good is None:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
@@ -343,3 +344,47 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
     if age > _LEASE_SECONDS:
         reason, cause = Reason.EXPIRED, f"{cause}, so its leases expired"
     return breaks(Part.LAST_PASS, reason, text, cause=cause, fix=RUNS, if_=alone)
+
+
+def _not_recorded(look: Look) -> tuple[str, str]:
+    """Say why it is not known when the last pass was, and what to do; empty for nothing."""
+    if not look.owner:
+        return "last pass: not known without the owner", "give --owner"
+    if look.offline:
+        return "last pass: the files do not say when it was", ""
+    if _none_made(look):
+        if look.installation:
+            return "no pass was made yet", f"kubectl describe {look.installation}"
+        return (
+            "no pass was made yet",
+            "eurekube-sync run --dry-run shows what one does, and eurekube-sync run makes one",
+        )
+    if look.last_pass is None:
+        return "last pass: not recorded, because this installation uses no lock", ""
+    text = f"last pass: not recorded in the Lease {look.last_pass.name}"
+    if look.installation:
+        return text, f"kubectl describe {look.installation}"
+    return text, "give run and this command the same --lock"
+
+
+def _none_made(look: Look) -> bool:
+    """Say whether both servers were read, and nothing in them is from a pass of this owner."""
+    if isinstance(look.listed, Unknown) or look.report.view is None or unread_of(look.report):
+        return False
+    for report in look.reports:
+        for syncer in syncers_in(report):
+            if syncer.status is not None:
+                return False
+    return not any(look.is_ours(instance) for instance in look.listed.data)
+
+
+def is_first(look: Look) -> bool:
+    """Say whether a person has to make the first pass, because no installation was found."""
+    return bool(look.owner) and not look.installation and not look.offline and _none_made(look)
+
+
+def _after_next_pass(look: Look) -> str:
+    """Return what to do where the next pass does the rest."""
+    if is_first(look):
+        return "make a pass: eurekube-sync run"
+    return f"wait for the next pass; if nothing changes, {RUNS}"

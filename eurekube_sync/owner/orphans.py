@@ -92,10 +92,11 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     none = nothing_of(observed.ownership, everything)
     if none and not (observed.listed or away):
         raise Refused(none)
+    found = tuple(_orphans(report, observed.ours.values()))
     return Orphans(
-        found=tuple(_orphans(report, observed.ours.values())),
+        found=found,
         slices=tuple(_slices_of_nobody(world, report)),
-        unknown=tuple(_unknown(report, away)),
+        unknown=(*_unknown(report, away), *_absent(report, found)),
     )
 
 
@@ -154,6 +155,16 @@ def _fate(action: Action) -> tuple[Fate, str]:
             return Fate.UPDATE, f"the next `run` gives it to syncer {action.syncer}"
         case _:
             return Fate.RENEW, f"`run` renews it: {action.why}"
+
+
+def _absent(report: PassReport, found: Sequence[Orphan]) -> Iterator[str]:
+    """Yield the namespaces that do not exist, a sentence each: without any orphan, the name may be
+    wrong."""
+    syncers = [syncer_of(orphan.instance) for orphan in found]
+    namespaces = {syncer.namespace for syncer in syncers if syncer is not None}
+    for name in report.absent:
+        if name not in namespaces:
+            yield f"namespace {name} does not exist"
 
 
 def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:

@@ -245,3 +245,24 @@ def test_a_namespace_that_does_not_exist_is_no_empty_one(settled: Program) -> No
     assert ended.code == ExitCode.NOT_REGISTERED
     assert "namespace nosuch does not exist" in ended.out
     assert ended.out.splitlines()[-1].startswith("no EurekaSyncer")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["explain", "nosuch/orders"], ExitCode.NOT_REGISTERED),
+        (["explain", "svc/nosuch/orders"], ExitCode.NOT_REGISTERED),
+        (["explain", "pod/nosuch/orders-1"], ExitCode.NOT_REGISTERED),
+        (["check", "-n", "nosuch"], ExitCode.CHECK_FAILED),
+        (["check", "-n", "rating,nosuch"], ExitCode.OK),
+        (["orphans", "-n", "nosuch"], ExitCode.INCOMPLETE),
+    ],
+    ids=str,
+)
+def test_no_command_takes_a_namespace_that_does_not_exist_for_an_empty_one(
+    settled: Program, command: list[str], code: ExitCode
+) -> None:
+    ended = settled.command(*command)
+    assert "namespace nosuch does not exist" in ended.out
+    assert "no orphans" not in ended.out
+    assert ended.code == code

@@ -194,13 +194,20 @@ def _explained(
         return found, (explain_import(what, found),)
     about = subjects(what, found)
     if not about:
-        return found, (explain_missing(what, found),)
+        return found, (explain_missing(what, found, absent=_is_absent(seen, what)),)
     found = with_details(seen, found, [subject.namespace for subject in about])
     keys: set[InstanceKey] = set()
     for subject in about:
         keys |= keys_to_read(subject, found)
     found = with_readings(seen, found, frozenset(keys))
     return found, tuple(explain(subject, found) for subject in about)
+
+
+def _is_absent(seen: LookWorld, what: What) -> bool:
+    """Say whether the namespace in question is known not to exist."""
+    if not what.namespace or seen.offline:
+        return False
+    return seen.world.cluster.namespace_exists(what.namespace) == Complete(data=False)
 
 
 @click.command(

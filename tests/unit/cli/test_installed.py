@@ -124,6 +124,7 @@ def test_a_look_has_the_settings_of_the_installation(
     assert found.scope.granted_only
     assert found.installed is not None
     assert (found.installed.ref, found.installed.kind) == ("sync/eurekube-sync", kind)
+    assert found.installed.resource == f"{kind.lower()} eurekube-sync -n sync"
     options = ["--owner", "--eureka-url", "--require-app-grant"]
     if command == ["check"]:
         options.insert(0, "--interval")

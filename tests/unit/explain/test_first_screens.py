@@ -4,7 +4,7 @@ question may name."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,9 +14,10 @@ from eurekube_sync.explain.links import Outcome
 from eurekube_sync.explain.overview import Row
 from eurekube_sync.explain.what import Kind, What, parse_what
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServiceSelector
+from eurekube_sync.model.kubernetes import LockName, PodCondition, PodDetail, ServiceSelector
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.ports import LockStore
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import (
     NS,
@@ -45,6 +46,105 @@ def registered(*numbers: int, **spec: Any) -> Asked:
         asked.fake.later(60)
         asked.fake.run()
     return asked
+
+
+# --- The last pass ----------------------------------------------------------------------------------
+
+
+class _NoLease:
+    """A lock that no process ever took."""
+
+    def read(self) -> None:
+        return None
+
+
+def of_last_pass(asked: Asked) -> str:
+    return asked.overview().last_pass.text
+
+
+DESCRIBE = "kubectl describe deployment sync -n ops"
+
+
+@pytest.mark.parametrize(
+    ("installation", "says", "next_"),
+    [
+        (
+            "",
+            "no pass was made yet: eurekube-sync run --dry-run shows what one does, and "
+            "eurekube-sync run makes one",
+            "make a pass: eurekube-sync run",
+        ),
+        ("deployment sync -n ops", f"no pass was made yet: {DESCRIBE}", "wait for the next pass"),
+    ],
+    ids=["newcomer", "installed"],
+)
+@pytest.mark.parametrize("lease", [True, False])
+def test_before_the_first_pass_the_screen_says_how_to_make_one(
+    installation: str, says: str, next_: str, lease: bool
+) -> None:
+    """Whoever has an installation looks at it, and makes no pass by hand."""
+    asked = Asked(endpoint(1))
+    asked.installation = installation
+    if lease:
+        asked.locks.append((LockName(namespace="ops", name="prod"), cast(LockStore, _NoLease())))
+    assert of_last_pass(asked) == says
+    assert asked.why().fix.startswith(next_)
+
+
+def test_a_syncer_that_waits_for_the_first_pass_for_long_says_how_to_make_it() -> None:
+    """A newcomer is the operator."""
+    asked = Asked(endpoint(1))
+    asked.fake.later(600)
+    found = asked.why()
+    assert broken(found).reason == "NoInstallation"
+    assert found.fix.startswith("make a pass: eurekube-sync run; or ask the operator whether")
+    asked.installation = "deployment sync -n ops"
+    assert asked.why().fix.startswith("ask the operator whether")
+
+
+def test_after_a_pass_without_a_lease_the_screen_says_how_to_record_one() -> None:
+    asked = registered(1)
+    assert of_last_pass(asked) == (
+        "last pass: not recorded, because this installation uses no lock"
+    )
+    asked.locks.append((LockName(namespace="ops", name="prod"), cast(LockStore, _NoLease())))
+    assert of_last_pass(asked) == (
+        "last pass: not recorded in the Lease ops/prod: give run and this command the same --lock"
+    )
+    asked.installation = "deployment sync -n ops"
+    assert of_last_pass(asked) == f"last pass: not recorded in the Lease ops/prod: {DESCRIBE}"
+
+
+@pytest.mark.parametrize("of", ["status", "Eureka"])
+def test_what_is_left_of_a_pass_shows_that_there_was_one(of: str) -> None:
+    """A status, or an instance of ours, is enough."""
+    asked = registered(1)
+    if of == "status":
+        asked.fake.registry.held.clear()
+    else:
+        asked.add(replace(asked.syncer, status=None))
+    assert "not recorded" in of_last_pass(asked)
+
+
+def test_no_pass_is_denied_where_something_could_not_be_read() -> None:
+    """What was not read is not empty."""
+    asked = Asked(endpoint(1))
+    assert "no pass was made yet" in of_last_pass(asked)
+    failed = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    asked.fake.registry.unreadable = failed
+    assert "no pass was made yet" not in of_last_pass(asked)
+    asked.fake.registry.unreadable = None
+    asked.fake.cluster.unknown["syncers", NS] = failed
+    assert "no pass was made yet" not in of_last_pass(asked)
+
+
+def test_saved_files_and_an_unknown_owner_promise_no_pass() -> None:
+    asked = Asked(endpoint(1))
+    asked.offline = True
+    assert of_last_pass(asked) == "last pass: the files do not say when it was"
+    assert asked.why().fix.startswith("wait for the next pass")
+    asked.owner = ""
+    assert of_last_pass(asked) == "last pass: not known without the owner: give --owner"
 
 
 # --- Since when -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.model.text import counted, duration, listed, one_or_more
+from eurekube_sync.model.text import counted, duration, listed, one_or_more, port_fault
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,18 @@ def test_words_are_listed_as_people_list_them() -> None:
 def test_a_duration_is_written_as_an_option_takes_it(seconds: float, words: str) -> None:
     """It is written in the largest units that fit, as in Kubernetes."""
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize("place", ["host:1", "host:65535", "[::1]:08080", "host", "host:http", ":"])
+def test_a_port_that_may_be_is_no_fault(place: str) -> None:
+    """A name, or no number at all, is for others to judge."""
+    assert port_fault(place) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [(":0", "0"), ("host:65536", "65536"), ("[::1]:" + "9" * 5000, "9" * 20)],
+    ids=["zero", "too large", "thousands of digits"],
+)
+def test_a_port_that_cannot_be_is_named(place: str, number: str) -> None:
+    assert port_fault(place) == f"has the port {number}, and a port is a number from 1 to 65535"

@@ -333,6 +333,20 @@ def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into()
         assert (key(8) in {one.instance.key for one in look(world, scope).found}) is falls, scope
 
 
+def test_a_namespace_that_does_not_exist_has_orphans_or_may_be_a_wrong_name() -> None:
+    """Only where Eureka holds something of it is nothing left to say."""
+    world = settled(1)
+    scope = Scope(namespaces=frozenset({NS, NOWHERE.namespace}))
+    found = look(world, scope)
+    assert found.unknown == ("namespace nowhere does not exist",)
+    assert (found.summary, found.code(detailed=False)) == (
+        "no orphan in what could be read",
+        ExitCode.INCOMPLETE,
+    )
+    world.registry.put(stored(instance(9, ref=NOWHERE)))
+    assert look(world, scope).unknown == ()
+
+
 def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
     """Its address leads elsewhere since the first call. No instance is called renewed."""
     world = settled()

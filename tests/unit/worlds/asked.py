@@ -64,6 +64,8 @@ class Asked:
         self.fake.cluster.services = [service()] if services is None else list(services)
         self.fake.cluster.slices = [piece(*endpoints)]
         self.owner = self.fake.owner
+        self.installation = ""
+        self.offline = False
 
     def add(self, one: SyncerObject) -> None:
         self.fake.cluster.syncers[one.ref] = one
@@ -98,6 +100,8 @@ class Asked:
             world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),
             details=cast(ports.Details, self.details),  # only `check` uses the rest
             locks=lambda _owner, _scope: self.locks,
+            installation=self.installation,
+            offline=self.offline,
         )
 
     def all(self, what: str = f"{NS}/rating") -> list[Explanation]:
