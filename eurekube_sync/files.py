@@ -37,6 +37,7 @@ def write_new(path: Path, part: Path, content: bytes, *, mode: int) -> None:
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)  # a strict umask takes rights away
             file.write(content)
         part.replace(path)
     except OSError:

@@ -11,12 +11,13 @@ import pytest
 from eurekube_sync.files import write_new
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077], ids=oct)
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
-def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int) -> None:
+def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path, mode: int, umask: int) -> None:
     """The target of the link stays unchanged. The new file has the requested mode."""
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "ours").symlink_to(tmp_path / "theirs")
-    before = os.umask(0o022)
+    before = os.umask(umask)
     try:
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=mode)
     finally:
@@ -43,7 +44,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     with pytest.raises(IsADirectoryError):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
-    assert [one.name for one in tmp_path.iterdir()] == ["ours"]
+    assert [path.name for path in tmp_path.iterdir()] == ["ours"]
 
 
 def test_a_pipe_or_a_device_in_its_place_stays(tmp_path: Path) -> None:
@@ -52,4 +53,4 @@ def test_a_pipe_or_a_device_in_its_place_stays(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is a pipe or a device"):
         write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o644)
     assert (tmp_path / "ours").is_fifo()
-    assert [one.name for one in tmp_path.iterdir()] == ["ours"]
+    assert [path.name for path in tmp_path.iterdir()] == ["ours"]
