@@ -39,12 +39,18 @@ def test_an_address(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "8080", ":", ":x", ":65536", "::1:8080", "http://a:1", "[::1]", "a b:1"]
+    "text", ["", "8080", ":", ":x", "::1:8080", "http://a:1", "[::1]", "a b:1"]
 )
 def test_a_text_that_is_no_address_is_refused(text: str) -> None:
     """The error lists the valid forms."""
     with pytest.raises(click.BadParameter, match=r"write :8080, 127\.0\.0\.1:8080 or \[::1\]:8080"):
         read("--listen", text)
+
+
+def test_a_port_that_cannot_be_is_named() -> None:
+    """The form is right, so it is not what to correct."""
+    with pytest.raises(click.BadParameter, match="has the port 65536, and a port is a number"):
+        read("--listen", ":65536")
 
 
 @pytest.mark.parametrize("text", ["ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
