@@ -279,7 +279,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
             f"--syncer-class {name}"
         )
     elif inside and is_first(look):
-        fix = f"make a pass: eurekube-sync run; or {fix}"
+        fix = "ask the operator whether eurekube-sync runs, or make a pass: eurekube-sync run"
     cause = f"no installation seems to serve {served}"
     unwritten = "its status" if status is None else "a status for its present spec"
     text = f"{cause}: the syncer is {span(age)} old, and no pass has written {unwritten}"

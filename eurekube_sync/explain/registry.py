@@ -328,7 +328,7 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
     beat = look.last_pass
     if beat is None or beat.found is None:
         text, fix = _not_recorded(look)
-        shown = f"{text}: {fix}" if fix else text
+        shown = f"{text}; {fix}" if fix else text
         return Link(Part.LAST_PASS, Mark.NOTE, shown, cause=text, fix=fix)
     if isinstance(beat.found, Unknown):
         text = f"last pass: the Lease {beat.name} could not be read: {beat.found.message}"
@@ -354,16 +354,13 @@ def _not_recorded(look: Look) -> tuple[str, str]:
         return "last pass: the files do not say when it was", ""
     if _none_made(look):
         if look.installation:
-            return "no pass was made yet", f"kubectl describe {look.installation}"
-        return (
-            "no pass was made yet",
-            "eurekube-sync run --dry-run shows what one does, and eurekube-sync run makes one",
-        )
+            return "no pass was made yet", f"see why: kubectl describe {look.installation}"
+        return "no pass was made yet", "see what one would do: eurekube-sync run --dry-run"
     if look.last_pass is None:
         return "last pass: not recorded, because this installation uses no lock", ""
     text = f"last pass: not recorded in the Lease {look.last_pass.name}"
     if look.installation:
-        return text, f"kubectl describe {look.installation}"
+        return text, f"see why: kubectl describe {look.installation}"
     return text, "give run and this command the same --lock"
 
 

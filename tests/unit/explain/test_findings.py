@@ -285,7 +285,7 @@ def test_another_schema_says_what_is_lost(stored: Mapping[str, Any], says: str) 
     """Nobody is told to put an older CRD over a newer one."""
     cluster = Cluster()
     cluster.crd = Complete(data=stored)
-    expected: dict[str, Any] = {"properties": {"spec": {}, "status": {}}}
+    expected: Mapping[str, Any] = {"properties": {"spec": {}, "status": {}}}
     found = definition(cluster, Complete(data=CrdAge(1.0, 1.0)), expected, before=False)
     assert says in found.text
     assert ("eurekube-sync crd" in found.fix) is ("newer" not in says)
