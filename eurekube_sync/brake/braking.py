@@ -56,12 +56,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     | the same, if the pod is dead                        | for a second pass | `dead_apart`           |
     | of a pod that is registered under another key       | never             | `in_other_apps`        |
     | at an address that another pod has                  | never             | `hold_for`, `_AT_ONCE` |
-    | without evidence, if these are too many: of pods    | for a person      | `too_much`             |
-    | that may live                                       |                   |                        |
-    | without evidence, if those of dead pods alone are   | for a second pass | `dead_apart`           |
-    | too many: of dead pods                              |                   |                        |
-    | the last ones of several apps, if no person asked   | for a person      | `too_much`             |
-    | for it: of pods that may live                       |                   |                        |
+    | if those without evidence are too many: of them,    | for a person      | `too_much`             |
+    | those of pods that may live                         |                   |                        |
+    | if those of dead pods alone are too many: those     | for a second pass | `dead_apart`           |
+    | if several apps would lose their last ones, and no  | for a person      | `too_much`             |
+    | person asked for it: those of pods that may live    |                   |                        |
     | the same of many apps, if a person asked for it     | for a person      | `too_much`             |
     | of a pod that registers itself                      | never             | `_AT_ONCE`             |
     | the last ones of an app, without evidence           | for a second pass | `_unexplained_last`    |
@@ -90,7 +89,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     # Only now, because a plan id may mean exactly the held removals.
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
-    # By the holds without the approved removals: those are made now, and await nothing.
+    # An approved removal is made now and awaits nothing; no hold has it any more.
     awaited = _for_a_second_pass(scales, planned, weighed, _keys_of(holds), observed, brake)
     held = held_of(holds, awaited)
     return Braked(
@@ -121,7 +120,7 @@ def _seen_dead(
     """Return the removals whose pods an earlier pass saw dead."""
     may_wait = []
     for removal in planned:
-        # One whose address another pod has never waits.
+        # A removal never waits if another pod has its address.
         if removal.key in dead and removal.grounds is not Grounds.REPLACED:
             may_wait.append(removal)
     return seen_before(may_wait, brake, dead=True)
@@ -318,9 +317,9 @@ def _for_a_second_pass(
             dead.append(removal)
         elif not _pods_were_read(removal, observed, brake.pods):
             not_looked_at.append(removal)
-    # This pass does not know better, so the first look stays as it is.
-    seen_dead = begun_before(not_looked_at, brake, dead=True)
-    dead += [removal for removal in not_looked_at if removal.key in seen_dead]
+    # Their pods could not be read now. Those that an earlier pass saw dead keep the time of that.
+    dead_before = begun_before(not_looked_at, brake, dead=True)
+    dead += [removal for removal in not_looked_at if removal.key in dead_before]
     # In this order, because the syncer's status stores only the first for the next process.
     return [
         *to_confirm(last, brake),

@@ -140,7 +140,8 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     else:
         desired, observed, plan = _read_again(given, found, found.registry.data, last_seen_up)
         found = replace(found, desired=desired, registry=Complete(data=observed))
-        # Before the brake: what cannot have a successor must not await confirmation.
+        # A removal whose successor cannot be registered becomes a renewal. Before the brake: else
+        # it would await confirmation for ever.
         plan = keep_without_successor(plan, desired, observed)
         braked = apply_brake(plan, observed, brake)
         to_look_at = _worth_a_look(braked.held, brake)
@@ -186,8 +187,8 @@ def _last_seen_up(world: World, found: Found) -> frozenset[InstanceKey]:
 def _brake(given: Given, desired: Desired, approval: PlanId | None, at: float) -> Brake:
     """Make the brake from the limits of the installation, and from what a person released."""
     settings = given.settings
-    # Passes that are further apart than this let leases expire.
-    within = settings.brake.confirm_after + settings.lease.expires_after
+    # An earlier sighting counts only for so long: passes that are further apart let leases expire.
+    confirm_within = settings.brake.confirm_after + settings.lease.expires_after
     claims = desired.claims.items()
     freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, at))
     statuses = {ref: claim.syncer.status for ref, claim in claims}
@@ -199,8 +200,8 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, at: float) -
         limits=settings.brake,
         freed_by_annotation=freed,
         approval=approval,
-        seen=sightings.before(statuses, begun=begun, now=begun_at, within=within),
-        confirm_within=within,
+        seen=sightings.before(statuses, begun=begun, now=begun_at, within=confirm_within),
+        confirm_within=confirm_within,
     )
 
 
@@ -292,7 +293,8 @@ def _read(
     )
     readings_for_age = dict(readings)
     for key in given.world.memory.own_writes.settle(readings):
-        # What stands is older than what was written, so no list is old that lacks that.
+        # Eureka holds an older version than this process wrote. No list can show ours, so this
+        # reading says nothing of the list's age.
         del readings_for_age[key]
     if len(given.world.servers) > 1:
         # Another server's list may lack an instance, which tells nothing of the age of this one.
@@ -317,7 +319,7 @@ def _only_by_plan(observed: Observed) -> frozenset[InstanceKey]:
     """Return our instances that only the plan may renew: those with a former mark, until it is
     known that their installation has ended, and those of syncers that another owner serves as well,
     which may be left to expire."""
-    # Their own keys: `former` has the new ones.
+    # `former` is keyed by the new ids. Here are the ids that Eureka has.
     keys = {instance.key for instance in observed.former.values()}
     for syncer in served_by_others(observed):
         keys |= observed.keys_by_syncer.get(syncer, frozenset())
@@ -336,7 +338,7 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     adds = [*_adds(plan), *_expired(done)]
     deadline.stage(Ends.APPLYING, part_of_rest=0.5)
     # On each syncer with an instance, registered or renewed: its deletion then waits until we have
-    # cancelled them.
+    # cancelled them. `barred` are the syncers without one, which must not register.
     barred, errors = put_finalizers_on(
         world.cluster, world.workers, deadline, found.desired, [*adds, *renewals]
     )
@@ -449,8 +451,8 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
         observed = report.registry.data
-        # `unproven` were UP for another syncer before. Only a renewal shows whether they stand for
-        # the one that wants them now.
+        # `unproven` were UP for another syncer before, and the list may be older than their cancel.
+        # The next pass renews them at once, which shows whether Eureka still holds them.
         unproven = memory.last_seen.note(observed, outcomes, renewed, desired)
         for key in unproven:
             world.renewals.again(key)
@@ -509,6 +511,7 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     due = take_due_writes(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
     doubt = None
+    # A process that stops has no time left: nothing is written below.
     if (due.writes or wished) and not world.clock.stopping():
         doubt = given.same.doubt(otherwise="no status is written")
     if doubt is not None:
@@ -557,7 +560,8 @@ def take_due_writes(given: Given, found: Found, report: PassReport) -> Unsettled
         expires_after=settings.lease.expires_after,
         lost=report.lost,
     )
-    words = memory.rewording.due(now)
-    due = unsettled(result, words=words, earlier=memory.statuses, recoveries=memory.recoveries)
+    # Statuses of which only the words changed are written now and then.
+    words_due = memory.rewording.due(now)
+    due = unsettled(result, words=words_due, earlier=memory.statuses, recoveries=memory.recoveries)
     memory.recoveries.end_of_pass()
     return due

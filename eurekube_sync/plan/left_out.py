@@ -282,16 +282,16 @@ class _Contenders:
     | unread         | its uncached read failed                                | always    |
     | newcomers      | not registered, or DOWN                                 | third     |
     | served         | UP                                                      | first     |
-    | put_out        | OUT_OF_SERVICE, and today's limit lets it in            | second    |
+    | put_out        | OUT_OF_SERVICE, under this limit or a lower one         | second    |
     | put_out_before | OUT_OF_SERVICE                                          | last      |
 
     An unread instance may be registered, so no newcomer gets its place. Or it may be gone, so
     nothing is removed for it: the other groups may get its place as well.
 
     A limit such as 20% may remove an instance only after a person lowered it. A number may always,
-    because it is exact: with limit 3 and four UP instances under the mark 3, one has to go. Whom a
-    person set OUT_OF_SERVICE goes first, if it came under a higher limit; else it may be UP again,
-    and comes before a newcomer."""
+    because it is exact: with limit 3 and four UP instances under the mark 3, one has to go. What
+    a person set OUT_OF_SERVICE is the first to lose its place, if it was registered under a higher
+    limit. Else it may be UP again, and gets a place before a newcomer."""
 
     staying: list[InstanceKey] = field(default_factory=list)
     unread: list[InstanceKey] = field(default_factory=list)
@@ -389,6 +389,7 @@ def _admitted(
     respected = len(before_newcomers) + len(contenders.unread) + kept
     coming = contenders.newcomers[: max(0, places_left - respected)]
     in_order = [*before_newcomers, *coming, *contenders.put_out_before]
+    # The first of these have a place; the staying and the unread always have.
     return frozenset([*contenders.staying, *contenders.unread, *in_order[:places_left]])
 
 
