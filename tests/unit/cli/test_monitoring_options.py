@@ -47,22 +47,12 @@ def test_a_text_that_is_no_address_is_refused(text: str) -> None:
         read("--listen", text)
 
 
-<<<<<<< HEAD
-def test_a_port_that_cannot_be_is_refused() -> None:
-    """The error lists the ports that can."""
-    with pytest.raises(click.BadParameter, match="is a number from 1 to 65535"):
-        read("--listen", ":65536")
-
-
-||||||| b4c9fb9c
-=======
 def test_a_port_that_cannot_be_is_named() -> None:
     """The form is right, so it is not what to correct."""
     with pytest.raises(click.BadParameter, match="has the port 65536, and a port is a number"):
         read("--listen", ":65536")
 
 
->>>>>>> w-d
 @pytest.mark.parametrize("text", ["ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
 def test_a_url_that_is_no_gateway_is_refused(text: str) -> None:
     """Otherwise a push would fail after each pass."""
