@@ -262,6 +262,7 @@ def test_without_the_gateway_api_its_lists_are_unknown(subject: Subject, namespa
         cluster.list_routes(None).of(namespace),
         cluster.list_routes([namespace]).of(namespace),
         cluster.list_gateways([namespace]).of(namespace),
+        cluster.list_reference_grants([namespace]).of(namespace),
     ):
         assert isinstance(source, Unknown)
         assert source.cause is Cause.API_MISSING

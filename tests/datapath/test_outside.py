@@ -293,9 +293,10 @@ def reader(outside: Outside, apps: Apps) -> Iterator[SpringReader]:
 def test_apps_are_called_at_each_kind_of_address_while_their_pod_moves(
     apps: Apps, reader: SpringReader, outside: Outside
 ) -> None:
-    """A second pod starts on another node, the first is no longer ready, and then it is gone. No
-    call fails, but for two kinds: to the pods' own addresses there is no route, and nor to the
-    Service's, which a pod calls."""
+    """A second pod starts on another node, the first is no longer ready, and then it is gone. The
+    second terminates, and serves callers who do not know yet. No call fails.
+
+    To the pods' own addresses there is no route, and nor to the Service's, which a pod calls."""
     wait_for_answers_of(reader, [POD])
     wait_for_an_answer_within(apps, POD)
     apps.run_pod("outside-b", OTHER_NODE, OTHER_POD_ADDRESS)
@@ -311,6 +312,15 @@ def test_apps_are_called_at_each_kind_of_address_while_their_pod_moves(
     apps.follow({OTHER_POD_ADDRESS: "Ready"}, moved)
     wait_for_answers_of(reader, [OTHER_POD])
     wait_for_an_answer_within(apps, OTHER_POD)
+
+    begin = {name: reader.number(name) for name in KINDS}
+    apps.world.delete_pod(NAMESPACE, "outside-b", grace_seconds=300)
+    for name in KINDS:
+        apps.world.wait_for_slices(NAMESPACE, name, {OTHER_POD_ADDRESS: "Terminating"})
+    apps.data_path.wait_for_kube_proxy()
+    wait_for_answers_of(reader, [OTHER_POD])
+    for name in KINDS:
+        assert reader.calls(name, since=begin[name]).failed == (), name
 
     for name, kind in KINDS.items():
         assert kind.drops or reader.calls(name).failed == (), name

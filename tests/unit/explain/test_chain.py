@@ -483,3 +483,15 @@ def test_a_drain_of_which_only_the_mark_is_left_names_the_kinds(
     found = broken(asked.why())
     assert (found.reason, found.cause) == ("Drained", f"it is drained by {by}")
     assert found.fix == f"remove the annotation {DRAIN_ANNOTATION} from {what}"
+
+
+def test_an_api_that_is_not_installed_is_no_fault_of_the_servers() -> None:
+    """The answer is known, so the link is broken, and the fix is not to grant or to wait."""
+    asked = Asked(endpoint(1), one=syncer(mode="service", service={"address": "Gateway"}))
+    missing = Unknown(cause=Cause.API_MISSING, message="the Gateway API is not installed")
+    asked.fake.cluster.unknown["routes", NS] = missing
+    found = asked.why()
+    assert (broken(found).part, found.reason) == (Part.ENDPOINTS, "APIMissing")
+    assert missing.message in found.sentence
+    assert found.fix == f"install the API, or kubectl edit esync rating -n {NS}"
+    assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.NOT_REGISTERED
