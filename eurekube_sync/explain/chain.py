@@ -33,7 +33,15 @@ from eurekube_sync.explain.registry import (
     registry_links,
     up_in,
 )
-from eurekube_sync.explain.subject import Subject, address_of, apps_of, observed_at, read
+from eurekube_sync.explain.subject import (
+    Subject,
+    address_of,
+    apps_of,
+    claims_in,
+    observed_at,
+    read,
+    vips_of,
+)
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
@@ -306,12 +314,48 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
+    """Show which syncer has the addresses, and how this one gets a registration.
+
+    | the other syncer                              | what to do                                  |
+    |-----------------------------------------------|---------------------------------------------|
+    | is suspended                                  | end that                                    |
+    | lacks a VIP address, in the same namespace    | give it both, or another app to this syncer |
+    | any other                                     | give another app to this syncer             |
+    """
     keys = [key for key in claim.rivals if key in subject.verdicts]
-    if keys:
-        rival = claim.rivals[keys[0]]
-        text = f"{address_of(keys[0])}{and_more(len(keys))}: {rival}"
-        fix = f"eurekube-sync explain {rival.syncer}"
-        yield breaks(Part.RIVALS, Reason.CONFLICT, text, cause=str(rival), fix=fix)
+    if not keys:
+        return
+    rival = claim.rivals[keys[0]]
+    text = f"{address_of(keys[0])}{and_more(len(keys))}: {rival}"
+    other = claims_in(subject.report).get(rival.syncer)
+    lacks = _vips_beside(claim, other)
+    edit_other = f"kubectl edit esync {rival.syncer.name} -n {rival.syncer.namespace}"
+    own_app = "give this syncer an app of its own with spec.appName"
+    details = ()
+    otherwise = f"eurekube-sync explain {rival.syncer}"
+    if isinstance(other, Serving) and other.conduct.suspend:
+        details = (f"syncer {rival.syncer} is suspended",)
+        fix = f"set spec.suspend to false in the other syncer, or delete it: {edit_other}"
+    elif other and lacks and rival.syncer.namespace == subject.ref.namespace:
+        details = (f"so nothing of it is registered under VIP {', '.join(lacks)}",)
+        both = ",".join([*vips_of(other), *lacks])
+        fix = (
+            f"to have all VIP addresses, set spec.vipAddress to {both} in the other syncer, and "
+            f"delete this one: {edit_other}"
+        )
+        otherwise = f"{own_app}: {subject.kubectl('edit')}"
+    else:
+        fix = f"{own_app}, or other Services, or delete it: {subject.kubectl('edit')}"
+    link = breaks(Part.RIVALS, Reason.CONFLICT, text, *details, cause=str(rival), fix=fix)
+    yield replace(link, otherwise=otherwise)
+
+
+def _vips_beside(claim: Claim, other: Claim | None) -> list[str]:
+    """Return the VIP addresses that the other syncer lacks; empty if that is unknown."""
+    known = vips_of(other) if other else []
+    if not known:
+        return []
+    return [vip for vip in vips_of(claim) if vip not in known]
 
 
 _DUPLICATES = (

@@ -32,7 +32,8 @@ from eurekube_sync.explain.subject import (
     syncers_in,
 )
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import LockRecord
+from eurekube_sync.model.kubernetes import LockRecord, SyncerRef
+from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
@@ -74,7 +75,8 @@ def held_by_eureka(subject: Subject, look: Look) -> Held:
 
 def _all_held(subject: Subject, look: Look) -> Held:
     """Return our instances of the whole syncer: each as the first server with an uncached answer
-    holds it, or else as the dry pass or the list shows it."""
+    holds it, or else as the dry pass or the list shows it. Two syncers may want one id, so it is
+    the syncer's if it has its mark, or if the pass gives it to this syncer."""
     if isinstance(look.listed, Unknown):
         return {}
     registry, shown = subject.report.registry, look.marked(subject.ref)
@@ -89,9 +91,18 @@ def _all_held(subject: Subject, look: Look) -> Held:
         if not answers or isinstance(answers[0], Unknown):
             continue
         held.pop(key, None)
-        if answers[0] is not None and look.is_ours(answers[0]):
-            held[key] = answers[0]
+        answer = answers[0]
+        if answer is None or not look.is_ours(answer):
+            continue
+        if subject.ref in (syncer_of(answer), _given_to(key, subject)):
+            held[key] = answer
     return dict(sorted(held.items()))
+
+
+def _given_to(key: InstanceKey, subject: Subject) -> SyncerRef | None:
+    """Return the syncer that gets this instance in the pass; None if no syncer wants it."""
+    desired = subject.report.desired
+    return desired.wanted_by.get(key) if desired else None
 
 
 def up_in(held: Held) -> int:

@@ -144,7 +144,7 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             keys = _of_pods(names, what.namespace, claim, report, look, services)
             if keys is None:
                 return None
-        case Kind.VIP if what.name in _vips_of(claim):
+        case Kind.VIP if what.name in map(str.upper, vips_of(claim)):
             keys = None
         case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
             services = _services_of_app(what.name, services, claim)
@@ -198,11 +198,11 @@ def workload(pod: PodDetail) -> str:
     return pod.controller or f"pod {pod.name}"
 
 
-def _vips_of(claim: Claim) -> list[str]:
-    """Return the VIP addresses of a syncer in upper case; empty if they are unknown."""
+def vips_of(claim: Claim) -> list[str]:
+    """Return the VIP addresses of a syncer; empty if they are unknown."""
     if not isinstance(claim, Serving):
         return []
-    return [vip.strip().upper() for vip in claim.vip_address.split(",")]
+    return [vip.strip() for vip in claim.vip_address.split(",")]
 
 
 def _subject(

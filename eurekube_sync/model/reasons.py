@@ -345,8 +345,9 @@ class Reason(StrEnum):
         "Conflict",
         Topic.OTHERS,
         "Another syncer has the address, or an instance that is not ours has the id.",
-        "Delete that syncer or instance, or this syncer. Of two syncers of one namespace and "
-        "one scope, the older one has the address.",
+        "Of two syncers of one namespace and one scope, the older one has the address. Give this "
+        "one an app of its own with `appName`, or name both VIP addresses in `vipAddress` of the "
+        "older one and delete this one. If it is an instance, cancel it.",
     )
     DUPLICATE_REGISTRATION = (
         "DuplicateRegistration",

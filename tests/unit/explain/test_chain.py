@@ -201,7 +201,7 @@ def test_an_older_syncer_is_named_with_the_next_question() -> None:
     asked.fake.run()
     found = asked.why()
     assert broken(found).reason == "Conflict"
-    assert found.fix == f"eurekube-sync explain {NS}/older"
+    assert found.otherwise == f"eurekube-sync explain {NS}/older"
     both = {one.syncer: one.reason for one in asked.all(f"svc/{NS}/rating")}
     assert both == {f"{NS}/older": "", f"{NS}/rating": "Conflict"}
 

@@ -1,0 +1,102 @@
+"""An explanation counts only what is true of its syncer, and its next command leads to the cure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.explain.links import Outcome
+from tests.unit.worlds.asked import Asked, broken, text
+from tests.unit.worlds.build import NS, endpoint, syncer
+
+# --- Another syncer has the addresses -------------------------------------------------------------
+
+
+def _two_syncers(older: dict[str, Any] | None = None, **younger: Any) -> Asked:
+    """The older of two syncers has registered both pods; the younger one gets nothing."""
+    asked = Asked(endpoint(1), endpoint(2), one=syncer("older", **(older or {})))
+    asked.fake.run()
+    asked.fake.later(60)
+    asked.add(syncer(created=asked.fake.clock.now(), **younger))
+    asked.fake.run()
+    asked.fake.later(5)
+    return asked
+
+
+def test_the_instances_of_an_older_syncer_are_not_those_of_the_younger_one() -> None:
+    """Both would have the same ids."""
+    asked = _two_syncers(vipAddress="blue")
+    found = asked.why()
+    assert (found.outcome, found.up, found.of) == (Outcome.NOT_REGISTERED, 0, 2)
+    assert found.sentence == (f"Not registered: syncer {NS}/older is older and has the address")
+    assert "Eureka holds no instance of this syncer" in text(found)
+    assert "callers do not see" not in text(found)
+    older = asked.why(f"{NS}/older")
+    assert (older.outcome, older.up) == (Outcome.REGISTERED, 2)
+    both = {explanation.syncer: explanation.up for explanation in asked.all("10.0.0.1")}
+    assert both == {f"{NS}/older": 1, f"{NS}/rating": 0}
+
+
+def test_an_instance_that_the_next_pass_gives_to_the_syncer_counts_as_its_own() -> None:
+    """A syncer that was renamed has the instances of the old one."""
+    asked = Asked(endpoint(1), one=syncer("older"))
+    asked.fake.run()
+    asked.remove()
+    asked.add(syncer(created=asked.fake.clock.now()))
+    found = asked.why()
+    assert (found.outcome, found.up) == (Outcome.REGISTERED, 1)
+
+
+def test_a_second_vip_address_is_given_to_the_syncer_that_has_the_addresses() -> None:
+    """The other way is an app of its own."""
+    found = _two_syncers(vipAddress="blue").why()
+    assert broken(found).details == ("so nothing of it is registered under VIP blue",)
+    assert found.fix == (
+        "to have all VIP addresses, set spec.vipAddress to rating,blue in the other syncer, and "
+        f"delete this one: kubectl edit esync older -n {NS}"
+    )
+    assert found.otherwise == (
+        f"give this syncer an app of its own with spec.appName: kubectl edit esync rating -n {NS}"
+    )
+
+
+@pytest.mark.parametrize("older", ["rating", "blue,rating"])
+def test_two_syncers_with_one_vip_address_need_two_apps_or_two_selections(older: str) -> None:
+    found = _two_syncers({"vipAddress": older}).why()
+    assert not broken(found).details
+    assert found.fix == (
+        "give this syncer an app of its own with spec.appName, or other Services, or delete it: "
+        f"kubectl edit esync rating -n {NS}"
+    )
+    assert found.otherwise == f"eurekube-sync explain {NS}/older"
+
+
+def test_the_syncer_of_another_namespace_is_not_edited() -> None:
+    """Its team decides about it."""
+    asked = _two_syncers()
+    asked.remove()
+    abroad = {"namespace": NS, "app": "rating"}
+    asked.in_scope(allowed=frozenset({("shop", NS)}))
+    asked.add(syncer("older", created=1))
+    asked.add(syncer(namespace="shop", selector=abroad, vipAddress="blue"))
+    asked.fake.run()
+    found = asked.why("shop/rating")
+    assert (found.outcome, found.up, found.reason) == (Outcome.NOT_REGISTERED, 0, "Conflict")
+    assert found.fix.endswith(": kubectl edit esync rating -n shop")
+    assert found.otherwise == f"eurekube-sync explain {NS}/older"
+
+
+def test_an_older_syncer_that_is_suspended_is_named_as_such() -> None:
+    """It registers nothing, and keeps others from doing it."""
+    asked = Asked(endpoint(1), endpoint(2), one=syncer("older", suspend=True))
+    asked.add(syncer(created=asked.fake.clock.now()))
+    asked.fake.run()
+    asked.fake.later(5)
+    found = asked.why()
+    assert (found.outcome, found.up) == (Outcome.NOT_REGISTERED, 0)
+    assert broken(found).details == (f"syncer {NS}/older is suspended",)
+    assert found.fix == (
+        "set spec.suspend to false in the other syncer, or delete it: "
+        f"kubectl edit esync older -n {NS}"
+    )
