@@ -20,7 +20,7 @@ from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Link, Mark, Part, breaks, not_read
-from eurekube_sync.explain.registry import is_first
+from eurekube_sync.explain.registry import is_first, looks_silent
 from eurekube_sync.explain.subject import (
     Subject,
     address_of,
@@ -30,6 +30,7 @@ from eurekube_sync.explain.subject import (
     slices_of,
 )
 from eurekube_sync.explain.what import Kind
+from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import (
     EndpointPort,
     EndpointSlice,
@@ -37,6 +38,7 @@ from eurekube_sync.model.kubernetes import (
     ServiceSelector,
     SyncerObject,
 )
+from eurekube_sync.model.ownership import CLASS
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
@@ -267,7 +269,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     if inside and (seen or age < _PATIENCE):
         scope = f"the scope of owner {look.owner}" if look.owner else "the scope given here"
         return Link(Part.SERVED, Mark.OK, f"it is in {scope}")
-    if registered or is_served_elsewhere(syncer, look):
+    if is_served_elsewhere(syncer, look):
         scope = f"class {name}" if name else "another scope"
         return Link(Part.SERVED, Mark.OK, f"another installation serves it ({scope})")
     served = "it"
@@ -285,16 +287,56 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     text = f"{cause}: the syncer is {span(age)} old, and no pass has written {unwritten}"
     if not inside:
         text += f". The scope of this command: {str(look.asked) or 'all syncers without a class'}"
-    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, cause=cause, fix=fix)
+    details = _of_another_class(syncer, look)
+    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, *details, cause=cause, fix=fix)
 
 
 def is_served_elsewhere(syncer: SyncerObject, look: Look) -> bool:
-    """Whether its status and Eureka show that another installation serves the syncer. A status
-    outlives the installation that wrote it: the instances that it calls UP have then expired."""
+    """Whether its status and Eureka show that another installation serves the syncer.
+
+    | status of the present spec | its instances in Eureka       | served |
+    |----------------------------|-------------------------------|--------|
+    | yes, and says that none is UP | any                        | yes    |
+    | yes                        | not listed                    | yes    |
+    | any                        | one of its class, and renewed | yes    |
+    | yes                        | one of no class, and renewed  | yes    |
+    | any                        | any other                     | no     |
+
+    A status outlives the installation that wrote it, and so do the instances, which the
+    installation of their class renews."""
     status = syncer.status
-    if status is None or status.observed_generation < syncer.generation:
+    current = status is not None and status.observed_generation >= syncer.generation
+    if isinstance(look.listed, Unknown):
+        return current
+    if current and status is not None and status.up == 0:
+        return True
+    for instance in look.marked(syncer.ref):
+        if not _is_silent(instance, look):
+            named = instance.metadata.get(CLASS)
+            if named == class_of(syncer) and (current or named is not None):
+                return True
+    return False
+
+
+def _is_silent(instance: ObservedInstance, look: Look) -> bool:
+    """Whether an uncached read shows that nobody renews the instance any more."""
+    answers = look.uncached(instance.key)
+    if not answers or isinstance(answers[0], Unknown):
         return False
-    return status.up == 0 or isinstance(look.listed, Unknown) or bool(look.marked(syncer.ref))
+    return answers[0] is None or looks_silent(answers[0], look)
+
+
+def _of_another_class(syncer: SyncerObject, look: Look) -> tuple[str, ...]:
+    """Say which installation keeps the instances of a syncer whose class changed."""
+    for instance in look.marked(syncer.ref):
+        named = instance.metadata.get(CLASS)
+        if named != class_of(syncer):
+            whose = f"class {named}" if named else "syncers without a class"
+            return (
+                f"its instances in Eureka are from before: an installation of {whose} registered "
+                "them, and only renews them now",
+            )
+    return ()
 
 
 # --- Pods -----------------------------------------------------------------------------------------

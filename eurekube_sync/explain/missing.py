@@ -25,6 +25,7 @@ from eurekube_sync.explain.subject import (
     apps_of,
     claims_in,
     is_meant,
+    named_app,
     observed_at,
     pods_of,
     read,
@@ -299,6 +300,20 @@ def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
     text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
     fix = join(("eurekube-sync", "orphans", *look.asked.options))
     return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause="its syncer is gone", fix=fix)
+
+
+def namespaces_beside(what: What, look: Look) -> list[str]:
+    """Return the namespaces of the listed syncers out of scope that name the app in question, or
+    whose instances are in question."""
+    marked = {syncer_of(instance) for instance in _held_by_eureka(what, look)}
+    namespaces = set()
+    for syncer in syncers_in(look.report):
+        if look.asked.takes(syncer):
+            continue
+        named = what.kind is Kind.APP and named_app(syncer) == what.name
+        if named or syncer.ref in marked:
+            namespaces.add(syncer.namespace)
+    return sorted(namespaces)
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:

@@ -3,7 +3,7 @@ that is in order, or else from its explanation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eurekube_sync.controller.diagnosis import held_by, problems_to_decide, unread_of
@@ -225,16 +225,20 @@ def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
     """Return the instances to read uncached before anything is said of renewals: for each syncer
     that looks as if nobody renewed it, the instance that the list shows with the oldest renewal. If
     there are too many, those of the oldest; if there is none, the oldest instance of all."""
-    oldest = _oldest_by_syncer(look)
-    suspects = [instance for instance in oldest if looks_silent(instance, look)]
+    oldest = _oldest_by_syncer(look, claims_in(look.report))
+    beside = [syncer.ref for syncer in syncers_in(look.report) if not look.asked.takes(syncer)]
+    suspects = []
+    for instance in (*oldest, *_oldest_by_syncer(look, beside)):
+        if looks_silent(instance, look):
+            suspects.append(instance)
     return frozenset(instance.key for instance in (suspects or oldest[:1])[:_MOST_READ])
 
 
-def _oldest_by_syncer(look: Look) -> list[ObservedInstance]:
-    """Return the listed instance of each served syncer that has the oldest renewal, the oldest
+def _oldest_by_syncer(look: Look, syncers: Iterable[SyncerRef]) -> list[ObservedInstance]:
+    """Return the listed instance of each of these syncers that has the oldest renewal, the oldest
     first."""
     oldest = []
-    for ref in claims_in(look.report):
+    for ref in syncers:
         renewed = []
         for instance in look.marked(ref):
             # Eureka renews no instance whose status is UNKNOWN.
@@ -252,7 +256,7 @@ def _by_renewal(instance: ObservedInstance) -> tuple[float, InstanceKey]:
 def _renewals(look: Look) -> Renewals:
     ages = []
     unread = 0
-    for instance in _oldest_by_syncer(look):
+    for instance in _oldest_by_syncer(look, claims_in(look.report)):
         answers = look.uncached(instance.key)
         if not answers:
             unread += looks_silent(instance, look)

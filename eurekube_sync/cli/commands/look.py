@@ -38,7 +38,7 @@ from eurekube_sync.explain.check import everything as all_findings
 from eurekube_sync.explain.import_check import check_imports
 from eurekube_sync.explain.imports import explain_import
 from eurekube_sync.explain.links import Explanation, Grade
-from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.missing import explain_missing, namespaces_beside
 from eurekube_sync.explain.overview import (
     Overview,
     chosen,
@@ -193,6 +193,11 @@ def _explained(
     if what.kind is Kind.IMPORT:
         return found, (explain_import(what, found),)
     about = subjects(what, found)
+    if not about and not what.namespace:
+        beside = namespaces_beside(what, found)
+        if beside:
+            found = with_details(seen, look(seen, settings, beside), [])
+            about = subjects(what, found)
     if not about:
         return found, (explain_missing(what, found, absent=_is_absent(seen, what)),)
     found = with_details(seen, found, [subject.namespace for subject in about])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from eurekube_sync.explain.links import Outcome
+from eurekube_sync.desired.selector import parse_selector
+from eurekube_sync.explain.links import Outcome, Part
+from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
-from tests.unit.worlds.build import NS, endpoint, syncer
+from tests.unit.worlds.build import NS, endpoint, key, piece, syncer
 
 # --- Another syncer has the addresses -------------------------------------------------------------
 
@@ -100,3 +103,74 @@ def test_an_older_syncer_that_is_suspended_is_named_as_such() -> None:
         "set spec.suspend to false in the other syncer, or delete it: "
         f"kubectl edit esync older -n {NS}"
     )
+
+
+# --- No installation serves it --------------------------------------------------------------------
+
+
+def _moved(**spec: Any) -> Asked:
+    """A syncer with two registered pods was given another class. Then the pods were replaced."""
+    asked = Asked(endpoint(1), endpoint(2), one=syncer(**spec))
+    asked.in_scope(syncer_class=spec.get("syncerClass"))
+    asked.fake.run()
+    asked.fake.later(60)
+    new = {**asked.syncer.spec, "syncerClass": "" if spec else "dc-west"}
+    asked.add(replace(asked.syncer, spec=new, generation=2))
+    asked.fake.run()
+    asked.fake.cluster.slices = [piece(endpoint(3), endpoint(4))]
+    asked.fake.later(5)
+    return asked
+
+
+@pytest.mark.parametrize("spec", [{}, {"syncerClass": "internal"}], ids=["given", "taken"])
+@pytest.mark.parametrize("what", [f"{NS}/rating", "RATING", "10.0.0.1:8080", key(1).id])
+def test_a_class_that_no_installation_has_serves_nothing_whoever_renews(
+    spec: dict[str, Any], what: str
+) -> None:
+    """The installation of the former class goes on renewing the instances of dead pods. Both
+    screens say so, for each form of the question."""
+    asked = _moved(**spec)
+    found = asked.why(what)
+    assert (broken(found).part, found.reason) == (Part.SERVED, "NoInstallation")
+    assert found.outcome in (Outcome.NOT_REGISTERED, Outcome.PARTLY)
+    assert "an installation of " in broken(found).details[0]
+    (row,) = asked.overview().rows
+    assert row.reason == "NoInstallation"
+
+
+def test_before_the_pods_change_the_screens_say_the_same() -> None:
+    """All that is desired is UP, and nobody will follow the next change."""
+    asked = _moved()
+    asked.fake.cluster.slices = [piece(endpoint(1), endpoint(2))]
+    (row,) = asked.overview().rows
+    assert (asked.why().reason, row.reason) == ("NoInstallation", "NoInstallation")
+
+
+def test_a_class_that_another_installation_has_is_served_before_the_status_is_written() -> None:
+    """Its instances have the class, and are renewed. The spec was changed a moment ago."""
+    asked = Asked(endpoint(1), one=syncer(syncerClass="dc-west"))
+    asked.in_scope(syncer_class="dc-west")
+    asked.fake.run()
+    asked.in_scope()
+    asked.add(replace(asked.syncer, generation=2))
+    found = asked.why("RATING")
+    assert (found.outcome, found.syncer) == (Outcome.REGISTERED, f"{NS}/rating")
+    assert "another installation serves it (class dc-west)" in text(found)
+    (row,) = asked.overview().rows
+    assert row.found.outcome is Outcome.REGISTERED
+
+
+def test_labels_that_no_installation_selects_are_told_when_the_renewals_end() -> None:
+    """Until then another installation may be at work: labels change no generation."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.add(replace(asked.syncer, labels={"team": "nobody"}))
+    asked.in_scope(selector=parse_selector("team=one"))
+    asked.fake.later(100)
+    assert asked.why().outcome is Outcome.REGISTERED
+    asked.fake.later(100)
+    (row,) = asked.overview().rows
+    assert (asked.why().reason, row.reason) == ("NoInstallation", "NoInstallation")
+    failed = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    asked.fake.registry.unreadable = failed
+    assert asked.why().reason == ""

@@ -229,11 +229,8 @@ def test_an_instance_of_another_class_is_no_orphan(what: str) -> None:
     asked.fake.run()
     asked.in_scope()
     found = asked.why(what)
-    assert found.outcome is Outcome.UNKNOWN
-    assert f"EurekaSyncer {NS}/rating registers it, but is outside of the given scope" in text(
-        found
-    )
-    assert found.fix == f"eurekube-sync explain {NS}/rating -n {NS}"
+    assert (found.outcome, found.syncer) == (Outcome.REGISTERED, f"{NS}/rating")
+    assert "another installation serves it (class internal)" in text(found)
 
 
 def test_an_instance_of_another_owner_names_it() -> None:

@@ -10,7 +10,7 @@ from eurekube_sync.controller.look import Look, LookWorld, look, with_details, w
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.links import Explanation, Link, Mark
-from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.missing import explain_missing, namespaces_beside
 from eurekube_sync.explain.overview import Overview, overview, renewals_to_read
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
@@ -84,6 +84,12 @@ class Asked:
         found = look(seen, replace(self.fake.settings, owner=self.owner), named)
         found = with_details(seen, found, [namespace or NS])
         about = subjects(parse_what(what), found)
+        if not about and not namespace:
+            beside = namespaces_beside(parse_what(what), found)
+            if beside:
+                settings = replace(self.fake.settings, owner=self.owner)
+                found = with_details(seen, look(seen, settings, beside), [NS])
+                about = subjects(parse_what(what), found)
         return with_readings(
             seen, found, frozenset().union(*(keys_to_read(one, found) for one in about))
         )
