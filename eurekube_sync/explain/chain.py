@@ -7,14 +7,14 @@ from dataclasses import replace
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
-from eurekube_sync.brake.evidence import evidence_of
+from eurekube_sync.brake.evidence import PodState, evidence_of
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Leaving, OverLimit, Serving, Wanted
-from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.desired.claims import Claim, Deleting, Leaving, OverLimit, Serving, Wanted
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, DRAIN_ANNOTATION
 from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
     Explanation,
@@ -43,6 +43,7 @@ from eurekube_sync.explain.subject import (
     vips_of,
 )
 from eurekube_sync.model.actions import Removal
+from eurekube_sync.model.docs import page
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
@@ -118,14 +119,15 @@ def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
 
 def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iterator[Link]:
     up = up_in(held)
-    yield from syncer_links(subject, look, registered=up >= meant > 0)
+    brake = list(brake_links(subject, look))
+    yield from syncer_links(subject, look, registered=up >= meant > 0, held=bool(brake))
     wanted = [verdict.instance.status for verdict in subject.of(Wanted).values()]
     ready = wanted.count(InstanceStatus.UP)
     status = subject.claim.syncer.status
     if isinstance(look.listed, Unknown):
         up = status.up if status else -1  # the only information about it
     pods = list(pod_links(subject, look))
-    yield from brake_links(subject, look)
+    yield from brake
     # If some pods are ready, the links that hold them back come before those of the unready pods.
     last = pods if ready and first_broken(pods) else []
     if not last:
@@ -422,11 +424,20 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     details += [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
     approve = approve_command(held.plan_id, subject.report.settings.options)
     ways = [f"if all held removals are right, {approve}"]
-    if hints:
+    undo = evidence is not None and isinstance(subject.claim, Deleting)
+    if undo:
+        ways.append(
+            f"to keep the instances, {subject.kubectl('annotate')} {ABANDON_ANNOTATION}=true, wait "
+            f"for the next pass, and create the syncer again: {page('brake', 'undoing-a-deletion')}"
+        )
+    elif hints:
         ways.append(hints[0][1])
     elif evidence:
         ways.append(f"kubectl get pods -n {subject.namespace}")
-    if evidence and evidence.advice.warns:
+    # What keeps the instances comes first while their pods run.
+    if undo and evidence and evidence.counts[PodState.READY]:
+        ways.reverse()
+    elif evidence and evidence.advice.warns:
         ways.reverse()
         cause = f"{cause}; {evidence.advice.text}"
     fix, *otherwise = ways

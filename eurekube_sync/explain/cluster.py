@@ -61,14 +61,14 @@ _REFUSED: Mapping[str, tuple[Part, str]] = {
 reasons break the link of the endpoints."""
 
 
-def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[Link]:
+def syncer_links(subject: Subject, look: Look, *, registered: bool, held: bool) -> Iterator[Link]:
     """Make the links up to the endpoints. `registered`: all of it is UP in Eureka, so some
-    installation serves it."""
+    installation serves it. `held`: the brake holds removals of it."""
     claim, syncer = subject.claim, subject.claim.syncer
     name = class_of(syncer)
     mode, of_class = syncer.spec.get("mode") or "pod", f"class {name}" if name else "no class"
     yield Link(Part.SYNCER, Mark.OK, f"EurekaSyncer {syncer.ref}: mode {mode}, {of_class}")
-    refused = _refused(subject, look)
+    refused = _refused(subject, look, held=held)
     if refused is None or refused.part is not Part.SPEC:
         yield Link(Part.SPEC, Mark.OK, "its spec is valid")
         yield _served(syncer, look, registered=registered)
@@ -155,11 +155,11 @@ def _listed(subject: Subject) -> int:
 # --- Syncers that are not served ------------------------------------------------------------------
 
 
-def _refused(subject: Subject, look: Look) -> Link | None:
+def _refused(subject: Subject, look: Look, *, held: bool) -> Link | None:
     """Make the link of a syncer that is being deleted or not served; None for any other."""
     claim = subject.claim
     if isinstance(claim, Deleting):
-        return _deleting(subject, look)
+        return _deleting(subject, look, held=held)
     if isinstance(claim, NotServed):
         if claim.source is not None:
             what = "its Services, slices or pods"
@@ -184,15 +184,19 @@ def _refused(subject: Subject, look: Look) -> Link | None:
     return breaks(part, Reason.NOT_GRANTED, text, cause=cause, fix=fix)
 
 
-def _deleting(subject: Subject, look: Look) -> Link:
-    """Say since when the syncer waits for its instances to be removed, and for what."""
+def _deleting(subject: Subject, look: Look, *, held: bool) -> Link:
+    """Say since when the syncer waits for its instances to be removed. If the brake holds the
+    removals, that is the broken link."""
     deleted = subject.claim.syncer.deleted or look.at
     text = (
         f"the syncer was deleted {span(look.at - deleted)} ago, and stays until its instances are "
-        "gone: the next pass removes its instances"
+        "gone"
     )
+    if held:
+        return Link(Part.SPEC, Mark.NOTE, text)
     cause = "its syncer is being deleted"
     fix = f"wait for the next pass; if it stays, {subject.kubectl('describe')} says why, or {RUNS}"
+    text = f"{text}: the next pass removes its instances"
     link = breaks(Part.SPEC, Reason.DELETING, text, cause=cause, fix=fix)
     return replace(link, since=deleted)
 

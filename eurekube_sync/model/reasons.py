@@ -470,7 +470,8 @@ class Reason(StrEnum):
         "TooManyRemovals",
         Topic.REMOVALS,
         "One pass would remove too many instances, so the [brake](brake.md) holds these removals.",
-        "See whether the pods are really gone, then paste the command of the message.",
+        "See whether the pods are really gone, then paste the command of the message. If syncers "
+        "were deleted by mistake, [undo the deletion](brake.md#undoing-a-deletion).",
     )
     AWAITING_CONFIRMATION = (
         "AwaitingConfirmation",

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.links import Outcome, Part
+from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, key, piece, syncer
@@ -174,3 +176,64 @@ def test_labels_that_no_installation_selects_are_told_when_the_renewals_end() ->
     failed = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
     asked.fake.registry.unreadable = failed
     assert asked.why().reason == ""
+
+
+# --- A deletion that is held ----------------------------------------------------------------------
+
+
+def _deletion(ready: bool) -> Asked:
+    """The removal of the only app's instances is held, because their syncer was deleted."""
+    asked = Asked(endpoint(1), endpoint(2))
+    asked.fake.run()
+    asked.fake.brake = BrakeLimits(asked_percent=0, asked_floor=0)
+    asked.fake.cluster.delete(asked.syncer.ref)
+    asked.fake.later(10)
+    if not ready:
+        for name in ("rating-1", "rating-2"):
+            uid = f"uid-of-{name}"
+            asked.fake.cluster.readiness[uid] = PodReadiness(
+                namespace=NS, name=name, uid=uid, ready=False, registered=False, running=False
+            )
+    return asked
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_held_deletion_promises_no_removal_and_says_how_to_undo_it(ready: bool) -> None:
+    """Both screens have the reason of the hold. While the pods run, the undo comes first."""
+    asked = _deletion(ready)
+    found = asked.why()
+    assert (broken(found).part, found.reason) == (Part.BRAKE, "TooManyRemovals")
+    assert "the syncer was deleted 10 s ago, and stays until its instances are gone" in text(found)
+    assert "the next pass removes" not in text(found)
+    ways = [found.fix, found.otherwise]
+    if not ready:
+        ways.reverse()
+    undo, approve = ways
+    assert undo.startswith(
+        f"to keep the instances, kubectl annotate esync rating -n {NS} eurekube.io/abandon=true"
+    )
+    assert undo.endswith("/brake/#undoing-a-deletion")
+    assert approve.startswith("if all held removals are right, eurekube-sync run --approve ")
+    (row,) = asked.overview().rows
+    assert (row.reason, row.found.up) == ("TooManyRemovals", 2)
+
+
+def test_a_deletion_that_nothing_holds_is_waited_for() -> None:
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.cluster.delete(asked.syncer.ref)
+    found = asked.why()
+    assert found.reason == "Deleting"
+    assert "the next pass removes its instances" in text(found)
+    assert found.fix.startswith("wait for the next pass")
+
+
+def test_without_a_look_at_the_brake_a_held_deletion_promises_no_removal_either() -> None:
+    """Eureka cannot be read. The condition of the last pass says that the removals are held."""
+    asked = _deletion(ready=True)
+    asked.fake.run()
+    asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    found = asked.why()
+    assert broken(found).part is Part.BRAKE
+    assert broken(found).text.startswith("the last pass said: ")
+    assert "the next pass removes" not in text(found)
