@@ -28,6 +28,8 @@ from eurekube_sync.explain.links import (
 )
 from eurekube_sync.explain.registry import (
     Held,
+    dead_in,
+    dead_text,
     held_by_eureka,
     last_pass_link,
     registry_links,
@@ -64,15 +66,20 @@ def explain(subject: Subject, look: Look) -> Explanation:
     held = held_by_eureka(subject, look)
     known = not isinstance(look.listed, Unknown)
     meant = _meant(subject)
+    staying = [removal.key for removal in _held_removals(subject)[0]]
+    dead = dead_in(held, subject, look, staying)
+    alive = {key: instance for key, instance in held.items() if key not in dead}
     links: list[Link] = []
-    for link in _cluster_links(subject, look, held, meant):
+    for link in _cluster_links(subject, look, up_in(alive), meant):
         links.append(link)
         if link.broken:
             break
     broken = links[-1].broken
-    links += registry_links(subject, look, held, broken=broken)
+    links += registry_links(subject, look, held, dead, broken=broken)
     links += _passes(subject, look, alone=not known and not broken)
-    outcome, sentence = _outcome(subject, look, held, meant, links)
+    outcome, sentence = _outcome(subject, look, alive, meant, links)
+    if dead:
+        sentence = f"{sentence}; {dead_text(dead, look)}"
     first = first_broken(links)
     return Explanation(
         about=str(subject.what),
@@ -82,7 +89,7 @@ def explain(subject: Subject, look: Look) -> Explanation:
         sentence=sentence,
         fix=first.fix if first else "",
         otherwise=first.otherwise if first else "",
-        up=up_in(held) if known else None,
+        up=up_in(alive) if known else None,
         of=meant,
         apps=apps_of(subject.claim),
     )
@@ -117,8 +124,7 @@ def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
     return sorted(removals, key=lambda removal: removal.key), first
 
 
-def _cluster_links(subject: Subject, look: Look, held: Held, meant: int) -> Iterator[Link]:
-    up = up_in(held)
+def _cluster_links(subject: Subject, look: Look, up: int, meant: int) -> Iterator[Link]:
     brake = list(brake_links(subject, look))
     yield from syncer_links(subject, look, registered=up >= meant > 0, held=bool(brake))
     wanted = [verdict.instance.status for verdict in subject.of(Wanted).values()]
@@ -163,9 +169,10 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
 
 
 def _outcome(
-    subject: Subject, look: Look, held: Held, meant: int, links: Sequence[Link]
+    subject: Subject, look: Look, alive: Held, meant: int, links: Sequence[Link]
 ) -> tuple[Outcome, str]:
-    """Sum up the links: the outcome and the last line.
+    """Sum up the links: the outcome and the last line. `alive` are the instances in Eureka without
+    the dead ones.
 
     | a link is broken | a link is unknown | UP in Eureka | outcome        |
     |------------------|-------------------|--------------|----------------|
@@ -174,7 +181,7 @@ def _outcome(
     | any              | any               | some         | PARTLY         |
     | any              | any               | none         | NOT_REGISTERED |
     """
-    up = up_in(held)
+    up = up_in(alive)
     apps = ", ".join(apps_of(subject.claim)[:3])
     as_apps = f" as {apps}" if apps else ""
     counts = f"{up} of {max(meant, up)} UP{as_apps}"
@@ -191,7 +198,7 @@ def _outcome(
         return Outcome.PARTLY, f"{_although_up(broken)}: {counts}{cause}"
     if isinstance(look.listed, Unknown):
         return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown{cause}"
-    head = "Registered, but not UP" if held else "Not registered"
+    head = "Registered, but not UP" if alive else "Not registered"
     return Outcome.NOT_REGISTERED, f"{head}: {broken.cause if broken else counts}"
 
 

@@ -3,7 +3,7 @@ renews."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from shlex import quote
 from urllib.parse import quote as in_url
@@ -11,7 +11,7 @@ from urllib.parse import quote as in_url
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.catalog import drained_kinds
-from eurekube_sync.desired.claims import Wanted
+from eurekube_sync.desired.claims import Deleting, Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.explain.links import (
     CALLERS_SECONDS,
@@ -33,7 +33,7 @@ from eurekube_sync.explain.subject import (
 )
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import LockRecord, SyncerRef
-from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
@@ -105,6 +105,47 @@ def _given_to(key: InstanceKey, subject: Subject) -> SyncerRef | None:
     return desired.wanted_by.get(key) if desired else None
 
 
+def dead_in(held: Held, subject: Subject, look: Look, staying: Collection[InstanceKey]) -> Held:
+    """Return the UP instances that nothing desired is behind: their pod is gone from a complete
+    list, or a pass removes them. `staying` are those that the brake holds, which count as long as
+    it does. A syncer that is being deleted desires nothing."""
+    if isinstance(subject.claim, Deleting):
+        return {}
+    removals = subject.removals
+    dead = {}
+    for key in sorted(_up(held.values())):
+        if key in subject.verdicts or key in staying:
+            continue
+        if key in removals or _pod_is_gone(held[key], look):
+            dead[key] = held[key]
+    return dead
+
+
+def _pod_is_gone(instance: ObservedInstance, look: Look) -> bool:
+    pods = look.pods.get(pod_namespace_of(instance) or "")
+    uid = pod_uid_of(instance)
+    if uid is None or not isinstance(pods, Complete):
+        return False
+    return uid not in [pod.uid for pod in pods.data]
+
+
+def _why_dead(dead: Held, look: Look) -> tuple[str, str]:
+    """Say what is wrong with dead instances: after `UP in Eureka, but`, and as a clause."""
+    number = len(dead)
+    are = f"{counted(number, 'instance')} that {one_or_more(number, 'is', 'are')} UP"
+    if all(_pod_is_gone(instance, look) for instance in dead.values()):
+        but = one_or_more(number, "its pod is gone", "their pods are gone")
+        of = one_or_more(number, "is of a pod that is gone", "are of pods that are gone")
+        return but, f"{are} {of}"
+    but = one_or_more(number, "it has no endpoint", "they have no endpoint")
+    return but, f"{are} {one_or_more(number, 'has', 'have')} no endpoint"
+
+
+def dead_text(dead: Held, look: Look) -> str:
+    """Return a clause about dead instances; empty if there are none."""
+    return _why_dead(dead, look)[1] if dead else ""
+
+
 def up_in(held: Held) -> int:
     return len(_up(held.values()))
 
@@ -113,9 +154,11 @@ def _up(instances: Iterable[ObservedInstance]) -> set[InstanceKey]:
     return {instance.key for instance in instances if instance.status is InstanceStatus.UP}
 
 
-def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) -> Iterator[Link]:
-    """Show what Eureka holds. With `broken`, an earlier link is broken, so faults in Eureka are not
-    reported."""
+def registry_links(
+    subject: Subject, look: Look, held: Held, dead: Held, *, broken: bool
+) -> Iterator[Link]:
+    """Show what Eureka holds, and which of it is dead. With `broken`, an earlier link is broken, so
+    faults in Eureka are not reported."""
     if isinstance(look.listed, Unknown):
         yield not_read(Part.EUREKA, "what Eureka holds", look.listed)
         return
@@ -130,6 +173,10 @@ def registry_links(subject: Subject, look: Look, held: Held, *, broken: bool) ->
         apps = apps_of(subject.claim)
         named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
         yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{named}")
+    if dead:
+        addresses = some_of([observed_at(instance) for instance in dead.values()])
+        text = f"callers still call {addresses}: UP in Eureka, but {_why_dead(dead, look)[0]}"
+        yield Link(Part.CALLERS, Mark.NOTE, text)
     yield from _callers(subject, held)
 
 

@@ -324,6 +324,7 @@ def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
     """A denied list of slices is not an empty one. Eureka is read all the same."""
     asked = _registered(1)
     asked.fake.cluster.unknown[("slices", "*")] = DENIED
+    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="uid-of-rating-1"),))
     found = asked.why()
     assert (found.outcome, found.up) == (Outcome.UNKNOWN, 1)
     assert "could not be looked at: 403" in text(found)

@@ -10,8 +10,8 @@ import pytest
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.links import Outcome, Part
-from eurekube_sync.model.kubernetes import PodReadiness
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.kubernetes import PodDetail, PodReadiness
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, key, piece, syncer
 
@@ -237,3 +237,92 @@ def test_without_a_look_at_the_brake_a_held_deletion_promises_no_removal_either(
     assert broken(found).part is Part.BRAKE
     assert broken(found).text.startswith("the last pass said: ")
     assert "the next pass removes" not in text(found)
+
+
+# --- Instances of pods that are gone --------------------------------------------------------------
+
+
+def _pods(*numbers: int) -> Complete[tuple[PodDetail, ...]]:
+    pods = [PodDetail(name=f"rating-{n}", uid=f"uid-of-rating-{n}") for n in numbers]
+    return Complete(data=tuple(pods))
+
+
+def _replaced(asked: Asked, *numbers: int) -> Asked:
+    """After a pass, these are the pods and the endpoints."""
+    asked.fake.run()
+    asked.fake.later(5)
+    asked.fake.cluster.slices = [piece(*(endpoint(number) for number in numbers))]
+    asked.details.pods = _pods(*numbers)
+    return asked
+
+
+@pytest.mark.parametrize("what", [f"{NS}/rating", "RATING"])
+def test_dead_addresses_do_not_count_as_up(what: str) -> None:
+    """All pods were replaced and no pass followed: nothing that is desired is registered."""
+    asked = _replaced(Asked(endpoint(1), endpoint(2)), 3, 4)
+    found = asked.why(what)
+    assert (found.outcome, found.up, found.of) == (Outcome.NOT_REGISTERED, 0, 2)
+    assert (
+        "callers still call 10.0.0.1:8080, 10.0.0.2:8080: UP in Eureka, but their pods are gone"
+        in text(found)
+    )
+    assert found.sentence == (
+        "Not registered: no pass has registered it yet; 2 instances that are UP are of pods that "
+        "are gone"
+    )
+    (row,) = asked.overview().rows
+    assert (row.found.outcome, row.found.up, row.found.of) == (Outcome.NOT_REGISTERED, 0, 2)
+
+
+def test_the_living_instances_count() -> None:
+    """One of two pods was replaced. A question about the other one names no dead address."""
+    asked = _replaced(Asked(endpoint(1), endpoint(2)), 1, 3)
+    found = asked.why()
+    assert (found.outcome, found.up, found.of) == (Outcome.PARTLY, 1, 2)
+    assert "callers still call 10.0.0.2:8080: UP in Eureka, but its pod is gone" in text(found)
+    assert found.sentence == (
+        "Registered in part: 1 of 2 UP as RATING; no pass has registered it yet; 1 instance that "
+        "is UP is of a pod that is gone"
+    )
+    assert "gone" not in text(asked.why(f"pod/{NS}/rating-1"))
+
+
+def test_without_the_pods_the_endpoints_decide() -> None:
+    """Pods may not be listed. The next pass removes what has no endpoint."""
+    asked = _replaced(Asked(endpoint(1)), 3)
+    asked.details.pods = Unknown(cause=Cause.DENIED, message="403: you may not")
+    found = asked.why()
+    assert (found.outcome, found.up, found.of) == (Outcome.NOT_REGISTERED, 0, 1)
+    assert "callers still call 10.0.0.1:8080: UP in Eureka, but it has no endpoint" in text(found)
+
+
+def test_dead_addresses_of_a_syncer_that_nobody_serves_are_named() -> None:
+    """The installation of the former class goes on renewing them."""
+    asked = _moved()
+    asked.details.pods = _pods(3, 4)
+    found = asked.why()
+    assert (found.reason, found.outcome, found.up) == (
+        "NoInstallation",
+        Outcome.NOT_REGISTERED,
+        0,
+    )
+    assert "callers still call 10.0.0.1:8080, 10.0.0.2:8080" in text(found)
+
+
+@pytest.mark.parametrize("spec", [{"suspend": True}, {"port": "admin"}], ids=str)
+def test_dead_addresses_that_no_pass_removes_are_named(spec: dict[str, Any]) -> None:
+    """The syncer is suspended, or not served."""
+    asked = Asked(endpoint(1), endpoint(2))
+    asked.fake.run()
+    asked.add(replace(asked.syncer, spec={**asked.syncer.spec, **spec}, generation=2))
+    found = _replaced(asked, 1, 3).why()
+    assert found.up == 1
+    assert "callers still call 10.0.0.2:8080: UP in Eureka, but its pod is gone" in text(found)
+
+
+def test_what_the_brake_holds_counts_for_now() -> None:
+    """It stays, and the link of the brake says what its pods do."""
+    asked = _replaced(Asked(endpoint(1)))
+    found = asked.why()
+    assert (broken(found).part, found.outcome, found.up) == (Part.BRAKE, Outcome.PARTLY, 1)
+    assert "callers still call" not in text(found)

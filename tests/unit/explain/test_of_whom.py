@@ -128,6 +128,7 @@ def test_without_a_known_owner_the_cluster_decides() -> None:
         metadata = {**ours.metadata, OWNER: "west", CLUSTER: ANOTHER_CLUSTER}
         asked.fake.registry.put(changed(ours, key=theirs, metadata=metadata))
     asked.owner = ""
+    asked.details.pods = _ready(1, 2, since=None)
     assert asked.look(f"{NS}/rating").owner == ""
     assert asked.why().up == 3
 
