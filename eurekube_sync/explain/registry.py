@@ -3,7 +3,7 @@ renews."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from urllib.parse import quote as in_url
@@ -235,8 +235,11 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
             down.append(instance)
         if looks_silent(instance, look):
             silent.append(instance)
+    put_out = [instance for instance in down if _was_put_out(instance)]
+    if put_out:  # it does not end by itself, so it comes before any other status
+        return _put_out(put_out, subject, look)
     if down:
-        return _with_another_status(down[0], len(down), look)
+        return _with_another_status(down[0], len(down))
     return _not_renewed(silent, look)
 
 
@@ -332,18 +335,57 @@ def _newer_pods(subject: Subject, look: Look) -> set[str]:
     return newer
 
 
-def _with_another_status(instance: ObservedInstance, number: int, look: Look) -> Link:
-    """Explain the status of an instance that is not UP, the first of `number`."""
-    key, status = instance.key, instance.status
-    shown = f"{key.app} {observed_at(instance)}{and_more(number)} is {status}"
+def _was_put_out(instance: ObservedInstance) -> bool:
+    """Say whether a person set the status of the instance in Eureka."""
     overridden = instance.instance.override is not InstanceStatus.UNKNOWN
-    if overridden or status is InstanceStatus.OUT_OF_SERVICE:
-        text, cause = f"{shown}: a person set it in Eureka", f"a person set it {status}"
-        outlives = "an override stays when the instance is registered again, so no pass changes it"
-        server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
-        app, id_ = in_url(key.app, safe=""), in_url(key.id, safe=":")
-        fix = f"curl -X DELETE {server}/apps/{app}/{id_}/status"
-        return breaks(Part.EUREKA, Reason.OUT_OF_SERVICE, text, outlives, cause=cause, fix=fix)
+    return overridden or instance.status is InstanceStatus.OUT_OF_SERVICE
+
+
+def _put_out(instances: Sequence[ObservedInstance], subject: Subject, look: Look) -> Link:
+    """Explain the status that a person set of these instances. The question may be about one of
+    several of its syncer, of which the others are named."""
+    first = instances[0]
+    text = f"{_shown(first, len(instances))}: a person set it in Eureka"
+    details = ["an override stays when the instance is registered again, so no pass changes it"]
+    others = []
+    for key, instance in _all_held(subject, look).items():
+        if not subject.concerns(key) and _was_put_out(instance):
+            others.append(instance)
+    otherwise = ""
+    if others:
+        more = counted(len(others), "more instance")
+        have = one_or_more(len(others), "has", "have")
+        addresses = some_of([observed_at(instance) for instance in others])
+        details.append(f"{more} of this syncer {have} such a status: {addresses}")
+        everything = sorted([*instances, *others], key=lambda instance: instance.key)
+        otherwise = f"for all {len(everything)}: {_end_of_override(everything, look)}"
+    if len(instances) + len(others) > _MOST:
+        number = len(instances) + len(others)
+        details.append(f"the command is for the first {_MOST} of {number}; explain again after it")
+    cause, fix = f"a person set it {first.status}", _end_of_override(instances, look)
+    link = breaks(Part.EUREKA, Reason.OUT_OF_SERVICE, text, *details, cause=cause, fix=fix)
+    return replace(link, otherwise=otherwise)
+
+
+def _end_of_override(instances: Sequence[ObservedInstance], look: Look) -> str:
+    """Return the command that ends the status which a person set, of the first instances."""
+    server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
+    urls = []
+    for instance in instances[:_MOST]:
+        app, id_ = in_url(instance.key.app, safe=""), in_url(instance.key.id, safe=":")
+        urls.append(f"{server}/apps/{app}/{id_}/status")
+    return f"curl -X DELETE {' '.join(urls)}"
+
+
+def _shown(instance: ObservedInstance, number: int) -> str:
+    """Return the status of an instance, the first of `number`."""
+    whose = f"{instance.key.app} {observed_at(instance)}{and_more(number)}"
+    return f"{whose} is {instance.status}"
+
+
+def _with_another_status(instance: ObservedInstance, number: int) -> Link:
+    """Explain the status of an instance that is not UP, the first of `number`."""
+    status, shown = instance.status, _shown(instance, number)
     if not drained_kinds(instance.metadata):
         text, cause = f"{shown} in Eureka", f"it is {status} in Eureka"
         fix = "wait for the next pass"

@@ -10,10 +10,11 @@ import pytest
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.links import Outcome, Part
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import PodDetail, PodReadiness
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
-from tests.unit.worlds.build import NS, endpoint, key, piece, syncer
+from tests.unit.worlds.build import NS, changed, endpoint, key, piece, syncer
 
 # --- Another syncer has the addresses -------------------------------------------------------------
 
@@ -326,3 +327,63 @@ def test_what_the_brake_holds_counts_for_now() -> None:
     found = asked.why()
     assert (broken(found).part, found.outcome, found.up) == (Part.BRAKE, Outcome.PARTLY, 1)
     assert "callers still call" not in text(found)
+
+
+# --- A status that a person set -------------------------------------------------------------------
+
+
+def _put_out(*numbers: int) -> Asked:
+    """Of three pods, a person set these OUT_OF_SERVICE in Eureka."""
+    asked = Asked(endpoint(1), endpoint(2), endpoint(3))
+    asked.fake.run()
+    for number in numbers:
+        asked.fake.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
+    asked.fake.run()
+    return asked
+
+
+def _status_of(number: int) -> str:
+    return f"http://eureka-1/eureka/apps/RATING/{key(number).id}/status"
+
+
+def test_the_command_ends_the_status_of_each_instance_in_question() -> None:
+    asked = _put_out(1, 3)
+    for what in (f"{NS}/rating", "RATING"):
+        found = asked.why(what)
+        assert found.reason == "OutOfService"
+        assert found.fix == f"curl -X DELETE {_status_of(1)} {_status_of(3)}"
+        assert found.otherwise == ""
+
+
+@pytest.mark.parametrize("what", [key(3).id, f"pod/{NS}/rating-3", "10.0.0.3:8080"])
+def test_a_question_about_one_instance_names_the_others_with_such_a_status(what: str) -> None:
+    """Otherwise one would be cured, and the others forgotten."""
+    found = _put_out(1, 2, 3).why(what)
+    assert (
+        "2 more instances of this syncer have such a status: 10.0.0.1:8080, 10.0.0.2:8080"
+        in broken(found).details
+    )
+    assert found.fix == f"curl -X DELETE {_status_of(3)}"
+    assert found.otherwise == (
+        f"for all 3: curl -X DELETE {_status_of(1)} {_status_of(2)} {_status_of(3)}"
+    )
+
+
+def test_a_status_that_a_person_set_comes_before_one_that_ends_by_itself() -> None:
+    """The first of them is DOWN, as before its next pass."""
+    asked = _put_out(3)
+    held = asked.fake.registry.held
+    held[key(1)] = changed(held[key(1)], status=InstanceStatus.DOWN)
+    found = asked.why()
+    assert (found.reason, found.fix) == ("OutOfService", f"curl -X DELETE {_status_of(3)}")
+
+
+def test_a_command_for_many_instances_has_an_end() -> None:
+    numbers = range(1, 9)
+    asked = Asked(*(endpoint(number) for number in numbers))
+    asked.fake.run()
+    for number in numbers:
+        asked.fake.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
+    found = asked.why()
+    assert found.fix == " ".join(["curl -X DELETE", *map(_status_of, range(1, 7))])
+    assert "the command is for the first 6 of 8; explain again after it" in broken(found).details
