@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from shlex import join
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import (
@@ -185,19 +186,40 @@ def _refused(subject: Subject, look: Look, *, held: bool) -> Link | None:
 
 
 def _deleting(subject: Subject, look: Look, *, held: bool) -> Link:
-    """Say since when the syncer waits for its instances to be removed. If the brake holds the
-    removals, that is the broken link."""
-    deleted = subject.claim.syncer.deleted or look.at
-    text = (
-        f"the syncer was deleted {span(look.at - deleted)} ago, and stays until its instances are "
-        "gone"
-    )
+    """Say since when the syncer waits for its instances to be removed, and whether a pass does it.
+
+    | the brake holds removals | its status shows the deletion | deleted     | link                    |
+    |--------------------------|-------------------------------|-------------|-------------------------|
+    | yes                      | any                           | any         | a note                  |
+    | no                       | yes                           | any         | broken: Deleting        |
+    | no                       | no                            | a moment ago| broken: Deleting        |
+    | no                       | no                            | minutes ago | broken: NoInstallation  |
+    """
+    syncer = subject.claim.syncer
+    deleted = syncer.deleted or look.at
+    age = look.at - deleted
+    text = f"the syncer was deleted {span(age)} ago, and stays until its instances are gone"
     if held:
         return Link(Part.SPEC, Mark.NOTE, text)
-    cause = "its syncer is being deleted"
-    fix = f"wait for the next pass; if it stays, {subject.kubectl('describe')} says why, or {RUNS}"
-    text = f"{text}: the next pass removes its instances"
-    link = breaks(Part.SPEC, Reason.DELETING, text, cause=cause, fix=fix)
+    ready = syncer.status.condition("Ready") if syncer.status else None
+    if ready is not None and ready.reason == Reason.DELETING:
+        text = f"{text}: the next pass removes its instances"
+        described = f"{subject.kubectl('describe')} says why"
+        fix = f"wait for the next pass; if it stays, {described}, or {RUNS}"
+    else:
+        text = f"{text}: no pass has seen the deletion yet"
+        # The first pass cancels the instances. The syncer goes when Eureka's lists lack them, too.
+        passes = join(("eurekube-sync", "run", *subject.report.settings.options, "--passes", "3"))
+        fix = f"wait for the next pass; if none comes, make some: {passes}"
+        if age > _PATIENCE:
+            cause = "no installation seems to serve it"
+            fix = (
+                "see that eurekube-sync runs, and for which namespaces, or make passes for it: "
+                f"{passes}"
+            )
+            text = f"{text}; {cause}"
+            return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, cause=cause, fix=fix)
+    link = breaks(Part.SPEC, Reason.DELETING, text, cause="its syncer is being deleted", fix=fix)
     return replace(link, since=deleted)
 
 

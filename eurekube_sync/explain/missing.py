@@ -45,7 +45,7 @@ from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Source, Unknown
+from eurekube_sync.model.sources import Cause, Source, Unknown
 from eurekube_sync.observe.kubernetes import SourceKind, unread
 
 _MOST = 3  # instances in Eureka with a link each
@@ -60,7 +60,9 @@ def explain_missing(what: What, look: Look, *, absent: bool = False) -> Explanat
     in question does not exist."""
     theirs = _held_by_eureka(what, look)
     failed = _unknown_syncers(look, what.namespace)
-    if failed is not None:
+    if failed is not None and failed.cause is Cause.NOT_READ:
+        first, service = _out_of_scope(what, look), ""
+    elif failed is not None:
         of = f" of namespace {what.namespace}" if what.namespace else ""
         first, service = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed), ""
     elif absent:
@@ -130,6 +132,17 @@ def _smallest_syncer(namespace: str, service: str) -> dict[str, Any]:
 
 def _not_read(part: Part, kind: str, source: Unknown) -> Link:
     return not_read(part, f"the {kind}", source, reason=Reason(source.cause))
+
+
+def _out_of_scope(what: What, look: Look) -> Link:
+    """Ask again with the namespace, which the installation does not serve."""
+    served = ", ".join(sorted(look.asked.namespaces or ()))
+    text = (
+        f"namespace {what.namespace} is outside of the scope of the installation: --namespace is "
+        f"{served}"
+    )
+    fix = join(("eurekube-sync", "explain", str(what), "-n", what.namespace))
+    return unseen(Part.SYNCER, text, fix=fix)
 
 
 def _nothing(

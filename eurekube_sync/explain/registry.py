@@ -108,10 +108,8 @@ def _given_to(key: InstanceKey, subject: Subject) -> SyncerRef | None:
 def dead_in(held: Held, subject: Subject, look: Look, staying: Collection[InstanceKey]) -> Held:
     """Return the UP instances that nothing desired is behind: their pod is gone from a complete
     list, or a pass removes them. `staying` are those that the brake holds, which count as long as
-    it does. A syncer that is being deleted desires nothing."""
-    if isinstance(subject.claim, Deleting):
-        return {}
-    removals = subject.removals
+    it does. Of a syncer that is being deleted a pass removes all, so only the pods count."""
+    removals = {} if isinstance(subject.claim, Deleting) else subject.removals
     dead = {}
     for key in sorted(_up(held.values())):
         if key in subject.verdicts or key in staying:

@@ -225,7 +225,6 @@ def test_a_deletion_that_nothing_holds_is_waited_for() -> None:
     asked.fake.cluster.delete(asked.syncer.ref)
     found = asked.why()
     assert found.reason == "Deleting"
-    assert "the next pass removes its instances" in text(found)
     assert found.fix.startswith("wait for the next pass")
 
 
@@ -387,3 +386,74 @@ def test_a_command_for_many_instances_has_an_end() -> None:
     found = asked.why()
     assert found.fix == " ".join(["curl -X DELETE", *map(_status_of, range(1, 7))])
     assert "the command is for the first 6 of 8; explain again after it" in broken(found).details
+
+
+# --- A namespace that left the installation -------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [f"{NS}/rating", f"svc/{NS}/rating", f"pod/{NS}/rating-1"])
+def test_a_namespace_out_of_scope_has_the_next_question(what: str) -> None:
+    """The installation serves other namespaces."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.in_scope(namespaces=frozenset({"shop", "pay"}))
+    found = asked.why(what)
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.sentence == (
+        f"Unknown whether it is registered: namespace {NS} is outside of the scope of the "
+        "installation: --namespace is pay, shop"
+    )
+    assert found.fix == f"eurekube-sync explain {what} -n {NS}"
+
+
+def _left_behind(seconds: float) -> Asked:
+    """No installation serves the namespace of a syncer that was deleted that long ago."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.later(60)
+    asked.fake.cluster.delete(asked.syncer.ref)
+    asked.fake.later(seconds)
+    asked.in_scope(namespaces=frozenset({NS}))
+    asked.details.pods = _pods(1)
+    return asked
+
+
+RUN = f"eurekube-sync run -n {NS} --passes 3"
+
+
+def test_a_deletion_that_no_pass_has_seen_yet_promises_nothing() -> None:
+    found = _left_behind(10).why()
+    assert found.reason == "Deleting"
+    assert "stays until its instances are gone: no pass has seen the deletion yet" in text(found)
+    assert found.fix == f"wait for the next pass; if none comes, make some: {RUN}"
+
+
+def test_the_dead_addresses_of_a_deleted_syncer_are_named() -> None:
+    """Its namespace is Terminating, and the pods are gone."""
+    asked = _left_behind(10)
+    asked.details.pods = _pods()
+    found = asked.why()
+    assert (found.outcome, found.up) == (Outcome.NOT_REGISTERED, 0)
+    assert "callers still call 10.0.0.1:8080: UP in Eureka, but its pod is gone" in text(found)
+
+
+def test_a_deletion_that_no_pass_sees_for_minutes_is_served_by_nobody() -> None:
+    """A person has to make the passes, as the installation has no rights there any more."""
+    found = _left_behind(200).why()
+    assert (found.reason, broken(found).part) == ("NoInstallation", Part.SERVED)
+    assert found.sentence == ("Registered in part: 1 of 1 UP; no installation seems to serve it")
+    assert found.fix == (
+        f"see that eurekube-sync runs, and for which namespaces, or make passes for it: {RUN}"
+    )
+
+
+def test_a_deletion_that_a_pass_has_seen_goes_on() -> None:
+    """However long it waits, such as for a peer of Eureka that is away."""
+    asked = _left_behind(10)
+    asked.fake.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    asked.fake.run()
+    asked.fake.later(300)
+    asked.fake.run()
+    found = asked.why()
+    assert found.reason == "Deleting"
+    assert "the next pass removes its instances" in text(found)

@@ -262,13 +262,13 @@ def test_of_a_terminating_pod_it_is_said_what_happens_next() -> None:
 
 
 def test_a_deletion_that_hangs_says_that_it_waits_for_a_pass() -> None:
-    """And when the last good one was, and what to do if none runs."""
+    """And what to do if none runs."""
     asked = registered(1)
     now = asked.fake.clock.now()
     asked.add(replace(asked.syncer, deleted=now - 200))
     found = asked.why()
     assert "was deleted 3 min ago" in broken(found).text
-    assert "the next pass removes its instances" in broken(found).text
+    assert "no pass has seen the deletion yet" in broken(found).text
     assert "see that eurekube-sync runs" in found.fix
 
 
