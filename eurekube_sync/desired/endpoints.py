@@ -384,8 +384,8 @@ def _no_slice_has(
         return (
             edit,
             f"{label} has no container port named {target}, the targetPort of port {name} of "
-            f"Service {service.name}: name the port in the pod's containers, or give its number as "
-            "targetPort",
+            f"Service {service.name}: correct targetPort in the Service, or name the port in the "
+            "pod's containers",
         )
     return (
         edit,

@@ -173,9 +173,11 @@ def _refused(subject: Subject, look: Look, *, held: bool) -> Link | None:
             fix = f"kubectl describe namespace {subject.ref.namespace}"
         if claim.reason is Reason.API_MISSING:
             fix = f"install the API, or {fix}"
+        details: list[str] = []
         if claim.edit:
             cause, fix = "", f"kubectl edit {claim.edit} -n {subject.namespace}"
-        return breaks(part, claim.reason, claim.message, cause=cause, fix=fix)
+            details += _declared(subject, look)
+        return breaks(part, claim.reason, claim.message, *details, cause=cause, fix=fix)
     message = refused_by_its_installation(claim.syncer, look)
     if message is None:
         return None
@@ -183,6 +185,21 @@ def _refused(subject: Subject, look: Look, *, held: bool) -> Link | None:
     text = f"its condition Ready says: {message}"
     fix = f"kubectl describe namespace {subject.ref.namespace}"
     return breaks(part, Reason.NOT_GRANTED, text, cause=cause, fix=fix)
+
+
+def _declared(subject: Subject, look: Look) -> Iterator[str]:
+    """Say which ports the pods of its Services declare, of the first one that does."""
+    declaring = []
+    for service in read(look.selectors.get(subject.namespace)):
+        if service.name not in subject.services or not service.selector:
+            continue
+        for pod in read(look.pods.get(subject.namespace)):
+            if pod.ports and matches(service.selector, pod.labels):
+                declaring.append(pod)
+    if declaring:
+        first = min(declaring, key=lambda pod: pod.name)
+        ports = ", ".join(str(number) for number in first.ports)
+        yield f"containers of pod {first.name} declare port {ports}"
 
 
 def _deleting(subject: Subject, look: Look, *, held: bool) -> Link:

@@ -195,9 +195,10 @@ class Reason(StrEnum):
         "The message says where it is missing.",
         "If no Service has it, name one of the ports that the message lists; a number goes "
         "without quotes. If a pod has no container port with the name that the Service gives "
-        "as `targetPort`, name the port in the pod's containers, or give its number as "
-        "`targetPort`. If somebody wrote a slice with another port, name its port as the "
-        "Service does. If the slices do not have it yet, wait for the cluster's controllers.",
+        "as `targetPort`, correct `targetPort` in the Service, such as with the port's number, or "
+        "name the port in the pod's containers. If somebody wrote a slice with another port, name "
+        "its port as the Service does. If the slices do not have it yet, wait for the cluster's "
+        "controllers.",
     )
     AMBIGUOUS_PORT = (
         "AmbiguousPort",

@@ -5,9 +5,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.model.kubernetes import SLICE_CONTROLLER, EndpointPort, ServicePort
-from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.kubernetes import (
+    SLICE_CONTROLLER,
+    EndpointPort,
+    PodDetail,
+    ServicePort,
+    ServiceSelector,
+)
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 
@@ -59,6 +67,30 @@ def test_the_fix_is_about_the_object_to_correct() -> None:
     found = asked.why()
     assert found.fix == f"kubectl edit service rating -n {NS}"
     assert "pod rating-1 has no container port named http" in found.sentence
+    # What the sentence names first is what the command edits.
+    assert found.sentence.endswith(
+        ": correct targetPort in the Service, or name the port in the pod's containers"
+    )
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_missing_container_port_shows_those_that_the_pods_declare(read: bool) -> None:
+    """One of their numbers is what targetPort should be. Pods of other apps are not shown."""
+    named = service("rating", ServicePort(name="http", port=80, target="http"))
+    asked = Asked(services=[named])
+    asked.fake.cluster.slices = [replace(piece(endpoint(1)), ports=(), managed_by=SLICE_CONTROLLER)]
+    app = {"app": "rating"}
+    selector = ServiceSelector(name="rating", labels=app, selector=app)
+    asked.details.selectors = Complete(data=(selector,))
+    pods = [
+        PodDetail(name="rating-1", uid="1", labels=app, ports=(8080, 9000)),
+        PodDetail(name="rating-0", uid="0", labels=app),
+        PodDetail(name="cart-1", uid="2", labels={"app": "cart"}, ports=(1,)),
+    ]
+    if read:
+        asked.details.pods = Complete(data=tuple(pods))
+    details = broken(asked.why()).details
+    assert details == (("containers of pod rating-1 declare port 8080, 9000",) if read else ())
 
 
 def test_a_pod_without_the_port_beside_others_is_told() -> None:
