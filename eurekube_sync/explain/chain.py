@@ -14,6 +14,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, OverLimit, Serving, Wanted
+from eurekube_sync.desired.conduct import Measure
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, DRAIN_ANNOTATION
 from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
@@ -281,6 +282,13 @@ def limit_text(claim: Claim, up: int) -> str:
     return f"{up} of {counted(ready, 'ready pod')} (limit {claim.conduct.limit})"
 
 
+_FOLLOWS: Mapping[Measure, str] = {
+    Measure.SHARE: "the share counts the VIP's other UP instances of now",
+    Measure.PODS: "the percentage counts the pods of now",
+}
+"""What changes the number of places under an unchanged limit."""
+
+
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     out = list(subject.of(OverLimit).values())
     if not out:
@@ -295,7 +303,14 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     if claim.conduct.claims_nothing:
         reason, cause = Reason.LIMIT_ZERO, "its limit is 0"
     fix = f"raise spec.limit: {subject.kubectl('edit')}"
-    yield breaks(Part.LIMIT, reason, text, cause=cause, fix=fix, if_=everything)
+    details = []
+    follows = _FOLLOWS.get(claim.conduct.limit.measure) if claim.conduct.limit else None
+    if follows and not claim.conduct.claims_nothing:
+        # An unchanged percentage removes nothing, so the loss comes later, with the new pods.
+        details.append(
+            f"{follows}; so a release may leave out pods whose predecessors were registered"
+        )
+    yield breaks(Part.LIMIT, reason, text, *details, cause=cause, fix=fix, if_=everything)
 
 
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:

@@ -457,3 +457,27 @@ def test_a_deletion_that_a_pass_has_seen_goes_on() -> None:
     found = asked.why()
     assert found.reason == "Deleting"
     assert "the next pass removes its instances" in text(found)
+
+
+# --- A limit that follows others ------------------------------------------------------------------
+
+FOLLOWS = "; so a release may leave out pods whose predecessors were registered"
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ({"share": "50%"}, f"the share counts the VIP's other UP instances of now{FOLLOWS}"),
+        ("50%", f"the percentage counts the pods of now{FOLLOWS}"),
+        (2, ""),
+    ],
+    ids=str,
+)
+def test_a_limit_that_others_change_says_so(limit: object, says: str) -> None:
+    """Nothing removes what is registered when the others stop, so the loss comes with a release."""
+    asked = Asked(endpoint(1), endpoint(2), endpoint(3), one=syncer(limit=limit))
+    asked.fake.run()
+    asked.fake.later(60)
+    asked.fake.run()
+    (note,) = [link for link in asked.why().links if link.part is Part.LIMIT]
+    assert note.details == ((says,) if says else ())
