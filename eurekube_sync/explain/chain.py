@@ -355,13 +355,13 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     lacks = _vips_beside(claim, other)
     edit_other = f"kubectl edit esync {rival.syncer.name} -n {rival.syncer.namespace}"
     own_app = "give this syncer an app of its own with spec.appName"
-    details = ()
+    details: list[str] = []
     otherwise = f"eurekube-sync explain {rival.syncer}"
     if isinstance(other, Serving) and other.conduct.suspend:
-        details = (f"syncer {rival.syncer} is suspended",)
+        details.append(f"syncer {rival.syncer} is suspended")
         fix = f"set spec.suspend to false in the other syncer, or delete it: {edit_other}"
     elif other and lacks and rival.syncer.namespace == subject.ref.namespace:
-        details = (f"so nothing of it is registered under VIP {', '.join(lacks)}",)
+        details.append(f"so nothing of it is registered under VIP {', '.join(lacks)}")
         both = ",".join([*vips_of(other), *lacks])
         fix = (
             f"to have all VIP addresses, set spec.vipAddress to {both} in the other syncer, and "
