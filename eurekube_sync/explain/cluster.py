@@ -19,7 +19,8 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.links import CALLERS_SECONDS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.passes import see_to_passes
 from eurekube_sync.explain.registry import is_first
 from eurekube_sync.explain.subject import (
     Subject,
@@ -190,7 +191,8 @@ def _deleting(subject: Subject, look: Look) -> Link:
         "gone: the next pass removes its instances"
     )
     cause = "its syncer is being deleted"
-    fix = f"wait for the next pass; if it stays, {subject.kubectl('describe')} says why, or {RUNS}"
+    described = f"{subject.kubectl('describe')} says why"
+    fix = f"wait for the next pass; if it stays, {described}, or {see_to_passes(look)}"
     link = breaks(Part.SPEC, Reason.DELETING, text, cause=cause, fix=fix)
     return replace(link, since=deleted)
 
@@ -318,7 +320,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         yield Link(Part.PODS, Mark.OK, text)
         yield from _undeclared(subject, look)
     elif terminating:
-        yield _terminating(subject, claim, terminating)
+        yield _terminating(subject, claim, terminating, look)
     elif subject.keys and (removals := subject.removals):
         key, why = next(iter(removals.items()))
         text = f"a pass removes {address_of(key)}{and_more(len(removals))}: {why}"
@@ -366,7 +368,7 @@ def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], 
     return replace(link, since=min(since, default=None))
 
 
-def _terminating(subject: Subject, claim: Serving, terminating: int) -> Link:
+def _terminating(subject: Subject, claim: Serving, terminating: int, look: Look) -> Link:
     """Say what happens next to pods that terminate. The question may be about one of several."""
     end = one_or_more(terminating, "terminates", "terminate")
     its = one_or_more(terminating, "its instance", "their instances")
@@ -379,7 +381,7 @@ def _terminating(subject: Subject, claim: Serving, terminating: int) -> Link:
     if others:
         stay = one_or_more(others, "other endpoint stays", "other endpoints stay")
         text = f"{text}; {others} {stay}"
-        fix = f"wait for the next pass; if nothing changes, {RUNS}"
+        fix = f"wait for the next pass; if nothing changes, {see_to_passes(look)}"
     else:
         text = f"{text}; there is no other"
         fix = f"kubectl get pods -n {subject.namespace}"
