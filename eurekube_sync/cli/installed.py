@@ -32,6 +32,7 @@ from eurekube_sync.cli.options.declare import (
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.options.servers import CONCURRENCY, PASSWORD_VARIABLE, to_cluster
 from eurekube_sync.cli.values import Value
+from eurekube_sync.model.errors import SourceUnknown
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.model.text import one_or_more
 
@@ -244,7 +245,15 @@ def _looked_up(given: _Given) -> Installed:
     choice = given.choice
     if isinstance(choice, tuple):
         namespace, name = choice
-        workload = installations.named(namespace, name)
+        try:
+            workload = installations.named(namespace, name)
+        except SourceUnknown as error:
+            if given.context.info_name != "check" or error.cause is not Cause.DENIED:
+                raise
+            # The account of the installation needs no right to read its own workload.
+            why = f"the settings of {namespace}/{name} could not be read: {error}"
+            note = f"{why}. Give its options by hand, such as --owner and --namespace"
+            return replace(none, why_none=why, notes=(note,))
         if workload is None:
             raise click.UsageError(
                 f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this "

@@ -255,7 +255,10 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
             )
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
-    text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
+    then = f"the next pass should register {them}"
+    if failing(look) is not None:
+        then = f"the next good pass registers {them}"
+    text = f"Eureka does not hold {addresses} yet; {then}"
     cause = "no pass has registered it yet"
     fix = _after_next_pass(look)
     return breaks(Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause=cause, fix=fix)
@@ -389,4 +392,6 @@ def _after_next_pass(look: Look) -> str:
     """Return what to do where the next pass does the rest."""
     if is_first(look):
         return "make a pass: eurekube-sync run"
+    if failing(look) is not None:
+        return see_to_passes(look)
     return f"wait for the next pass; if nothing changes, {see_to_passes(look)}"

@@ -10,13 +10,14 @@ from rich.console import Console
 
 from eurekube_sync.cli.output.answers import overview_data, overview_table
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.links import RUNS, Outcome
+from eurekube_sync.explain.check import of_last_pass
+from eurekube_sync.explain.links import RUNS, Grade, Outcome
 from eurekube_sync.explain.overview import Overview, code_of_overview
 from eurekube_sync.model.kubernetes import FailedPass, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import LockStore
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.asked import Asked, broken, text
-from tests.unit.worlds.build import endpoint, key
+from tests.unit.worlds.build import endpoint, key, piece
 
 LOGS = "kubectl logs -n ops -l app.kubernetes.io/name=eurekube-sync --prefix"
 REFUSED = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
@@ -172,3 +173,24 @@ def test_a_lock_that_cannot_be_read_is_no_sign_of_passes() -> None:
     found = asked.overview()
     assert found.failing is None
     assert found.last_pass.text == "last good pass: none yet"
+
+
+def test_what_is_not_registered_yet_waits_for_a_good_pass() -> None:
+    """The next pass fails as well."""
+    asked = installed(14, renewed=2, failed=FailedPass(at=0, reason="Denied", result="no right"))
+    asked.fake.cluster.slices = [piece(endpoint(1), endpoint(2))]
+    found = asked.why()
+    assert broken(found).reason == "NotYetRegistered"
+    assert "the next good pass registers it" in broken(found).text
+    assert found.fix == f"see why its passes fail: {LOGS}"
+
+
+@pytest.mark.parametrize(("minutes", "grade"), [(1, Grade.WARNING), (14, Grade.FAILED)])
+def test_a_check_has_the_words_of_the_passes(minutes: float, grade: Grade) -> None:
+    """The rights of the person who asks say nothing of those of the installation. One failure may
+    end by itself."""
+    failed = FailedPass(at=0, reason="Denied", result="no right")
+    asked = installed(minutes, renewed=2, failed=failed)
+    finding = of_last_pass(asked.look("rating/rating"))
+    assert (finding.grade, finding.fix) == (grade, f"see why its passes fail: {LOGS}")
+    assert "said: no right" in finding.text
