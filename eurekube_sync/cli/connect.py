@@ -218,6 +218,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             details=details,
             locks=locks,
             installation=ours.installed.resource if ours.installed is not None else "",
+            logs=ours.installed.logs if ours.installed is not None else "",
             offline=offline is not None,
         )
 
@@ -395,7 +396,7 @@ def _registry(
     if not ours.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
-        return UnnamedEureka(), {}
+        return UnnamedEureka(ours.installed.without_eureka if ours.installed else ""), {}
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.client import EurekaClient

@@ -32,7 +32,9 @@ from eurekube_sync.cli.options.declare import (
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.options.servers import CONCURRENCY, PASSWORD_VARIABLE, to_cluster
 from eurekube_sync.cli.values import Value
+from eurekube_sync.model.errors import SourceUnknown
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.text import one_or_more
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
 _log = logging.getLogger(__name__)
@@ -49,6 +51,14 @@ _FILES = frozenset(
         "eureka_tls",
     }
 )
+_PASSWORD = frozenset({PASSWORD_VARIABLE, "--eureka-password-file"})
+_CALLED: Mapping[str, str] = {
+    "--eureka-password-file": "its password",
+    PASSWORD_VARIABLE: "its password",
+    "--eureka-token-file": "its token",
+    "--eureka-url": "its URL",
+}
+"""What a person has to give, by the option that the installation has."""
 _LOGIN = frozenset({"eureka_username", "eureka_password_file", "eureka_token_file"})
 _PLACEHOLDERS: Mapping[str, Any] = {
     "owner": "installed",
@@ -71,6 +81,7 @@ class Installed:
     options: tuple[str, ...] = ()  # the names of these settings
     notes: tuple[str, ...] = ()  # what a person must know of them
     why_none: str = ""  # why no settings were found
+    without_eureka: str = ""  # why its Eureka is not asked; empty if it is
 
     @property
     def ref(self) -> str:
@@ -83,6 +94,11 @@ class Installed:
         if not self.name:
             return ""
         return f"{self.kind.lower()} {self.name} -n {self.namespace}"
+
+    @property
+    def logs(self) -> str:
+        """The command that shows the logs of all its pods; empty if no settings are used."""
+        return f"kubectl logs -n {self.namespace} -l {LABEL} --prefix" if self.name else ""
 
     def data(self) -> dict[str, Any] | None:
         """Return what a report says of it as data."""
@@ -229,7 +245,15 @@ def _looked_up(given: _Given) -> Installed:
     choice = given.choice
     if isinstance(choice, tuple):
         namespace, name = choice
-        workload = installations.named(namespace, name)
+        try:
+            workload = installations.named(namespace, name)
+        except SourceUnknown as error:
+            if given.context.info_name != "check" or error.cause is not Cause.DENIED:
+                raise
+            # The account of the installation needs no right to read its own workload.
+            why = f"the settings of {namespace}/{name} could not be read: {error}"
+            note = f"{why}. Give its options by hand, such as --owner and --namespace"
+            return replace(none, why_none=why, notes=(note,))
         if workload is None:
             raise click.UsageError(
                 f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this "
@@ -390,8 +414,10 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
         return replace(none, why_none=why, notes=(*none.notes, f"{why}; give them by hand"))
     taken, by_hand = _taken(settings, given)
     notes = list(none.notes)
+    without_eureka = ""
     if by_hand:
-        notes.append(_without_eureka(settings, given, by_hand))
+        without_eureka = _without_eureka(settings, given, by_hand)
+        notes.append(f"Eureka is not asked: {without_eureka}")
         taken = {name: raw for name, raw in taken.items() if not name.startswith("eureka_")}
     notes += _differences(settings, given)
     notes += _what_to_know(settings)
@@ -406,6 +432,7 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
         settings=taken,
         options=tuple(options),
         notes=tuple(notes),
+        without_eureka=without_eureka,
     )
 
 
@@ -443,7 +470,12 @@ def _without_eureka(settings: _Settings, given: _Given, by_hand: Sequence[str]) 
             needs_eureka = parameter.required
     if needs_eureka or not for_eureka:
         raise click.UsageError(f"{what}: give it here, too", given.context)
-    return f"Eureka is not asked: {what}; give it here, too"
+    called = list(dict.fromkeys(_CALLED.get(name, name) for name in by_hand))
+    lacking = f"{_joined(called)} {one_or_more(len(called), 'is', 'are')} missing here"
+    ways = f"--eureka-password-file or {PASSWORD_VARIABLE}"
+    if not _PASSWORD.issuperset(by_hand):
+        ways = _joined(by_hand)
+    return f"{lacking}: {what}; give {ways} here, too"
 
 
 def _what_to_know(settings: _Settings) -> Sequence[str]:

@@ -216,6 +216,15 @@ def of_report(
     return ExitCode.OK
 
 
+def failure_of(report: PassReport) -> Problem | None:
+    """Return the first problem that keeps a pass from being good; None for a good one, which did
+    everything but the removals that are held."""
+    for problem in problems_of_the_pass(report):
+        if problem.reason is not Reason.REMOVAL_HELD and of_problem(problem) is not None:
+            return problem
+    return None
+
+
 def _changes(report: PassReport) -> bool:
     """Say whether there is something to change in Eureka, or for imports in the cluster."""
     imports = report.imports

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeError, LockLost
-from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, FailedPass, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
 from eurekube_sync.model.sources import Cause, Unknown
 
@@ -70,7 +70,9 @@ class Lock:
         the number is the same before and after a pass, no other replica had the lock meanwhile."""
         self._read_at = -inf
         self._why: Unknown | None = None
+        # The last passes, until a renewal wrote them
         self._good: GoodPass | None = None
+        self._failed: FailedPass | None = None
 
     @property
     def held(self) -> bool:
@@ -121,9 +123,13 @@ class Lock:
             else:
                 self._why = None
 
-    def passed(self, good: GoodPass) -> None:
-        """Let the next renewal write this pass into the object."""
-        self._good = good
+    def passed(self, last: GoodPass | FailedPass) -> None:
+        """Let the next renewal write this pass into the object. A good one ends the failures."""
+        if isinstance(last, FailedPass):
+            self._failed = last
+        else:
+            self._good = last
+            self._failed = None
 
     def release(self) -> None:
         """Give up the lock, if this replica has it, so that another may begin at once. A failure
@@ -134,7 +140,12 @@ class Lock:
             if record is None or record.holder != self.identity:
                 return
             free = replace(
-                record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good
+                record,
+                holder="",
+                duration=1.0,
+                renewed=self._clock.now(),
+                good=self._good,
+                failed=self._failed,
             )
             try:
                 self._store.replace(free)
@@ -170,12 +181,14 @@ class Lock:
     def _write(self, before: LockRecord | None) -> bool:
         """Renew or take the lock; return False if another writer was first."""
         begun, now = self._clock.monotonic(), self._clock.now()
-        good = self._good
+        good, failed = self._good, self._failed
         if before is not None and before.holder == self.identity:
-            record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good)
+            record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good, failed=failed)
         else:
             self.term += 1
-            record = LockRecord(holder=self.identity, acquired=now, renewed=now, good=good)
+            record = LockRecord(
+                holder=self.identity, acquired=now, renewed=now, good=good, failed=failed
+            )
             if before is not None:
                 record = replace(record, transitions=before.transitions + 1, version=before.version)
         written = self._store.create(record) if before is None else self._store.replace(record)
@@ -183,6 +196,8 @@ class Lock:
             return False
         if self._good is good:
             self._good = None
+        if self._failed is failed:
+            self._failed = None
         self._record, self._read_at = written, self._clock.monotonic()
         self._since = self._read_at
         self._held_until = begun + RENEW_WITHIN

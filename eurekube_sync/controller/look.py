@@ -19,16 +19,22 @@ from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.errors import ClusterError, RegistryError, unknown_from
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import (
+    Condition,
+    GoodPass,
     LockName,
     LockRecord,
     PodDetail,
     ServiceSelector,
+    SyncerObject,
     SyncerRef,
 )
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
+_UNREAD = frozenset({Reason.REGISTRY_UNKNOWN, Reason.SOURCE_UNKNOWN})
+"""Reasons of conditions that say what a pass could not read."""
 Reading = ObservedInstance | Unknown | None  # of an uncached read of one server; None: not there
 
 
@@ -43,6 +49,7 @@ class LookWorld:
     installation: str = ""
     """What kubectl calls the installation, such as `deployment NAME -n NAMESPACE`; empty if none was
     found."""
+    logs: str = ""  # the command that shows the logs of its passes; empty if none was found
     offline: bool = False  # it reads saved files in place of the servers
 
 
@@ -72,6 +79,7 @@ class Look:
         ""  # the namespace that was read because the cluster could not be listed; else empty
     )
     installation: str = ""  # as `LookWorld` has it
+    logs: str = ""  # as `LookWorld` has it
     offline: bool = False  # as `LookWorld` has it
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
@@ -83,6 +91,40 @@ class Look:
     eureka_ahead: float = (
         0.0  # seconds that the clock of the first server that answers is ahead of ours
     )
+
+    @property
+    def lock(self) -> LockRecord | None:
+        """The lock of the installation, if it could be read."""
+        if self.last_pass is None or isinstance(self.last_pass.found, Unknown):
+            return None
+        return self.last_pass.found
+
+    @property
+    def last_good(self) -> GoodPass | None:
+        """The last good pass, as the lock shows it."""
+        return self.lock.good if self.lock is not None else None
+
+    def unread(self, syncer: SyncerObject) -> Condition | None:
+        """Gives the condition of a syncer that says what the passes could not read; None if there
+        is none, or if a pass was good after it."""
+        synced = syncer.status.condition("Synced") if syncer.status is not None else None
+        if synced is None or synced.reason not in _UNREAD:
+            return None
+        good = self.last_good
+        if good is not None and good.at > synced.last_transition:
+            return None
+        return synced
+
+    @cached_property
+    def unread_by_passes(self) -> Sequence[Condition]:
+        """The conditions of all syncers that say so, the oldest first."""
+        conditions = []
+        for report in self.reports:
+            for syncer in every(report.view.syncers) if report.view else ():
+                condition = self.unread(syncer)
+                if condition is not None:
+                    conditions.append(condition)
+        return sorted(conditions, key=lambda condition: condition.last_transition)
 
     @property
     def reports(self) -> tuple[PassReport, ...]:
@@ -168,6 +210,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         last_pass=_last_pass(seen, owner, settings.scope) if owner else None,
         narrowed=narrowed,
         installation=seen.installation,
+        logs=seen.logs,
         offline=seen.offline,
         at=world.clock.now(),
     )

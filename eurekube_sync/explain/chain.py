@@ -27,6 +27,7 @@ from eurekube_sync.explain.links import (
     first_broken,
     unseen,
 )
+from eurekube_sync.explain.passes import see_to_passes
 from eurekube_sync.explain.registry import (
     Held,
     dead_in,
@@ -59,6 +60,8 @@ _MOST_HELD = 5  # lines about held removals
 _ALTHOUGH_UP: Mapping[str, str] = {
     Reason.NOT_RENEWED: "Registered, but not for long",
     Reason.OWNER_CLASH: "Registered by another owner",
+    Reason.REGISTRY_UNKNOWN: "Still registered",
+    Reason.SOURCE_UNKNOWN: "Still registered",
 }
 
 
@@ -159,9 +162,10 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
             f"({ready.reason}) for {lasted}"
         )
         details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
-        counts = alone and ready.status is ConditionStatus.FALSE
+        unread = look.unread(subject.claim.syncer)
+        counts = unread is not None or (alone and ready.status is ConditionStatus.FALSE)
         if counts:
-            fix = subject.kubectl("describe")
+            fix = see_to_passes(look) if unread else subject.kubectl("describe")
             cause = ready.message
             yield Link(Part.STATUS, Mark.BROKEN, text, ready.reason, details, cause, fix)
         else:

@@ -16,6 +16,7 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
 from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
+from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
 from eurekube_sync.explain.registry import last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
 from eurekube_sync.manifests.schema import lacking_fields
@@ -92,7 +93,7 @@ def everything(
     yield from _absent(looked.report)
     yield from _owner(looked)
     if looked.last_pass is not None:
-        yield _last_pass(looked)
+        yield of_last_pass(looked)
     claims = claims_in(looked.report).values()
     served = sorted({selected_namespace(claim.syncer) for claim in claims})
     yield from pod_ends(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
@@ -123,7 +124,13 @@ def _absent(report: PassReport) -> Iterator[Finding]:
         yield Finding(Check.NAMESPACE, grade, f"namespace {name} does not exist", fix)
 
 
-def _last_pass(look: Look) -> Finding:
+def of_last_pass(look: Look) -> Finding:
+    trouble = failing(look)
+    if trouble is not None:
+        good = look.last_good
+        recent = good is not None and look.at - good.at <= SILENT
+        grade = Grade.WARNING if recent else Grade.FAILED  # one failure may end by itself
+        return Finding(Check.LAST_PASS, grade, trouble.sentence, see_to_passes(look))
     last = last_pass_link(look, alone=True)
     if last.mark is Mark.OK:
         return Finding(Check.LAST_PASS, Grade.OK, last.text)

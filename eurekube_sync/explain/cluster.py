@@ -20,7 +20,8 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.links import CALLERS_SECONDS, Link, Mark, Part, breaks, not_read
+from eurekube_sync.explain.passes import see_to_passes
 from eurekube_sync.explain.registry import is_first, looks_silent
 from eurekube_sync.explain.subject import (
     Subject,
@@ -222,7 +223,7 @@ def _deleting(subject: Subject, look: Look, *, held: bool) -> Link:
     if ready is not None and ready.reason == Reason.DELETING:
         text = f"{text}: the next pass removes its instances"
         described = f"{subject.kubectl('describe')} says why"
-        fix = f"wait for the next pass; if it stays, {described}, or {RUNS}"
+        fix = f"wait for the next pass; if it stays, {described}, or {see_to_passes(look)}"
     else:
         text = f"{text}: no pass has seen the deletion yet"
         # The first pass cancels the instances. The syncer goes when Eureka's lists lack them, too.
@@ -403,7 +404,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         yield Link(Part.PODS, Mark.OK, text)
         yield from _undeclared(subject, look)
     elif terminating:
-        yield _terminating(subject, claim, terminating)
+        yield _terminating(subject, claim, terminating, look)
     elif subject.keys and (removals := subject.removals):
         key, why = next(iter(removals.items()))
         text = f"a pass removes {address_of(key)}{and_more(len(removals))}: {why}"
@@ -451,7 +452,7 @@ def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], 
     return replace(link, since=min(since, default=None))
 
 
-def _terminating(subject: Subject, claim: Serving, terminating: int) -> Link:
+def _terminating(subject: Subject, claim: Serving, terminating: int, look: Look) -> Link:
     """Say what happens next to pods that terminate. The question may be about one of several."""
     end = one_or_more(terminating, "terminates", "terminate")
     its = one_or_more(terminating, "its instance", "their instances")
@@ -464,7 +465,7 @@ def _terminating(subject: Subject, claim: Serving, terminating: int) -> Link:
     if others:
         stay = one_or_more(others, "other endpoint stays", "other endpoints stay")
         text = f"{text}; {others} {stay}"
-        fix = f"wait for the next pass; if nothing changes, {RUNS}"
+        fix = f"wait for the next pass; if nothing changes, {see_to_passes(look)}"
     else:
         text = f"{text}; there is no other"
         fix = f"kubectl get pods -n {subject.namespace}"

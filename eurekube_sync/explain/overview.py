@@ -17,6 +17,7 @@ from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_in
 from eurekube_sync.explain.imports import explained_imports
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
 from eurekube_sync.explain.missing import unselected
+from eurekube_sync.explain.passes import failing, reached_by_passes
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
 from eurekube_sync.explain.subject import (
     claims_in,
@@ -156,6 +157,8 @@ class Overview:
     imports: tuple[ImportRow, ...] = ()  # the worst first
     left_out: int = 0  # rows that the filters left out
     dropped: tuple[str, ...] = ()  # for each CRD that is older: which fields it drops
+    failing: Problem | None = None  # why the passes of the installation are not good
+    reached: str = ""  # that the passes can read Eureka, and this machine cannot; else empty
 
     @property
     def unlisted(self) -> Unknown | None:
@@ -196,6 +199,8 @@ def overview(look: Look) -> Overview:
         problems=() if look.narrowed else tuple(problems_to_decide(report)),
         conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
         imports=tuple(_imports(look)),
+        failing=failing(look),
+        reached=reached_by_passes(look),
     )
 
 
@@ -306,6 +311,8 @@ def _in_order(claim: Claim, look: Look) -> bool:
         return False
     if refused_by_its_installation(claim.syncer, look) is not None:
         return False
+    if look.unread(claim.syncer) is not None:
+        return False
     synced = _is_true(_ready(status)) and _is_true(status.condition("Synced"))
     return synced and status.up >= status.desired > 0
 
@@ -413,4 +420,4 @@ def code_of_overview(found: Overview) -> ExitCode:
         return of_cause(Server.KUBERNETES, found.unlisted.cause)
     if found.unread and (unknown or not found.rows):
         return of_cause(Server.KUBERNETES, found.unread[0].source.cause)
-    return ExitCode.INCOMPLETE if unknown else ExitCode.OK
+    return ExitCode.INCOMPLETE if unknown or found.failing is not None else ExitCode.OK

@@ -15,7 +15,6 @@ from eurekube_sync.desired.claims import Deleting, Wanted
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.explain.links import (
     CALLERS_SECONDS,
-    RUNS,
     Link,
     Mark,
     Part,
@@ -23,6 +22,7 @@ from eurekube_sync.explain.links import (
     not_read,
     unseen,
 )
+from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
 from eurekube_sync.explain.subject import (
     Subject,
     address_of,
@@ -39,7 +39,6 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 _MOST = 6  # instances with a line each
-_SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
 # How long an instance lives after its last renewal, with the default lease of `run`
 _LEASE_SECONDS = 600.0
 Held = Mapping[InstanceKey, ObservedInstance]  # the instances in question that Eureka holds
@@ -49,7 +48,7 @@ def looks_silent(instance: ObservedInstance, look: Look) -> bool:
     """Whether an instance was not renewed for long, as far as it was seen. A renewal that a list
     shows did happen, but the list may lack later ones (LIST_LAG), so only an uncached read proves
     that there were none."""
-    return bool(instance.last_renewal) and look.eureka_time - instance.renewed > _SILENT
+    return bool(instance.last_renewal) and look.eureka_time - instance.renewed > SILENT
 
 
 def lease_end(instance: ObservedInstance) -> float:
@@ -251,7 +250,7 @@ def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
         ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
         text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
         cause = "no pass renews it any more"
-        link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=RUNS)
+        link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=see_to_passes(look))
         return replace(link, since=first.renewed - look.eureka_ahead)
     for instance in old:
         for answer in look.uncached(instance.key):
@@ -310,10 +309,15 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
             )
             why = "no pass renewed the leases in time, or Eureka started again without its list"
             cause = "the leases expired, or Eureka lost its list"
-            return breaks(Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=RUNS)
+            return breaks(
+                Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=see_to_passes(look)
+            )
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
-    text = f"Eureka does not hold {addresses} yet; the next pass should register {them}"
+    then = f"the next pass should register {them}"
+    if failing(look) is not None:
+        then = f"the next good pass registers {them}"
+    text = f"Eureka does not hold {addresses} yet; {then}"
     cause = "no pass has registered it yet"
     fix = _after_next_pass(look)
     return breaks(Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause=cause, fix=fix)
@@ -436,12 +440,16 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
         return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
     age = look.at - good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
-    if age <= _SILENT:
-        return Link(Part.LAST_PASS, Mark.OK, text)
+    trouble = failing(look)
+    details = (trouble.sentence,) if trouble is not None else ()
+    if age <= SILENT:
+        mark = Mark.OK if trouble is None else Mark.NOTE
+        return Link(Part.LAST_PASS, mark, text, details=details)
     reason, cause = Reason.NOT_RENEWED, f"the last good pass was {span(age)} ago"
     if age > _LEASE_SECONDS:
         reason, cause = Reason.EXPIRED, f"{cause}, so its leases expired"
-    return breaks(Part.LAST_PASS, reason, text, cause=cause, fix=RUNS, if_=alone)
+    fix = see_to_passes(look)
+    return breaks(Part.LAST_PASS, reason, text, *details, cause=cause, fix=fix, if_=alone)
 
 
 def _not_recorded(look: Look) -> tuple[str, str]:
@@ -482,4 +490,6 @@ def _after_next_pass(look: Look) -> str:
     """Return what to do where the next pass does the rest."""
     if is_first(look):
         return "make a pass: eurekube-sync run"
-    return f"wait for the next pass; if nothing changes, {RUNS}"
+    if failing(look) is not None:
+        return see_to_passes(look)
+    return f"wait for the next pass; if nothing changes, {see_to_passes(look)}"

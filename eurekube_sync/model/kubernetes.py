@@ -430,6 +430,15 @@ class GoodPass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPass:
+    """The last pass, if it was no good one, as in the lock's annotations."""
+
+    at: float  # Unix seconds
+    reason: str  # of its first problem, as in `Reason`
+    result: str  # the sentence of that problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockRecord:
     """The fields of the lock. The program decides nothing by its times, which people read."""
 
@@ -438,7 +447,10 @@ class LockRecord:
     acquired: float | None = None  # Unix seconds by the holder's clock
     renewed: float | None = None  # the same
     transitions: int = 0  # how often the holder changed
-    good: GoodPass | None = None  # None in a record to write: the annotations stay as they are
+    # None in a record to write: the annotations stay as they are
+    good: GoodPass | None = None
+    # The same. A good pass that is written without one removes its annotations
+    failed: FailedPass | None = None
     version: str = ""  # the resourceVersion that was read
 
 

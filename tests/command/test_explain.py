@@ -17,7 +17,7 @@ import pytest
 from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.docs import SITE
-from tests.command.program import Ended, Program, empty
+from tests.command.program import Ended, Program, empty, rating
 from tests.command.terminal import ESCAPE, at_terminal
 from tests.embedded.access import Denial
 from tests.servers.world import KubernetesWorld
@@ -216,7 +216,11 @@ def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
         if minutes:
             at = datetime.now(UTC) - timedelta(minutes=minutes, seconds=5)
             annotations = {LAST_GOOD_PASS: at.strftime("%Y-%m-%dT%H:%M:%SZ")}
-            world.request("PATCH", LEASE, {"metadata": {"annotations": annotations}})
+            silent = {
+                "metadata": {"annotations": annotations},
+                "spec": {"renewTime": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")},
+            }
+            world.request("PATCH", LEASE, silent)
         program.playground.kubernetes.access.denials.update(_DEVELOPERS_LIMITS)
         ended = program.command(
             "explain", "shop/orders", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None
@@ -228,6 +232,40 @@ def test_the_lock_shows_a_developer_when_the_last_good_pass_was(
     for sentence in sentences:
         assert sentence in ended.out, ended.out
     assert "last good pass: " in shown.out
+
+
+@pytest.mark.parametrize("trouble", ["login", "right"])
+def test_a_laptop_sees_what_the_passes_do_not_reach(tmp_path: Path, trouble: str) -> None:
+    """Eureka refuses the password of the pods, or their account lost a right. The person has
+    both, and their machine sees nothing wrong."""
+    with rating(tmp_path) as program:
+        KubernetesWorld(program.playground.kubernetes_url).create_namespace("operators")
+        assert program.run("--lock", LOCK).code == ExitCode.OK
+        before = program.command("status", "--lock", LOCK)
+        assert (before.code, "passes fail" in before.out) == (ExitCode.OK, False), before.out
+        denied = Denial(verb="list", resource="endpointslices")
+        if trouble == "login":
+            program.playground.eureka.credentials = ("joe", "winter-8")
+        else:
+            program.playground.kubernetes.access.denials.add(denied)
+        assert program.run("--lock", LOCK).code != ExitCode.OK
+        program.playground.eureka.credentials = None
+        program.playground.kubernetes.access.denials.discard(denied)
+        shown = program.command("status", "--lock", LOCK)
+        explained = program.command("explain", "rating/rating", "--lock", LOCK)
+        said, reason = "answered 401", "RegistryUnknown"
+        if trouble == "right":
+            said, reason = "endpointslices", "SourceUnknown"
+        assert "! passes fail: none was good since the last good one, " in shown.out
+        assert said in shown.out
+        assert reason in shown.out
+        assert "1 partly in sync" in shown.out
+        assert "Still registered: " in explained.out
+        assert said in explained.out
+        assert shown.code == explained.code == ExitCode.NOT_REGISTERED
+        assert program.run("--lock", LOCK).code == ExitCode.OK
+        after = program.command("status", "--lock", LOCK)
+        assert (after.code, "passes fail" in after.out) == (ExitCode.OK, False), after.out
 
 
 def test_ctrl_c_ends_a_watch_and_says_so(settled: Program) -> None:

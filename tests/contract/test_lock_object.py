@@ -17,12 +17,15 @@ from eurekube_sync.adapters.kubernetes.lock_store import LeaseObject
 from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
-from eurekube_sync.model.kubernetes import GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import FailedPass, GoodPass, LockName, LockRecord
 from tests.contract.client_subject import Subject
 from tests.contract.kubernetes_subject import SERVERS
 from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)
+FAILED = FailedPass(
+    at=1_800_000_060, reason="Denied", result='cannot list Pods: User "sync" may not, 403'
+)
 GOOD = GoodPass(
     at=1_800_000_000, holder="a", owner="shop", scope="-n shop", result="in sync, 2 renewed"
 )
@@ -149,6 +152,29 @@ def test_labels_and_annotations_of_others_stay(place: Place) -> None:
         "eurekube.io/owner": "shop",
         "eurekube.io/scope": "-n shop",
     }
+
+
+def test_a_failed_pass_is_shown_until_a_good_one(place: Place) -> None:
+    """Renewals between them leave it as it is."""
+    store = place.store()
+    read = store.create(record())
+    assert read is not None
+    for failed in (FAILED, None):
+        read = store.replace(replace(read, failed=failed))
+        assert read is not None
+        assert read.failed == FAILED
+    metadata = place.subject.call("GET", place.path)[1]["metadata"]
+    assert metadata["annotations"] == {
+        "eurekube.io/last-failed-pass": "2027-01-15T08:01:00Z",
+        "eurekube.io/last-failed-reason": "Denied",
+        "eurekube.io/last-failed-result": 'cannot list Pods: User "sync" may not, 403',
+    }
+    read = store.replace(replace(read, good=GOOD, failed=FAILED))
+    assert read is not None
+    assert (read.good, read.failed) == (GOOD, FAILED)
+    read = store.replace(replace(read, good=GOOD, failed=None))
+    assert read is not None
+    assert (read.good, read.failed) == (GOOD, None)
 
 
 def test_a_lease_that_another_program_made_is_read(place: Place) -> None:

@@ -29,7 +29,7 @@ _STRAY_RENEWAL_SECONDS = 25.0
 # The most urgent first: what a person has to fix; peers that are away come after all of these
 _WORST = (errors.RegistryDenied, errors.RegistryUnusable, errors.RegistryRejected)
 
-_UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
+UNNAMED = "no Eureka server was named: give --eureka-url to look there as well"
 _log = logging.getLogger(__name__)
 A = TypeVar("A")
 
@@ -375,13 +375,16 @@ def _refuse_strangers(peer: Peer, instance: Instance) -> None:
 
 
 class UnnamedEureka(Registry):
-    """For commands without a Eureka URL: each call fails and says so."""
+    """For commands without a Eureka URL, or without its login: each call fails and says why."""
+
+    def __init__(self, why: str = "") -> None:
+        self._why = why or UNNAMED
 
     def list_instances(self) -> Unknown:
-        return Unknown(cause=Cause.NOT_READ, message=_UNNAMED)
+        return Unknown(cause=Cause.NOT_READ, message=self._why)
 
     def _refused(self, *_: object, **_more: object) -> Any:
-        error = errors.RegistryError(_UNNAMED)
+        error = errors.RegistryError(self._why)
         error.cause = Cause.NOT_READ
         raise error
 

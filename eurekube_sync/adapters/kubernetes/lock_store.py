@@ -15,7 +15,7 @@ from eurekube_sync.adapters.kubernetes.syncers import WholeMeta
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterDenied
-from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockName, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, FailedPass, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.text import rfc_3339
 
@@ -27,6 +27,11 @@ _LAST_GOOD = {  # annotations by field of `GoodPass`
     "result": "eurekube.io/last-good-result",
     "owner": "eurekube.io/owner",
     "scope": "eurekube.io/scope",
+}
+LAST_FAILED_PASS = "eurekube.io/last-failed-pass"  # its time, as RFC 3339
+_LAST_FAILED = {  # annotations by field of `FailedPass`
+    "reason": "eurekube.io/last-failed-reason",
+    "result": "eurekube.io/last-failed-result",
 }
 
 
@@ -75,6 +80,9 @@ class LeaseObject:
         """Patch the version that was read. A merge patch keeps the labels and annotations of
         others."""
         body = _body(record, resourceVersion=record.version)
+        if record.good is not None and record.failed is None:
+            gone = dict.fromkeys((LAST_FAILED_PASS, *_LAST_FAILED.values()))
+            body["metadata"]["annotations"].update(gone)
         return self._record(writing("PATCH", self._path, body, MERGE_PATCH), none=(404, 409))
 
     def _record(self, call: Call, *, none: tuple[int, ...]) -> LockRecord | None:
@@ -98,16 +106,21 @@ class LeaseObject:
             renewed=objects.seconds_or_none(spec.renew_time),
             transitions=spec.lease_transitions or 0,
             good=_good(lease.metadata.annotations or {}),
+            failed=_failed(lease.metadata.annotations or {}),
             version=lease.metadata.resource_version,
         )
 
 
-def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
+def _body(record: LockRecord, **metadata: str) -> dict[str, Any]:
     annotations = {}
     if record.good is not None:
         annotations[LAST_GOOD_PASS] = rfc_3339(record.good.at)
         for field, annotation in _LAST_GOOD.items():
             annotations[annotation] = getattr(record.good, field)
+    if record.failed is not None:
+        annotations[LAST_FAILED_PASS] = rfc_3339(record.failed.at)
+        for field, annotation in _LAST_FAILED.items():
+            annotations[annotation] = getattr(record.failed, field)
     spec = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
@@ -121,12 +134,27 @@ def _body(record: LockRecord, **metadata: str) -> Mapping[str, Any]:
 def _good(annotations: Mapping[str, str]) -> GoodPass | None:
     """Read the last good pass from a Lease's annotations; None if its time is missing or
     unreadable."""
-    try:
-        at = datetime.fromisoformat(annotations.get(LAST_GOOD_PASS, ""))
-    except ValueError:
+    at = _time(annotations.get(LAST_GOOD_PASS, ""))
+    if at is None:
         return None
     fields = {name: annotations.get(annotation, "") for name, annotation in _LAST_GOOD.items()}
-    return GoodPass(at=objects.seconds(at), **fields)
+    return GoodPass(at=at, **fields)
+
+
+def _failed(annotations: Mapping[str, str]) -> FailedPass | None:
+    """Read the last pass that failed, as `_good` reads the last good one."""
+    at = _time(annotations.get(LAST_FAILED_PASS, ""))
+    if at is None:
+        return None
+    fields = {name: annotations.get(annotation, "") for name, annotation in _LAST_FAILED.items()}
+    return FailedPass(at=at, **fields)
+
+
+def _time(text: str) -> float | None:
+    try:
+        return objects.seconds(datetime.fromisoformat(text))
+    except ValueError:
+        return None
 
 
 def _micro_time(at: float | None) -> str | None:

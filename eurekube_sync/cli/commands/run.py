@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.apply.status import short
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli import process
 from eurekube_sync.cli.connect import (
@@ -49,15 +50,16 @@ from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.values import NAME
-from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.lock import UnderLock
+from eurekube_sync.controller.exit_codes import ExitCode, failure_of
+from eurekube_sync.controller.lock import Lock, UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
-from eurekube_sync.model.kubernetes import GoodPass
+from eurekube_sync.model.kubernetes import FailedPass, GoodPass
 from eurekube_sync.model.ownership import NO_FORMER
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import counted, duration
 
@@ -250,15 +252,8 @@ def _run(
                 return report
 
             def tell_all(report: PassReport, code: ExitCode) -> None:
-                if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
-                    good = GoodPass(
-                        at=clock.now(),
-                        holder=lock.identity,
-                        owner=given.owner,
-                        scope=scope_text(given.scope),
-                        result=summary(report),
-                    )
-                    lock.passed(good)
+                if lock:
+                    lock.passed(_last_pass(report, code, lock, clock.now()))
                 seconds = clock.monotonic() - begun
                 if recorder is not None:
                     recorder.keep(report, code)  # before its metric is written
@@ -274,6 +269,22 @@ def _run(
     if lock is None:
         return work()
     return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
+
+
+def _last_pass(report: PassReport, code: ExitCode, lock: Lock, now: float) -> GoodPass | FailedPass:
+    """Return what the lock shows of a pass, for those who look at the installation."""
+    if code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
+        return GoodPass(
+            at=now,
+            holder=lock.identity,
+            owner=report.settings.owner,
+            scope=scope_text(report.settings.scope),
+            result=summary(report),
+        )
+    problem = failure_of(report)
+    if problem is None:  # it had no time for everything, or there was nothing to do
+        return FailedPass(at=now, reason=Reason.CUT_SHORT, result=summary(report))
+    return FailedPass(at=now, reason=problem.reason, result=short(problem.sentence))
 
 
 @click.command(cls=Command, short_help="Renew all instances of the owner, without a cluster.")

@@ -157,6 +157,8 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     """Return what the look found: the installation, a table each of syncers and imports, and the
     counts."""
     parts: list[RenderableType] = [Line(_head(found, servers)), Line(found.last_pass.text)]
+    if found.failing is not None:
+        parts.append(Line(found.failing.sentence, mark=_WARNING))
     parts += [Line(text) for text in _renewals(found.renewals)]
     parts += _not_seen(found)
     parts += [Line(text, mark=_WARNING) for text in found.dropped]
@@ -178,6 +180,8 @@ def _not_seen(found: Overview) -> Iterator[Line]:
         unread.insert(0, ("Eureka", found.eureka))
     for name, source in unread:
         text = f"{name} could not be looked at: {source.message}"
+        if source is found.eureka and found.reached:
+            text = f"{text}. {found.reached}"
         yield Line(text, mark=sign_of(Mark.UNKNOWN))
     for name in found.look.report.absent:
         yield Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN))
@@ -329,6 +333,7 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
             "renewalsNotRead": renewals.unread,
         },
         "lastPass": found.last_pass.text,
+        "failingPasses": found.failing.sentence if found.failing is not None else None,
         "syncers": [_row_data(row) for row in found.rows],
         "imports": [_import_data(row) for row in found.imports],
         "absentNamespaces": list(found.look.report.absent),

@@ -336,6 +336,10 @@ def test_a_right_that_is_missing_is_said(world: World) -> None:
         of("run", "--dry-run")
     with pytest.raises(SourceUnknown, match="forbids"):
         of("status", "--installation=eurekube-sync/eurekube-sync")
+    found = of("check", "--installation=eurekube-sync/eurekube-sync", "--owner=prod")
+    assert (found.owner, found.eureka_url) == ("prod", "")
+    assert "the settings of eurekube-sync/eurekube-sync could not be read: " in notes(found)
+    assert "Give its options by hand, such as --owner and --namespace" in notes(found)
 
 
 def test_rights_in_its_namespace_are_enough(world: World) -> None:
@@ -377,7 +381,13 @@ def test_a_file_of_the_pod_has_to_be_given_by_hand(world: World) -> None:
     found = of("status")
     assert (found.owner, found.eureka_url, found.eureka_username) == ("prod", "", None)
     assert found.scope.granted_only
-    assert notes(found) == f"Eureka is not asked: {what}; give it here, too"
+    lacking = (
+        f"its password is missing here: {what}; give --eureka-password-file or "
+        "EUREKUBE_SYNC_EUREKA_PASSWORD here, too"
+    )
+    assert notes(found) == f"Eureka is not asked: {lacking}"
+    assert found.installed is not None
+    assert found.installed.without_eureka == lacking
     with pytest.raises(click.UsageError) as refused:
         of("run", "--dry-run")
     assert refused.value.message == f"{what}: give it here, too"
@@ -424,7 +434,9 @@ def test_a_secret_is_never_read(world: World) -> None:
     install(world, env=[secret("PASSWORD"), url], env_from=sources)
     found = of("status")
     assert (found.owner, found.eureka_url) == ("prod", "")
-    assert "has --eureka-url from a file or Secret of its pods; give it here" in notes(found)
+    assert "has --eureka-url from a file or Secret of its pods; give --eureka-url here" in notes(
+        found
+    )
     assert "has variables from the Secret more, which is not read" in notes(found)
     assert not [request.path for request in world.requests if "/secrets" in request.path]
 

@@ -23,13 +23,14 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
-from eurekube_sync.model.kubernetes import LOCK_SECONDS, GoodPass, LockRecord
+from eurekube_sync.model.kubernetes import LOCK_SECONDS, FailedPass, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.clock import Clock
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.lock import NAME, Store
 
+FAILED = FailedPass(at=8.0, reason="Denied", result="cannot list Pods")
 GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 2 renewed")
 
 
@@ -406,6 +407,31 @@ def test_a_release_records_the_last_good_pass() -> None:
     pair.a.release()
     assert pair.store.record is not None
     assert (pair.store.record.holder, pair.store.record.good) == ("", GOOD)
+
+
+def test_a_failed_pass_is_written_with_the_next_renewal_until_a_good_one_ends_it() -> None:
+    """Whoever looks at the installation reads there why no pass is good. It is no good pass."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.a.passed(GOOD)
+    pair.a.passed(FAILED)
+    pair.a.attempt()
+    assert pair.store.record is not None
+    assert (pair.store.record.good, pair.store.record.failed) == (GOOD, FAILED)
+    pair.a.attempt()
+    assert pair.store.record.failed == FAILED
+    newer = replace(FAILED, at=9.0)
+    pair.store.back = lambda: pair.a.passed(newer)
+    pair.a.passed(FAILED)
+    pair.a.attempt()
+    pair.store.back = lambda: None
+    pair.a.release()
+    assert pair.store.record.failed == newer
+    pair.b.attempt()
+    pair.b.passed(FAILED)
+    pair.b.passed(replace(GOOD, at=10.0))
+    pair.b.attempt()
+    assert pair.store.record.failed is None
 
 
 # --- Waiting --------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ class Asked:
         self.fake.cluster.slices = [piece(*endpoints)]
         self.owner = self.fake.owner
         self.installation = ""
+        self.logs = ""
         self.offline = False
 
     def add(self, one: SyncerObject) -> None:
@@ -107,6 +108,7 @@ class Asked:
             details=cast(ports.Details, self.details),  # only `check` uses the rest
             locks=lambda _owner, _scope: self.locks,
             installation=self.installation,
+            logs=self.logs,
             offline=self.offline,
         )
 

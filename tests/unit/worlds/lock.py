@@ -43,8 +43,11 @@ class Store:
 
     def _store(self, record: LockRecord) -> LockRecord:
         self.version += 1
-        good = record.good or (self.record.good if self.record else None)
-        self.record = replace(record, version=str(self.version), good=good)
+        before = self.record or LockRecord(holder="")
+        good, failed = record.good, record.failed
+        if good is None:
+            good, failed = before.good, failed or before.failed
+        self.record = replace(record, version=str(self.version), good=good, failed=failed)
         written = self.record
         self.back()
         return written

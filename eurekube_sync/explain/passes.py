@@ -1,0 +1,84 @@
+"""What the passes of the installation say of themselves: in the lock, and in the conditions of the
+syncers. A person's machine may reach a server that they do not reach, or the other way round.
+
+| the passes say | the last good pass | the lock was renewed | what is said of the passes            |
+|----------------|--------------------|----------------------|---------------------------------------|
+| a failure      | before it          | any                  | none was good since, in their words   |
+| nothing        | minutes old        | a moment ago         | they run, and none was good since     |
+| nothing        | minutes old        | minutes ago, unknown | nothing: see that they run (`RUNS`)   |
+| any            | after the failure  | any                  | nothing                               |
+"""
+
+from __future__ import annotations
+
+from eurekube_sync.controller.look import Look
+from eurekube_sync.explain.links import RUNS
+from eurekube_sync.model.problems import Problem
+from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.text import span
+
+SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
+
+
+def passes_run(look: Look) -> bool:
+    """Say whether there is a sign that passes run, although the last good one may be long ago."""
+    lock = look.lock
+    if lock is None:
+        return False
+    times = [lock.renewed or 0.0]
+    if lock.failed is not None:
+        times.append(lock.failed.at)
+    return look.at - max(times) <= SILENT
+
+
+def see_to_passes(look: Look) -> str:
+    """Return what to do where no pass did its work: see why they fail, or that they run."""
+    if failing(look) is None:
+        return RUNS
+    return f"see why its passes fail: {look.logs}" if look.logs else "see the log of its passes"
+
+
+def failing(look: Look) -> Problem | None:
+    """Return why the passes of the installation are not good, in their own words; None if they are,
+    or if none runs."""
+    good = look.last_good
+    since = f"since the last good one, {span(look.at - good.at)} ago" if good else "yet"
+    none = f"none was good {since}"
+    lock = look.lock
+    if lock is not None and lock.failed is not None:
+        failed = lock.failed
+        if good is None or failed.at > good.at:
+            age = span(look.at - failed.at)
+            text = f"passes fail: {none}. The last one, {age} ago, said: {failed.result}"
+            return _problem(failed.reason, text, look)
+    said = look.unread_by_passes
+    if said:
+        first = said[0]
+        age = span(look.at - first.last_transition)
+        text = f"passes fail: {none}. For {age} the conditions say: {first.message}"
+        return _problem(first.reason, text, look)
+    if good is not None and look.at - good.at > SILENT and passes_run(look):
+        return _problem(Reason.WRITE_FAILED, f"passes run, and {none}", look)
+    return None
+
+
+def _problem(reason: str, text: str, look: Look) -> Problem:
+    """Add what this machine sees, and where to read on."""
+    known = Reason(reason) if reason in list(Reason) else Reason.WRITE_FAILED
+    unread = {condition.reason for condition in look.unread_by_passes}
+    if Reason.REGISTRY_UNKNOWN in unread and isinstance(look.listed, Complete):
+        text = f"{text}. This machine can read Eureka"
+    if look.logs:
+        text = f"{text}. To see more: {look.logs}"
+    return Problem(reason=known, subject="", text=text)
+
+
+def reached_by_passes(look: Look) -> str:
+    """Say that the passes can read Eureka, and this machine cannot; empty if that is not so."""
+    good = look.last_good
+    if isinstance(look.listed, Complete) or good is None or failing(look) is not None:
+        return ""
+    if look.at - good.at > SILENT:
+        return ""
+    return f"The installation can: its last good pass was {span(look.at - good.at)} ago"
