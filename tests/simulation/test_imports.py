@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
+from eurekube_sync.controller import imports as controller
+
 from . import events as e
 from .chance import story
+from .defect import Defect, made_wrong
 from .imports import data_centre as dc
 from .imports import wishes as w
 from .imports.stories import NETWORKS
@@ -130,6 +134,27 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     assert_kept(
         run(told(*imported("review", home=1), cut, troubles=tuple(away), peers=2, interval=10))
     )
+
+
+def warms_up_while_an_instance_ends() -> Story:
+    """One server refuses its list for a while, and no call is struck by a trouble."""
+    stops = dc.InstanceStops(at=45, app="review", number=1)
+    restart = e.EurekaRestarts(at=44, peer=1, warm_up=20)
+    return replace(told(*imported("review"), restart, stops, peers=2), ends=240)
+
+
+def test_what_another_server_may_know_stays_while_that_one_warms_up() -> None:
+    """It goes when that server gives its list again."""
+    verdict = run(warms_up_while_an_instance_ends())
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: ServerUnseen"]
+
+
+def test_a_server_that_is_never_asked_again_keeps_an_endpoint_too_long() -> None:
+    """Its warm-up is over, and is no reason any more."""
+    never = Defect(name="never asked again", patches=((controller, "_ASKED_AGAIN", inf),))
+    with made_wrong(never):
+        assert run(warms_up_while_an_instance_ends()).promise == "gone"
 
 
 @pytest.mark.parametrize("peers", [1, 2])
