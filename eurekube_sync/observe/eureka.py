@@ -568,9 +568,11 @@ def _is_proven(key: InstanceKey, outcomes: Outcomes) -> bool:
 
 
 def _is_unwanted(instance: Instance, desired: Desired) -> bool:
-    """Say whether the instance's syncer has no endpoint for it any more."""
+    """Say whether the instance's syncer does not want it UP any more: it has no endpoint for it, or
+    one that is not ready, drained or over the limit."""
     syncer = syncer_of(instance)
     claim = desired.claims.get(syncer) if syncer is not None else None
     if not isinstance(claim, Serving) or claim.keeps_any or claim.conduct.suspend:
         return False
-    return instance.key not in claim.verdicts
+    wanted = claim.wanted_at(instance.key)
+    return wanted is None or wanted.instance.status is not InstanceStatus.UP

@@ -50,6 +50,9 @@ class Progress:
     """When the first of those passes began after which the Eureka servers hold the same."""
     judged: float | None = None
     """When the last pass began by which the rest was judged."""
+    changed: bool = False
+    """Whether that pass changed an instance of ours. An import tells of the list that a pass begins
+    with, so the next pass may tell of that change."""
     done: bool = False
 
 
@@ -323,6 +326,10 @@ class Stage:
             if ends or self.judge.imports.any_release_ends(last, now):
                 self.judge.reached["a release that ended at rest"] += 1
                 return  # a condition says so now, and the next pass is to be quiet
+            if rest.changed and view.writes and all(map(_is_status_of_import, view.writes)):
+                self.judge.reached["an import that tells at rest what went"] += 1
+                rest.changed = False
+                return  # it tells so once, and the next pass is to be quiet
             if view.writes:
                 raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
             rest.done = True
@@ -332,6 +339,7 @@ class Stage:
         ):
             Rest(self.judge, view).all()
             rest.judged = view.begun
+            rest.changed = bool(view.taken or view.brought)
 
     def _waits_for_a_sweep(self) -> bool:
         """Whether only one of several servers has an instance of ours. A fourth of the stories with
@@ -347,6 +355,10 @@ class Stage:
             or self.judge.truth.a_deletion_waits
             or any(one != first for one in others)
         )
+
+
+def _is_status_of_import(write: str) -> bool:
+    return "/eurekaimports/" in write and write.endswith("/status")
 
 
 def _held(report: PassReport) -> frozenset[Key]:

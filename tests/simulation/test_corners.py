@@ -561,6 +561,24 @@ CORNERS: dict[str, Story] = {
 }
 
 
+def test_an_address_is_free_when_its_pod_is_gone() -> None:
+    """While a pod terminates, it keeps its address, and its instance may stay. As soon as it is
+    gone, another app's pod may have the address."""
+    last = Asked(terminating="KeepWhileServing")
+    ends = e.PodEnds(at=12, app="rating", number=1, grace=40)
+    events = (*setting("rating"), e.SyncerApplied(at=0, name="rating", app="rating", asked=last))
+    starts = [
+        e.PodStarted(at=at, app="cart", number=number, ip="10.0.0.11")
+        for at, number in ((15, 2), (60, 3))
+    ]
+    cart = (e.ServiceApplied(at=0, app="cart"), e.SyncerApplied(at=0, name="cart", app="cart"))
+    verdict = run(replace(plain((*events, *cart, ends, *starts)), ends=90), telling=True)
+    assert_kept(verdict)
+    told = [what for _, what in verdict.tale]
+    assert "pod cart-2 starts at 10.0.0.12, ready" in told
+    assert "pod cart-3 starts at 10.0.0.11, ready" in told
+
+
 @pytest.mark.parametrize("name", CORNERS)
 def test_no_promise_is_broken(name: str) -> None:
     """Each of these stories was once judged as broken, by mistake."""

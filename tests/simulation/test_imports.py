@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
+from typing import Any
 
 import pytest
 
+from eurekube_sync.apply import imports as settle
+from eurekube_sync.controller import imports as controller
+
 from . import events as e
 from .chance import story
+from .defect import Defect, made_wrong
 from .imports import data_centre as dc
 from .imports import wishes as w
 from .imports.stories import NETWORKS
@@ -130,6 +136,60 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     assert_kept(
         run(told(*imported("review", home=1), cut, troubles=tuple(away), peers=2, interval=10))
     )
+
+
+def warms_up_while_an_instance_ends() -> Story:
+    """One server refuses its list for a while, and no call is struck by a trouble."""
+    stops = dc.InstanceStops(at=45, app="review", number=1)
+    restart = e.EurekaRestarts(at=44, peer=1, warm_up=20)
+    return replace(told(*imported("review"), restart, stops, peers=2), ends=240)
+
+
+def test_what_another_server_may_know_stays_while_that_one_warms_up() -> None:
+    """It goes when that server gives its list again."""
+    verdict = run(warms_up_while_an_instance_ends())
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: ServerUnseen"]
+
+
+def test_a_server_that_is_never_asked_again_keeps_an_endpoint_too_long() -> None:
+    """Its warm-up is over, and is no reason any more."""
+    never = Defect(name="never asked again", patches=((controller, "_ASKED_AGAIN", inf),))
+    with made_wrong(never):
+        assert run(warms_up_while_an_instance_ends()).promise == "gone"
+
+
+def removes_at_rest() -> Story:
+    """The pod of an instance ends whose syncer went with the CRD. It is cancelled only in the
+    second pass of a process, and an import of its app tells that it is no endpoint."""
+    events = (
+        e.ServiceApplied(at=0, app="stock"),
+        e.SyncerApplied(at=0, name="stock", app="stock"),
+        e.PodStarted(at=0, app="stock", number=0, ip="10.0.0.40"),
+        w.ImportApplied(at=0, namespace="bank", name="there", app="stock"),
+        e.CrdDeleted(at=50, lasts=20, empty_for=1000),
+        e.PodEnds(at=125, app="stock", number=0),
+    )
+    return replace(told(*events, mode=Mode.TWICE, interval=60), ends=140)
+
+
+def test_an_import_tells_at_rest_that_the_pass_before_cancelled_an_instance() -> None:
+    """It tells so once. The list of that pass still had the instance."""
+    verdict = run(removes_at_rest())
+    assert_kept(verdict)
+    assert verdict.reached["an import that tells at rest what went"] == 1
+
+
+def test_an_import_that_tells_so_in_each_pass_is_not_quiet() -> None:
+    """From then on, its status is written though it is the same."""
+    worth_writing = vars(settle)["worth_writing"]
+
+    def whenever_empty(before: Any, now: Any, *, words: bool) -> bool:
+        return now.instances == 0 or worth_writing(before, now, words=words)
+
+    again = Defect(name="told again", patches=((settle, "worth_writing", whenever_empty),))
+    with made_wrong(again):
+        assert run(removes_at_rest()).promise == "quiet"
 
 
 @pytest.mark.parametrize("peers", [1, 2])

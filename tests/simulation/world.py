@@ -363,14 +363,10 @@ class World:
         node: str = "node-1",
         host_port: int | None = None,
     ) -> str | None:
-        """Starts a pod with this address, or the next free one. Returns its address, or None if it
-        exists already. A gated pod is Ready only when our gate is open, too. Its label is its app,
-        unless one is given."""
-        taken = {
-            pod["status"].get("podIP")
-            for pod in self.pods()
-            if "deletionTimestamp" not in pod["metadata"]
-        }
+        """Starts a pod with this address, or the next free one. A pod that terminates has its
+        address until it is gone. Returns its address, or None if it exists already. A gated pod is
+        Ready only when our gate is open, too. Its label is its app, unless one is given."""
+        taken = {pod["status"].get("podIP") for pod in self.pods()}
         free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
         namespace = APPS[app]
         gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}

@@ -101,6 +101,35 @@ def test_an_instance_that_another_process_cancelled_is_not_registered_again() ->
     assert world.statuses() == left
 
 
+@pytest.mark.parametrize("what", ["limit", "not ready", "terminating", "down and lost"])
+def test_nor_is_one_that_its_syncer_left_out_when_it_was_missing(what: str) -> None:
+    """Another process did what the syncer asked for before the daemon looked. The suspension comes
+    with the old spec and the old endpoints, and changes nothing."""
+    world = daemon()
+    beside = replica_of(world)
+    others = [endpoint(number) for number in range(1, PODS)]
+    match what:
+        case "limit":
+            world.cluster.apply(syncer(limit=1))
+        case "not ready":
+            world.cluster.apply(
+                syncer(notReady="Cancel"), piece(*others, endpoint(PODS, ready=False))
+            )
+        case "terminating":
+            ending = endpoint(PODS, ready=False, terminating=True)
+            world.cluster.apply(piece(*others, ending))
+        case "down and lost":
+            world.cluster.apply(piece(*others, endpoint(PODS, ready=False)))
+    beside.run()
+    world.registry.held.pop(key(PODS), None)
+    world.run()
+    left = up(world)
+    assert len(left) < PODS
+    world.cluster.apply(syncer(suspend=True), piece(*others, endpoint(PODS)))
+    passes(world)
+    assert up(world) == left
+
+
 def test_nor_is_one_that_it_cancelled_while_eureka_could_not_be_read_here() -> None:
     """The daemon saw that nothing wants the instance, and not that it went."""
     world = daemon()
