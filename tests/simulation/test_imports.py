@@ -185,7 +185,8 @@ def test_an_import_that_tells_so_in_each_pass_is_not_quiet() -> None:
     worth_writing = vars(settle)["worth_writing"]
 
     def whenever_empty(before: Any, now: Any, *, words: bool) -> bool:
-        return now.instances == 0 or worth_writing(before, now, words=words)
+        worth: bool = worth_writing(before, now, words=words)
+        return worth or now.instances == 0
 
     again = Defect(name="told again", patches=((settle, "worth_writing", whenever_empty),))
     with made_wrong(again):
