@@ -34,7 +34,8 @@ def passes_run(look: Look) -> bool:
 
 def see_to_passes(look: Look) -> str:
     """Return what to do where no pass did its work: see why none is good, or that they run."""
-    if failing(look) is None:
+    ended = look.lock is not None and not passes_run(look)
+    if ended or failing(look) is None:
         return RUNS
     return f"see why no pass is good: {look.logs}" if look.logs else "see the log of its passes"
 

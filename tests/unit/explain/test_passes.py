@@ -125,6 +125,15 @@ def test_what_the_last_pass_said_is_shown_in_its_words() -> None:
     assert asked.why().fix == "see the log of its passes"
 
 
+def test_passes_that_failed_and_ended_have_to_run_again() -> None:
+    """Their last words stay, with their age."""
+    asked = installed(14, renewed=2, failed=FailedPass(at=0, reason="Denied", result="no right"))
+    asked.fake.registry.held.clear()
+    asked.fake.later(600)
+    assert "The last one, 10 min ago, said: no right" in screen(asked.overview())
+    assert asked.why().fix == RUNS
+
+
 def test_a_lost_app_is_no_failure_of_the_passes() -> None:
     """The row of its syncer says it."""
     lost = FailedPass(at=0, reason="LastInstanceLost", result="app A has no UP instance")
