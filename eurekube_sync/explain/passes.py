@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import RUNS
+from eurekube_sync.model.kubernetes import LockRecord
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
@@ -21,20 +22,17 @@ from eurekube_sync.model.text import span
 SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
 
 
-def passes_run(look: Look) -> bool:
+def _run(lock: LockRecord, now: float) -> bool:
     """Say whether there is a sign that passes run, although the last good one may be long ago."""
-    lock = look.lock
-    if lock is None:
-        return False
     times = [lock.renewed or 0.0]
     if lock.failed is not None:
         times.append(lock.failed.at)
-    return look.at - max(times) <= SILENT
+    return now - max(times) <= SILENT
 
 
 def see_to_passes(look: Look) -> str:
     """Return what to do where no pass did its work: see why none is good, or that they run."""
-    ended = look.lock is not None and not passes_run(look)
+    ended = look.lock is not None and not _run(look.lock, look.at)
     if ended or failing(look) is None:
         return RUNS
     return f"see why no pass is good: {look.logs}" if look.logs else "see the log of its passes"
@@ -43,12 +41,13 @@ def see_to_passes(look: Look) -> str:
 def failing(look: Look) -> Problem | None:
     """Return why the passes of the installation are not good, in their own words; None if they are,
     if none runs, or if the row of a syncer says it."""
-    good = look.last_good
+    lock, good = look.lock, look.last_good
     parts = ["no pass was good yet"]
     if good is not None:
         parts = [f"no pass was good for {span(look.at - good.at)}"]
-    failed = look.lock.failed if look.lock is not None else None
-    if failed is not None and (good is None or failed.at > good.at):
+    failed = lock.failed if lock is not None else None
+    # A good pass ends it; one of an older version leaves it there.
+    if failed is not None and (good is None or failed.at >= good.at):
         if failed.reason == Reason.LAST_INSTANCE_LOST:
             return None
         parts.append(f"The last one, {span(look.at - failed.at)} ago, said: {failed.result}")
@@ -58,7 +57,8 @@ def failing(look: Look) -> Problem | None:
         lasted = span(look.at - first.last_transition)
         parts = [*(parts if good else ()), f"For {lasted} passes say: {first.message}"]
         return _problem(first.reason, parts, look)
-    if good is not None and look.at - good.at > SILENT and passes_run(look):
+    silent = good is not None and look.at - good.at > SILENT
+    if lock is not None and silent and _run(lock, look.at):
         return _problem(Reason.WRITE_FAILED, [*parts, "Passes run all the same"], look)
     return None
 
