@@ -33,8 +33,10 @@ installation](commands.md#the-settings-of-the-installation). SINCE in `status` i
 reason holds.
 
 A developer needs the right to list `eurekasyncers`, `services`, `endpointslices` and `pods` in the namespace of `-n`.
-Without the right to read the installation, give its owner and Eureka's URL by hand. With the right to read the [lock](running.md#the-lock) they say when
-the last good pass was.
+Without the right to read the installation, give its owner and Eureka's URL by hand. With the right to read the
+[lock](running.md#the-lock) they say when the last good pass was, and what the passes since then said. The program may
+lack a right that you have, or not reach a Eureka that you reach, or the other way round: `no pass was good for 14 min`
+has the words of the program. Syncers that its passes cannot judge are not in sync.
 
 ## Reasons
 

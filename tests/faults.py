@@ -16,7 +16,7 @@ from typing import Any
 
 import requests
 
-from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
+from eurekube_sync.adapters.kubernetes.lock_store import LAST_FAILED_PASS, LAST_GOOD_PASS
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.manifests.crd import load_crd
 from tests.integration.program import Registry
@@ -230,16 +230,32 @@ def _another_cluster(scene: Scene) -> Iterator[Environment]:
 
 
 @contextmanager
-def _nobody_runs(scene: Scene) -> Iterator[Environment]:
+def _lease(scene: Scene, *, failed: str = "") -> Iterator[Environment]:
+    """The last good pass was 47 minutes ago. No process runs since, or the last pass `failed`."""
     namespace, _, name = scene.lock.partition("/")
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
-    before = scene.world.request("GET", path)["metadata"]["annotations"][LAST_GOOD_PASS]
-    old = (datetime.now(UTC) - timedelta(minutes=47)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    scene.world.request("PATCH", path, {"metadata": {"annotations": {LAST_GOOD_PASS: old}}})
+    lease = scene.world.request("GET", path)
+    now = datetime.now(UTC)
+    old = now - timedelta(minutes=47)
+    annotations: dict[str, str | None] = {LAST_GOOD_PASS: old.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    spec = {"renewTime": old.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+    before = {LAST_GOOD_PASS: lease["metadata"]["annotations"][LAST_GOOD_PASS]}
+    if failed:
+        spec = {}
+        annotations[LAST_FAILED_PASS] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        annotations["eurekube.io/last-failed-reason"] = "Denied"
+        annotations["eurekube.io/last-failed-result"] = failed
+    scene.world.request("PATCH", path, {"metadata": {"annotations": annotations}, "spec": spec})
     try:
         yield {}
     finally:
-        scene.world.request("PATCH", path, {"metadata": {"annotations": {LAST_GOOD_PASS: before}}})
+        whole = {**dict.fromkeys(annotations), **before}
+        times = {"renewTime": lease["spec"]["renewTime"]}
+        scene.world.request("PATCH", path, {"metadata": {"annotations": whole}, "spec": times})
+
+
+def _passes_fail(scene: Scene) -> AbstractContextManager[Environment]:
+    return _lease(scene, failed="User sync cannot list eurekasyncers in the namespace fleet")
 
 
 @contextmanager
@@ -318,8 +334,12 @@ FAULTS = (
         says="cluster 99999999",
         plant=_another_cluster,
     ),
+    Fault(about="nobody runs", check="LastPass", says="last good pass: 47 min ago", plant=_lease),
     Fault(
-        about="nobody runs", check="LastPass", says="last good pass: 47 min ago", plant=_nobody_runs
+        about="passes lack a right",
+        check="LastPass",
+        says="ago, said: User sync cannot list eurekasyncers in the namespace fleet",
+        plant=_passes_fail,
     ),
     Fault(
         about="a pod ends too soon",

@@ -202,10 +202,13 @@ def dropped(cluster: Details, expected: Mapping[str, Any], kind: str = SYNCER) -
     fields = lacking_fields(schema.data, expected)
     if not fields:
         return ""
-    return (
+    told = (
         f"the CustomResourceDefinition {kind.lower()}s.eurekube.io is older than this program, and "
         f"drops {some_of(fields, _MOST_FIELDS)}: {INSTALL}"
     )
+    if any(field.startswith("spec.") for field in fields):
+        told = f"{told}. Then apply each object again that sets a dropped field: it was not stored"
+    return told
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:

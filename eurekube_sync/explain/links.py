@@ -188,8 +188,9 @@ class Check(StrEnum):
         "Crd",
         "The CRD is missing, is being deleted, or is of another version than the program. An older "
         "one drops the fields that the line names.",
-        "If it is missing or older, `eurekube-sync crd | kubectl apply --server-side -f -`. If it is "
-        "newer, keep it.",
+        "If it is missing or older, `eurekube-sync crd | kubectl apply --server-side -f -`. Then "
+        "apply each object again that sets a dropped field: it was not stored. If it is newer, keep "
+        "it.",
     )
     NAMESPACE = (
         "Namespace",
@@ -245,8 +246,10 @@ class Check(StrEnum):
     )
     LAST_PASS = (
         "LastPass",
-        "The last good pass ended minutes ago, or its time is unknown.",
-        "See that the CronJob or the Deployment runs, and give the same `--lock` as `run`.",
+        "The last good pass ended minutes ago, or its time is unknown, or the last pass was not "
+        "good; the line has its words, such as the right that the account of the program lacks.",
+        "See that the CronJob or the Deployment runs, and give the same `--lock` as `run`. If passes "
+        "run, see to what they say, or read their log.",
     )
     POD_END = (
         "PodEnd",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from eurekube_sync.apply.lost import Lost
 from eurekube_sync.controller.diagnosis import held_by, problems_to_decide, unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
@@ -59,6 +60,19 @@ class Row:
     syncer: SyncerObject
     status: SyncerStatus | None  # as computed by this look; None if unknown
     found: Explanation  # without links if all is well by the status
+    lost: Lost | None = None  # of an app that callers do not find any more
+
+    @property
+    def apps(self) -> tuple[str, ...]:
+        """Its app names; those of the last pass that resolved them, if it is not served."""
+        return self.found.apps or (self.status.apps if self.status is not None else ())
+
+    @property
+    def desired(self) -> int:
+        """How many instances it should have; as its status says, if its app was lost."""
+        if self.lost is not None and self.status is not None:
+            return max(self.found.of, self.status.desired)
+        return self.found.of
 
     @property
     def reason(self) -> str:
@@ -76,7 +90,10 @@ class Row:
         broken = self.found.broken
         if broken:
             details = () if broken.reason in _WHOLE else broken.details[:1]
-            return "; ".join([broken.text, *details])
+            texts = [broken.text, *details]
+            if self.lost is not None:
+                texts.append(f"{Reason.LAST_INSTANCE_LOST}: {self.lost}")
+            return "; ".join(texts)
         for link in self.found.links:
             if self.found.outcome is Outcome.UNKNOWN:
                 tells = link.mark is Mark.UNKNOWN
@@ -288,7 +305,8 @@ def _served(look: Look) -> Iterator[Row]:
             continue
         subject = subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look)
         if subject is not None:
-            yield Row(syncer=claim.syncer, status=status, found=explain(subject, look))
+            found = explain(subject, look)
+            yield Row(syncer=claim.syncer, status=status, found=found, lost=report.lost.get(ref))
 
 
 def _is_renewed(ref: SyncerRef, look: Look) -> bool:
@@ -369,7 +387,7 @@ def chosen(found: Overview, *, app: str | None = None, condition: str | None = N
     `NotReady`."""
     rows = []
     for row in found.rows:
-        of_app = app is None or app.upper() in (*row.found.apps, named_app(row.syncer))
+        of_app = app is None or app.upper() in (*row.apps, named_app(row.syncer))
         if of_app and (condition is None or _has(row, condition)):
             rows.append(row)
     imports = []

@@ -3,8 +3,8 @@ syncers. A person's machine may reach a server that they do not reach, or the ot
 
 | the passes say | the last good pass | the lock was renewed | what is said of the passes            |
 |----------------|--------------------|----------------------|---------------------------------------|
-| a failure      | before it          | any                  | none was good since, in their words   |
-| nothing        | minutes old        | a moment ago         | they run, and none was good since     |
+| a failure      | before it          | any                  | since when none was good, their words |
+| nothing        | minutes old        | a moment ago         | they run, and since when none is good |
 | nothing        | minutes old        | minutes ago, unknown | nothing: see that they run (`RUNS`)   |
 | any            | after the failure  | any                  | nothing                               |
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import RUNS
+from eurekube_sync.model.kubernetes import LockRecord
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
@@ -21,57 +22,56 @@ from eurekube_sync.model.text import span
 SILENT = 150.0  # seconds without a renewal, or without a good pass: five renewals
 
 
-def passes_run(look: Look) -> bool:
+def _run(lock: LockRecord, now: float) -> bool:
     """Say whether there is a sign that passes run, although the last good one may be long ago."""
-    lock = look.lock
-    if lock is None:
-        return False
     times = [lock.renewed or 0.0]
     if lock.failed is not None:
         times.append(lock.failed.at)
-    return look.at - max(times) <= SILENT
+    return now - max(times) <= SILENT
 
 
 def see_to_passes(look: Look) -> str:
-    """Return what to do where no pass did its work: see why they fail, or that they run."""
-    if failing(look) is None:
+    """Return what to do where no pass did its work: see why none is good, or that they run."""
+    ended = look.lock is not None and not _run(look.lock, look.at)
+    if ended or failing(look) is None:
         return RUNS
-    return f"see why its passes fail: {look.logs}" if look.logs else "see the log of its passes"
+    return f"see why no pass is good: {look.logs}" if look.logs else "see the log of its passes"
 
 
 def failing(look: Look) -> Problem | None:
     """Return why the passes of the installation are not good, in their own words; None if they are,
-    or if none runs."""
-    good = look.last_good
-    since = f"since the last good one, {span(look.at - good.at)} ago" if good else "yet"
-    none = f"none was good {since}"
-    lock = look.lock
-    if lock is not None and lock.failed is not None:
-        failed = lock.failed
-        if good is None or failed.at > good.at:
-            age = span(look.at - failed.at)
-            text = f"passes fail: {none}. The last one, {age} ago, said: {failed.result}"
-            return _problem(failed.reason, text, look)
-    said = look.unread_by_passes
-    if said:
-        first = said[0]
-        age = span(look.at - first.last_transition)
-        text = f"passes fail: {none}. For {age} the conditions say: {first.message}"
-        return _problem(first.reason, text, look)
-    if good is not None and look.at - good.at > SILENT and passes_run(look):
-        return _problem(Reason.WRITE_FAILED, f"passes run, and {none}", look)
+    if none runs, or if the row of a syncer says it."""
+    lock, good = look.lock, look.last_good
+    parts = ["no pass was good yet"]
+    if good is not None:
+        parts = [f"no pass was good for {span(look.at - good.at)}"]
+    failed = lock.failed if lock is not None else None
+    # A good pass ends it; one of an older version leaves it there.
+    if failed is not None and (good is None or failed.at >= good.at):
+        if failed.reason == Reason.LAST_INSTANCE_LOST:
+            return None
+        parts.append(f"The last one, {span(look.at - failed.at)} ago, said: {failed.result}")
+        return _problem(failed.reason, parts, look)
+    if look.unread_by_passes:
+        first = look.unread_by_passes[0]
+        lasted = span(look.at - first.last_transition)
+        parts = [*(parts if good else ()), f"For {lasted} passes say: {first.message}"]
+        return _problem(first.reason, parts, look)
+    silent = good is not None and look.at - good.at > SILENT
+    if lock is not None and silent and _run(lock, look.at):
+        return _problem(Reason.WRITE_FAILED, [*parts, "Passes run all the same"], look)
     return None
 
 
-def _problem(reason: str, text: str, look: Look) -> Problem:
+def _problem(reason: str, parts: list[str], look: Look) -> Problem:
     """Add what this machine sees, and where to read on."""
     known = Reason(reason) if reason in list(Reason) else Reason.WRITE_FAILED
     unread = {condition.reason for condition in look.unread_by_passes}
     if Reason.REGISTRY_UNKNOWN in unread and isinstance(look.listed, Complete):
-        text = f"{text}. This machine can read Eureka"
+        parts = [*parts, "This machine can read Eureka"]
     if look.logs:
-        text = f"{text}. To see more: {look.logs}"
-    return Problem(reason=known, subject="", text=text)
+        parts = [*parts, f"To see more: {look.logs}"]
+    return Problem(reason=known, subject="", text=". ".join(parts))
 
 
 def reached_by_passes(look: Look) -> str:

@@ -121,8 +121,11 @@ def test_status_says_which_fields_the_crd_drops(healthy: Set) -> None:
     with fault.plant(healthy.scene) as environment:
         ended = healthy.program.command("status", **environment)
         data = json.loads(healthy.program.command("status", "-o", "json", **environment).out)
+        explained = healthy.program.command("explain", "shop/orders", **environment)
     assert told in ended.out
-    assert ended.code == ExitCode.OK
+    assert told in explained.out
+    assert "Then apply each object again that sets a dropped field: it was not stored" in ended.out
+    assert ended.code == explained.code == ExitCode.OK
     (sentence,) = data["droppedByCrd"]
     assert told in sentence
 

@@ -173,11 +173,13 @@ def explain_command(
     """
     installation = connect.with_saved_input(installation, saved)
     with _looking(installation) as seen:
-        found, explained = _explained(seen, installation.settings(), what)
+        settings = installation.settings()
+        found, explained = _explained(seen, settings, what)
+        drops = _dropped(seen, settings)
     return form.answer(
         code_of(explained, found),
-        partial(answers.explanations_table, explained),
-        partial(answers.explanations_data, explained, found),
+        partial(answers.explanations_table, explained, drops),
+        partial(answers.explanations_data, explained, found, drops),
     )
 
 

@@ -40,7 +40,10 @@ _OTHER_VARIABLES = (
     ("KUBECONFIG", "The kubeconfig, where --kubeconfig is not given."),
     ("NO_COLOR", "No colours."),
     ("FORCE_COLOR", "Colours even where stdout is not a terminal."),
-    ("COLUMNS", "The width of the report and of the help, instead of the terminal's."),
+    (
+        "COLUMNS",
+        "The width of the report at a terminal, and of the help. In a file each row is one line.",
+    ),
 )
 
 

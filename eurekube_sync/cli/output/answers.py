@@ -64,9 +64,9 @@ _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 _IMPORT_HEADINGS = ("", "IMPORT", "APP", "READY", "STATE", "SINCE", "WHY")
 
 
-def explanations_table(explained: Sequence[Explanation]) -> RenderableType:
-    """Return a block for each syncer. Its last line is the answer."""
-    parts: list[RenderableType] = []
+def explanations_table(explained: Sequence[Explanation], dropped: Sequence[str]) -> RenderableType:
+    """Return what an older CRD drops, then a block for each syncer. Its last line is the answer."""
+    parts: list[RenderableType] = [Line(text, mark=_WARNING) for text in dropped]
     for index, explanation in enumerate(explained):
         if index:
             parts.append(Text(""))
@@ -94,7 +94,9 @@ def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
             yield Line(line, indent=2)
 
 
-def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str, Any]:
+def explanations_data(
+    explained: Sequence[Explanation], look: Look, dropped: Sequence[str]
+) -> dict[str, Any]:
     explanations = []
     for explanation in explained:
         explanations.append(
@@ -104,7 +106,11 @@ def explanations_data(explained: Sequence[Explanation], look: Look) -> dict[str,
                 "docs": explanation.docs,
             }
         )
-    return {**_installation_data(look), "explanations": explanations}
+    return {
+        **_installation_data(look),
+        "droppedByCrd": list(dropped),
+        "explanations": explanations,
+    }
 
 
 def _installation_data(look: Look) -> dict[str, Any]:
@@ -244,14 +250,14 @@ def _renewals(found: Renewals) -> Iterator[str]:
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     sign = _STATES[row.found.outcome][0]
-    up, of = row.found.up, row.found.of
+    up, of = row.found.up, row.desired
     ready = f"{up}/{of}"
     if up is None:
         ready = f"?/{of}" if of else "-"
     return (
         (sign.plain, str(sign.style)),
         (str(row.syncer.ref), ""),
-        (", ".join(row.found.apps[:2]) or "-", ""),
+        (", ".join(row.apps[:2]) or "-", ""),
         (ready, ""),
         (row.reason, str(sign.style)),
         (_age(row.since, now), ""),
@@ -353,9 +359,9 @@ def _row_data(row: Row) -> dict[str, Any]:
         "state": state,
         "reason": row.reason,
         "why": row.why,
-        "apps": list(row.found.apps),
+        "apps": list(row.apps),
         "up": row.found.up,
-        "desired": row.found.of,
+        "desired": row.desired,
         "since": rfc_3339(row.since) if row.since is not None else None,
     }
 

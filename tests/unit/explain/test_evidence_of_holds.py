@@ -106,7 +106,7 @@ def test_each_screen_shows_how_many_of_the_pods_still_run() -> None:
     assert approve in table
 
     explained = asked.why(f"{NS}/geo")
-    table = shown(explanations_table([explained]))
+    table = shown(explanations_table([explained], ()))
     for words in (two_run, "Service geo selects app=geos: no pod has it; similar: app=geo"):
         assert words in table
     assert "held for 2 min" in table
@@ -154,7 +154,7 @@ def test_pods_that_are_not_ready_may_be_those_of_a_lost_node() -> None:
     asked.fake.run()
     explained = asked.why(f"{NS}/geo")
     assert f"0 of 2 pods {RUN}: see why before you approve" in shown(
-        explanations_table([explained])
+        explanations_table([explained], ())
     )
     assert explained.fix.startswith("if all held removals are right, ")
     assert explained.otherwise == f"kubectl edit service geo -n {NS}"

@@ -11,7 +11,7 @@ import pytest
 from eurekube_sync.controller.diagnosis import problems_of
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.explain.links import Outcome
-from eurekube_sync.explain.overview import Row
+from eurekube_sync.explain.overview import Row, chosen
 from eurekube_sync.explain.what import Kind, What, parse_what
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import LockName, PodCondition, PodDetail, ServiceSelector
@@ -46,6 +46,29 @@ def registered(*numbers: int, **spec: Any) -> Asked:
         asked.fake.later(60)
         asked.fake.run()
     return asked
+
+
+# --- An app that callers do not find ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("port", [9000, 9001])
+def test_a_lost_app_is_named_in_its_row(port: int) -> None:
+    """Its syncer resolves no port any more, so only its status knows the app. The row says how many
+    instances it should have, and that callers find none."""
+    asked = registered(1, 2)
+    asked.add(replace(asked.syncer, spec={**asked.syncer.spec, "port": "no-such-port"}))
+    asked.fake.cluster.slices = [piece(endpoint(3), endpoint(4), port=port)]
+    asked.fake.cluster.ended.update({"uid-of-rating-1", "uid-of-rating-2"})
+    for _ in range(3):
+        asked.fake.later(60)
+        asked.fake.run()
+    row = row_of(asked)
+    assert (row.reason, row.apps, row.found.up, row.desired) == ("NoSuchPort", ("RATING",), 0, 2)
+    assert row.why.endswith(
+        "; LastInstanceLost: app RATING has no UP instance in Eureka, and 2 ready endpoints of it "
+        "wait"
+    )
+    assert chosen(asked.overview(), app="rating", condition="LastInstanceLost").rows == (row,)
 
 
 # --- The last pass ----------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_passes_that_cannot_read_eureka_are_not_in_sync() -> None:
     (row,) = found.rows
     assert (row.reason, row.found.outcome) == ("RegistryUnknown", Outcome.PARTLY)
     shown = screen(found)
-    assert "passes fail: none was good since the last good one, 30 s ago. " in shown
+    assert "no pass was good for 30 s. " in shown
     assert "the connection was refused. This machine can read Eureka" in shown
     assert LOGS in shown
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
@@ -83,7 +83,7 @@ def test_passes_that_cannot_read_eureka_are_not_in_sync() -> None:
     assert broken(explained).reason == "RegistryUnknown"
     assert "the connection was refused" in text(explained)
     assert explained.sentence.startswith("Still registered: 1 of 1 UP")
-    assert explained.fix == f"see why its passes fail: {LOGS}"
+    assert explained.fix == f"see why no pass is good: {LOGS}"
 
 
 def test_a_good_pass_ends_what_the_conditions_say() -> None:
@@ -114,18 +114,30 @@ def test_what_the_last_pass_said_is_shown_in_its_words() -> None:
     asked = installed(14, renewed=2, failed=FailedPass(at=0, reason="Denied", result=said))
     found = asked.overview()
     assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
-    assert (
-        f"none was good since the last good one, 14 min ago. The last one, 2 s ago, said: {said}"
-        in screen(found)
-    )
+    assert f"no pass was good for 14 min. The last one, 2 s ago, said: {said}" in screen(found)
     assert said in overview_data(found, ())["failingPasses"]
     assert code_of_overview(found) == ExitCode.INCOMPLETE
     assert said in text(asked.why())
     asked.fake.registry.held.clear()
     assert broken(asked.why()).reason == "Expired"
-    assert asked.why().fix == f"see why its passes fail: {LOGS}"
+    assert asked.why().fix == f"see why no pass is good: {LOGS}"
     asked.logs = ""
     assert asked.why().fix == "see the log of its passes"
+
+
+def test_passes_that_failed_and_ended_have_to_run_again() -> None:
+    """Their last words stay, with their age."""
+    asked = installed(14, renewed=2, failed=FailedPass(at=0, reason="Denied", result="no right"))
+    asked.fake.registry.held.clear()
+    asked.fake.later(600)
+    assert "The last one, 10 min ago, said: no right" in screen(asked.overview())
+    assert asked.why().fix == RUNS
+
+
+def test_a_lost_app_is_no_failure_of_the_passes() -> None:
+    """The row of its syncer says it."""
+    lost = FailedPass(at=0, reason="LastInstanceLost", result="app A has no UP instance")
+    assert installed(14, renewed=2, failed=lost).overview().failing is None
 
 
 def test_a_failure_before_the_last_good_pass_is_over() -> None:
@@ -149,9 +161,7 @@ def test_that_passes_run_is_doubted_only_without_a_sign_of_them(renewed: float, 
     found = asked.overview()
     assert (found.failing is not None) is run
     assert (RUNS in asked.why().fix) is not run
-    assert (
-        "passes run, and none was good since the last good one, 14 min ago" in screen(found)
-    ) is run
+    assert ("no pass was good for 14 min. Passes run all the same" in screen(found)) is run
 
 
 def test_a_machine_that_cannot_read_eureka_says_that_the_installation_can() -> None:
@@ -182,7 +192,7 @@ def test_what_is_not_registered_yet_waits_for_a_good_pass() -> None:
     found = asked.why()
     assert broken(found).reason == "NotYetRegistered"
     assert "the next good pass registers it" in broken(found).text
-    assert found.fix == f"see why its passes fail: {LOGS}"
+    assert found.fix == f"see why no pass is good: {LOGS}"
 
 
 @pytest.mark.parametrize(("minutes", "grade"), [(1, Grade.WARNING), (14, Grade.FAILED)])
@@ -192,5 +202,5 @@ def test_a_check_has_the_words_of_the_passes(minutes: float, grade: Grade) -> No
     failed = FailedPass(at=0, reason="Denied", result="no right")
     asked = installed(minutes, renewed=2, failed=failed)
     finding = of_last_pass(asked.look("rating/rating"))
-    assert (finding.grade, finding.fix) == (grade, f"see why its passes fail: {LOGS}")
+    assert (finding.grade, finding.fix) == (grade, f"see why no pass is good: {LOGS}")
     assert "said: no right" in finding.text
