@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
-from eurekube_sync.brake.evidence import PodState, evidence_of
+from eurekube_sync.brake.evidence import Evidence, PodState, evidence_of
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode, of_cause
@@ -448,27 +448,41 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     details = [evidence.sentence] if evidence else []
     details += [hint for hint, _ in hints]
     details += [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
+    if evidence and evidence.advice.warns:
+        cause = f"{cause}; {evidence.advice.text}"
     approve = approve_command(held.plan_id, subject.report.settings.options)
-    ways = [f"if all held removals are right, {approve}"]
-    undo = evidence is not None and isinstance(subject.claim, Deleting)
-    if undo:
-        ways.append(
+    release = f"if all held removals are right, {approve}"
+    keep = hints[0][1] if hints else ""
+    fix, otherwise = _ways_out(subject, evidence, release, keep)
+    link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
+    yield replace(link, otherwise=otherwise, since=since)
+
+
+def _ways_out(
+    subject: Subject, evidence: Evidence | None, release: str, keep: str
+) -> tuple[str, str]:
+    """Return the ways out of a hold, the first to consider first. `keep` corrects a fault, so that
+    the instances stay; empty if none is known.
+
+    | the syncer       | its pods                  | first   | then             |
+    |------------------|---------------------------|---------|------------------|
+    | is being deleted | some are Ready            | undo    | release          |
+    | is being deleted | any other                 | release | undo             |
+    | is there         | warn against a release    | keep    | release          |
+    | is there         | any other                 | release | keep             |
+    | any              | await a second pass alone | release | keep, if known   |
+    """
+    if evidence is None:
+        return release, keep
+    first_keep = evidence.advice.warns
+    if isinstance(subject.claim, Deleting):
+        first_keep = evidence.counts[PodState.READY] > 0
+        keep = (
             f"to keep the instances, {subject.kubectl('annotate')} {ABANDON_ANNOTATION}=true, wait "
             f"for the next pass, and create the syncer again: {page('brake', 'undoing-a-deletion')}"
         )
-    elif hints:
-        ways.append(hints[0][1])
-    elif evidence:
-        ways.append(f"kubectl get pods -n {subject.namespace}")
-    # What keeps the instances comes first while their pods run.
-    if undo and evidence and evidence.counts[PodState.READY]:
-        ways.reverse()
-    elif evidence and evidence.advice.warns:
-        ways.reverse()
-        cause = f"{cause}; {evidence.advice.text}"
-    fix, *otherwise = ways
-    link = breaks(Part.BRAKE, first.reason, text, *details, cause=cause, fix=fix)
-    yield replace(link, otherwise="".join(otherwise), since=since)
+    keep = keep or f"kubectl get pods -n {subject.namespace}"
+    return (keep, release) if first_keep else (release, keep)
 
 
 def _held_before(status: SyncerStatus | None) -> Iterator[Link]:

@@ -481,3 +481,14 @@ def test_a_limit_that_others_change_says_so(limit: object, says: str) -> None:
     asked.fake.run()
     (note,) = [link for link in asked.why().links if link.part is Part.LIMIT]
     assert note.details == ((says,) if says else ())
+
+
+def test_a_syncer_of_another_class_that_has_no_instance_is_served_by_its_status() -> None:
+    """Its pod is not ready, as the installation of its class says."""
+    asked = Asked(endpoint(1, ready=False), one=syncer(syncerClass="internal"))
+    asked.in_scope(syncer_class="internal")
+    asked.fake.run()
+    asked.in_scope()
+    found = asked.why("RATING")
+    assert found.reason == "NotReady"
+    assert "another installation serves it (class internal)" in text(found)
