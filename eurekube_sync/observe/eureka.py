@@ -17,7 +17,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eurekube_sync.desired.claims import Desired, Serving, is_suspended
+from eurekube_sync.desired.claims import Desired, OverLimit, Serving, Wanted, is_suspended
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcomes, Result
@@ -475,8 +475,8 @@ class LastSeen:
         name, or an heir, may have come after the instance was cancelled for the deletion of the
         first."""
         self._unwanted_once: frozenset[InstanceKey] = frozenset()
-        """Those that nothing wanted in a pass that could not read Eureka. Another process may have
-        cancelled them, and no call has proven since that they stand."""
+        """Those that nothing wanted, or not under this limit, in a pass that could not read Eureka.
+        Another process may have cancelled them, and no call has proven since that they stand."""
 
     def note(
         self,
@@ -487,8 +487,9 @@ class LastSeen:
     ) -> Sequence[InstanceKey]:
         """Remember the instances that the pass left UP, and forget all others. An instance that
         Eureka lost is remembered while this process renewed it lately, unless its syncer no longer
-        wants it: then another process may have cancelled it. Return those to renew in the next
-        pass, because only that shows whether they stand for the syncer that wants them now."""
+        wants it, or has another limit: then another process may have cancelled it. Return those to
+        renew in the next pass, because only that shows whether they stand for the syncer that wants
+        them now."""
         ours = observed.ours
         up: dict[InstanceKey, Instance] = {}
         for key, instance in ours.items():
@@ -568,9 +569,15 @@ def _is_proven(key: InstanceKey, outcomes: Outcomes) -> bool:
 
 
 def _is_unwanted(instance: Instance, desired: Desired) -> bool:
-    """Say whether the instance's syncer has no endpoint for it any more."""
+    """Say whether the instance's syncer has no endpoint for it any more, or no place, or has another
+    limit, which may leave it without one."""
     syncer = syncer_of(instance)
     claim = desired.claims.get(syncer) if syncer is not None else None
-    if not isinstance(claim, Serving) or claim.keeps_any or claim.conduct.suspend:
+    if not isinstance(claim, Serving) or claim.conduct.suspend:
         return False
-    return instance.key not in claim.verdicts
+    verdict = claim.verdicts.get(instance.key)
+    if isinstance(verdict, OverLimit):
+        return True
+    if isinstance(verdict, Wanted):
+        return verdict.instance.metadata.get(LIMIT) != instance.metadata.get(LIMIT)
+    return verdict is None and not claim.keeps_any
