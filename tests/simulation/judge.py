@@ -190,6 +190,8 @@ class Judge:
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
         self.imports.look(self.world.clock.time)
+        if warm_up:
+            self.imports.holds.server_warms_up(self.world.clock.time + warm_up)
         self.anchors.eureka_restarted()
         self.not_calm(warm_up)
 

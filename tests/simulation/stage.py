@@ -50,6 +50,8 @@ class Progress:
     """When the first of those passes began after which the Eureka servers hold the same."""
     judged: float | None = None
     """When the last pass began by which the rest was judged."""
+    told: bool = False
+    """Whether a rest has waited for imports that tell of its last change in Eureka."""
     done: bool = False
 
 
@@ -331,7 +333,19 @@ class Stage:
             rest.first + _SWEPT_AFTER, inf if rest.alike is None else rest.alike
         ):
             Rest(self.judge, view).all()
+            if self._imports_may_tell(view):
+                rest.told = True
+                return
             rest.judged = view.begun
+
+    def _imports_may_tell(self, view: PassView) -> bool:
+        """Whether the next pass may write statuses of imports, because this one changed Eureka and
+        they count all instances of an app. A rest waits for that once."""
+        changed = any("/eureka/" in write for write in view.writes)
+        if not changed or self._rest.told or not self.story.installation.networks:
+            return False
+        self.judge.reached["a pass that changed Eureka when the rest was judged"] += 1
+        return True
 
     def _waits_for_a_sweep(self) -> bool:
         """Whether only one of several servers has an instance of ours. A fourth of the stories with

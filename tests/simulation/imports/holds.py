@@ -54,6 +54,8 @@ class Holds:
         self._imports = imports
         self._trouble = 0.0
         """When a pass last met a trouble."""
+        self._warming_up = 0.0
+        """Until when a Eureka server warmed up last, and refused lists."""
         self._good: list[_Look] = []
         """The good passes since then."""
         self._remembering: list[object] = []
@@ -74,6 +76,10 @@ class Holds:
             if str(hold.reason) in _DOUBTS:
                 doubted.update(Key(*removal.key) for removal in hold.removals)
         self._good.append(_Look(view.begun, frozenset(doubted)))
+
+    def server_warms_up(self, until: float) -> None:
+        """Notes that a Eureka server started, and refuses lists until then."""
+        self._warming_up = max(self._warming_up, until)
 
     def note_looked(self, view: PassView, report: PassReport) -> None:
         """Notes that a pass of any copy has looked."""
@@ -174,7 +180,7 @@ class Holds:
             case "RegistryYoung":
                 return any(age <= _YOUNG + _OLD_LIST for age in self._ages())
             case "ServerUnseen":
-                return now - self._trouble <= _UNSEEN
+                return now - max(self._trouble, self._warming_up) <= _UNSEEN
             case "AwaitingConfirmation":
                 changed = self._imports.oracle.changed_at[import_.uid]
                 looks = []
