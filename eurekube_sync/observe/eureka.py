@@ -17,7 +17,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eurekube_sync.desired.claims import Desired, Serving, is_suspended
+from eurekube_sync.desired.claims import Desired, Kept, Serving, Wanted, is_suspended
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcomes, Result
@@ -475,8 +475,8 @@ class LastSeen:
         name, or an heir, may have come after the instance was cancelled for the deletion of the
         first."""
         self._unwanted_once: frozenset[InstanceKey] = frozenset()
-        """Those that nothing wanted in a pass that could not read Eureka. Another process may have
-        cancelled them, and no call has proven since that they stand."""
+        """Those that nothing wanted, or not under this limit, in a pass that could not read Eureka.
+        Another process may have cancelled them, and no call has proven since that they stand."""
 
     def note(
         self,
@@ -487,8 +487,9 @@ class LastSeen:
     ) -> Sequence[InstanceKey]:
         """Remember the instances that the pass left UP, and forget all others. An instance that
         Eureka lost is remembered while this process renewed it lately, unless its syncer no longer
-        wants it: then another process may have cancelled it. Return those to renew in the next
-        pass, because only that shows whether they stand for the syncer that wants them now."""
+        wants it, or has another limit: then another process may have cancelled it. Return those to
+        renew in the next pass, because only that shows whether they stand for the syncer that wants
+        them now."""
         ours = observed.ours
         up: dict[InstanceKey, Instance] = {}
         for key, instance in ours.items():
@@ -569,10 +570,17 @@ def _is_proven(key: InstanceKey, outcomes: Outcomes) -> bool:
 
 def _is_unwanted(instance: Instance, desired: Desired) -> bool:
     """Say whether the instance's syncer does not want it UP any more: it has no endpoint for it, or
-    one that is not ready, drained or over the limit."""
+    one that is not ready, drained, over the limit or another syncer's; or the limit changed, which
+    may leave it without a place."""
     syncer = syncer_of(instance)
     claim = desired.claims.get(syncer) if syncer is not None else None
-    if not isinstance(claim, Serving) or claim.keeps_any or claim.conduct.suspend:
+    if not isinstance(claim, Serving) or claim.conduct.suspend:
         return False
-    wanted = claim.wanted_at(instance.key)
-    return wanted is None or wanted.instance.status is not InstanceStatus.UP
+    verdict = claim.verdicts.get(instance.key)
+    if verdict is None:
+        return not claim.keeps_any
+    if isinstance(verdict, Wanted):
+        wanted = verdict.instance
+        changed = wanted.metadata.get(LIMIT) != instance.metadata.get(LIMIT)
+        return wanted.status is not InstanceStatus.UP or changed
+    return not isinstance(verdict, Kept)

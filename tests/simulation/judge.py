@@ -347,7 +347,11 @@ class Judge:
             self._judge_new(view, key, stands)
         if is_up(stands) and not is_up(was):
             view.brought.add(key)
-            self.limits.judge_brought(view, key, now, self._up_since[peer])
+            if self.up_since(key) <= view.begun:
+                # It is in already, on another server, and what goes for it goes after it came here.
+                self.reached["an instance that one server had UP, and comes to another"] += 1
+            else:
+                self.limits.judge_brought(view, key, now, self._up_since[peer])
             if was is not None and stands is not None:
                 self._judge_return(view, key, was, stands)
 
@@ -380,6 +384,9 @@ class Judge:
         self.heirs.judge_removal(view, key, was, now.get(key))
         if self.apart.are(was):
             self.apart.judge_removal(view, key, was, now.get(key))
+        if self._was_behind_its_gate(view, was):
+            self.reached["a removal by slices from before a gate was open"] += 1
+            return
         since = self._protected_since(view, key, was)
         syncer = self.truth.syncers.get(ref)
         if (
@@ -408,6 +415,15 @@ class Judge:
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])
+
+    def _was_behind_its_gate(self, view: PassView, was: Listed) -> bool:
+        """Whether the pass was shown slices from before a pod's gate was open, and may have read a
+        spec from after them, which has no gate: by both, the pod is not ready."""
+        syncer, slices = self.truth.syncers.get(syncer_of(was[0])), view.lists.get(Call.SLICES)
+        if syncer is None or slices is None or syncer.asked.readiness_gate:
+            return False
+        opened = self.truth.opened.get(pod_of(was[0]), 0.0)
+        return opened > slices and syncer.since["readiness_gate"] > slices
 
     def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
         """Since when it must not be removed. If its syncer is not served, it stays as long as its

@@ -1,8 +1,8 @@
 """How many instances each limit allows as the world changes, and the promises about limits.
 
-limit       while a limit is the same, no pass makes more instances UP than it allows, and none
-            removes instances that it allows; a percentage that falls to fewer places by itself
-            removes nothing
+limit       while a limit is the same, no pass makes more instances UP than it allows, but what one
+            server has UP may come to the others; none removes instances that it allows; a
+            percentage that falls to fewer places by itself removes nothing
 """
 
 from __future__ import annotations

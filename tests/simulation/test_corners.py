@@ -43,6 +43,7 @@ def _out_of_service_first(contenders: Any, key: Any, limit: Any, observed: Any) 
 
 GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
+ONE = Asked(limit=Limit(kind="count", value=1))
 HALF = Asked(limit=Limit(kind="pods", value=50))
 
 
@@ -178,6 +179,49 @@ def older_than_the_spec(*events: e.Event) -> Story:
     )
 
 
+def served_on_one_server(pods: int) -> Story:
+    """The first Eureka server warms up, and hears nothing of new pods. Then a limit lets one of all
+    pods in. A new process lists both servers, of which neither shows the new pods yet."""
+    events = (
+        *setting("rating"),
+        e.EurekaRestarts(at=34, peer=0, warm_up=17),
+        *(
+            e.PodStarted(at=37, app="rating", number=2 + number, ip=f"10.0.0.{12 + number}")
+            for number in range(pods)
+        ),
+        e.SyncerApplied(at=45, name="rating", app="rating", asked=ONE),
+    )
+    ends = Trouble(at=48, until=70, calls=frozenset({Call.SLICES}), kind=Kind.STOP, strikes=1)
+    return replace(plain(events, ends), installation=Installation(peers=2, batches=True), ends=100)
+
+
+def address_of_a_pod_that_serves_still(terminating: str) -> Story:
+    """A pod of one app terminates, and serves still. A pod of another app in its namespace has its
+    address."""
+    asked = Asked(terminating=terminating)
+    events = (
+        *setting("pay", "stock"),
+        e.SyncerApplied(at=5, name="pay", app="pay", asked=asked),
+        e.PodEnds(at=20, app="pay", number=0, grace=60),
+        e.PodStarted(at=25, app="stock", number=2, ip="10.0.0.10"),
+    )
+    return replace(plain(events), ends=120)
+
+
+def ungated_after_old_slices(later: Asked) -> Story:
+    """A pod waits behind a gate, which opens when it is registered. A pass reads a spec from after
+    that, and the slices from before it, in which the pod is not ready."""
+    events = (
+        e.ServiceApplied(at=0, app="rating"),
+        e.SyncerApplied(at=0, name="rating", app="rating", asked=GATED),
+        e.PodStarted(at=0, app="rating", number=0, ip="10.0.0.10"),
+        e.PodStarted(at=0, app="rating", number=1, ip="10.0.0.11", gated=True),
+        e.SyncerApplied(at=8, name="rating", app="rating", asked=later),
+    )
+    older = Trouble(at=9, until=15, calls=frozenset({Call.SLICES}), kind=Kind.OLDER)
+    return plain(events, older)
+
+
 def reached_at(kind: str, at: float) -> e.Event:
     """The Service itself is to be the instance, at this kind of its addresses."""
     asked = Asked(mode="service", address=kind)
@@ -190,6 +234,21 @@ CORNERS: dict[str, Story] = {
         e.SyncerApplied(
             at=15, name="rating", app="rating", asked=Asked(limit=Limit(kind="count", value=1))
         )
+    ),
+    **{
+        f"a lowered limit keeps one of {pods} pods that only one of two servers has": (
+            served_on_one_server(pods)
+        )
+        for pods in (1, 2, 3)
+    },
+    **{
+        f"a pod of another app has the address of one that serves still ({terminating})": (
+            address_of_a_pod_that_serves_still(terminating)
+        )
+        for terminating in ("Cancel", "KeepWhileServing")
+    },
+    "a syncer waits for no gate any more, and old slices show a pod before its gate was open": (
+        ungated_after_old_slices(Asked())
     ),
     "a syncer is detached after its Service is gone, which old lists still "
     "show": older_than_the_spec(e.SyncerApplied(at=15, name="rating", app="rating", asked=NONE)),
@@ -628,6 +687,32 @@ def test_a_spec_without_a_limit_excuses_nothing(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(resolve, "parse", detached)
     assert run(story).promise == "removed"
+
+
+def test_a_spec_without_a_gate_was_excused() -> None:
+    """By the slices that the pass was shown, the pod was not ready."""
+    verdict = run(ungated_after_old_slices(Asked()))
+    assert verdict.reached["a removal by slices from before a gate was open"] == 1
+
+
+def test_old_slices_alone_excuse_nothing() -> None:
+    """While the spec has a gate, a pod counts that waits for nothing else."""
+    verdict = run(ungated_after_old_slices(replace(GATED, version="2")))
+    assert_kept(verdict)
+    assert "a removal by slices from before a gate was open" not in verdict.reached
+
+
+@pytest.mark.parametrize("pods", [1, 2, 3])
+def test_one_that_only_one_server_had_came_to_the_other(pods: int) -> None:
+    """The limit lets it in by the same order on each server, so the others go there."""
+    verdict = run(served_on_one_server(pods))
+    assert verdict.reached["an instance that one server had UP, and comes to another"] == 1
+
+
+def test_an_address_of_a_pod_that_serves_was_given_away() -> None:
+    """The pod that had it first is called while it terminates."""
+    verdict = run(address_of_a_pod_that_serves_still("KeepWhileServing"))
+    assert verdict.reached["an address of a pod that serves, which another got"]
 
 
 def test_the_cancel_was_replicated_late() -> None:

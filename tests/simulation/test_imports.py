@@ -14,6 +14,7 @@ from eurekube_sync.controller import imports as controller
 from . import events as e
 from .chance import story
 from .defect import Defect, made_wrong
+from .defects import defects
 from .imports import data_centre as dc
 from .imports import wishes as w
 from .imports.stories import NETWORKS
@@ -105,6 +106,39 @@ def test_an_instance_counts_from_its_return_to_an_empty_eureka() -> None:
     )
     away = Trouble(at=18, until=38, calls=KUBERNETES_CALLS, kind=Kind.PAGE, strikes=2)
     assert_kept(run(replace(told(*events, troubles=(away,)), events=events)))
+
+
+@pytest.mark.parametrize("moment", range(0, 80, 4))
+def test_a_service_that_goes_while_a_pass_runs_is_made_by_the_next_one(moment: int) -> None:
+    """A pass goes by its list of Services, which shows the Service or not (story 42755)."""
+    gone = w.OurServiceChanges(at=70 + moment / 1000, which=0, how="deleted", app="pay")
+    verdict = run(told(*imported("review"), *imported("order"), gone))
+    assert_kept(verdict)
+    assert verdict.reached["OurServiceChanges"]
+
+
+def test_a_service_that_is_never_made_again_is_told_by_the_next_pass() -> None:
+    """The pass that lists Services 2 s after the deletion has seen it."""
+    gone = w.OurServiceChanges(at=68.0, which=0, how="deleted", app="pay")
+    story = told(*imported("review"), gone)
+    (forgetful,) = (
+        defect
+        for defect in defects()
+        if defect.name == "a Service that a person deleted is not made again"
+    )
+    with made_wrong(forgetful):
+        verdict = run(story)
+    assert verdict.promise == "callable"
+    assert verdict.seconds < 71
+
+
+def test_a_server_that_warms_up_may_have_what_nobody_could_list() -> None:
+    """It refuses lists, although no trouble strikes a call (story 43341)."""
+    moves = dc.InstanceMoves(at=65, app="review", number=0, address="10.20.0.9")
+    warms_up = dc.EurekaFillsUp(at=66, lasts=0, warm_up=60, peer=1)
+    verdict = run(told(*imported("review", instances=1), moves, warms_up, peers=2))
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: ServerUnseen"]
 
 
 @pytest.mark.parametrize("by_plan", [True, False])
@@ -224,6 +258,21 @@ def test_the_younger_of_two_imports_gets_the_service_when_the_older_goes() -> No
     assert_kept(verdict)
     assert verdict.reached["an import whose Service is somebody else's"]
     assert verdict.reached["an endpoint of an import"] == 6
+
+
+def test_an_import_tells_at_rest_of_what_the_last_change_removed() -> None:
+    """Two syncers are lost with their CRD, and pods of one end. Single processes have to see that
+    twice, so its instances go when the rest is judged. An import counts them (story 44136)."""
+    events = (
+        *setting("stock", "cart"),
+        w.ImportApplied(at=0, namespace="bank", name="stock-there", app="stock"),
+        e.CrdDeleted(at=122, lasts=10, empty_for=5),
+        e.CrdDeleted(at=138, lasts=10, empty_for=5),
+        *(e.PodEnds(at=182, app="stock", number=number) for number in (0, 1)),
+    )
+    verdict = run(replace(told(*events, mode=Mode.TWICE, interval=60), ends=200))
+    assert_kept(verdict)
+    assert verdict.reached["an import that tells at rest what went"] == 1
 
 
 def test_the_end_of_the_crd_ends_no_import() -> None:

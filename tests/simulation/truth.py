@@ -126,6 +126,8 @@ class Truth:
     """Since when a pod is drained, by its UID."""
     gates: dict[str, bool] = field(default_factory=dict)
     """Whether our gate is open, by pod UID."""
+    opened: dict[str, float] = field(default_factory=dict)
+    """Since when our gate is open, by pod UID."""
     labels: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Namespace and label by pod UID."""
     addresses: dict[str, str] = field(default_factory=dict)
@@ -187,6 +189,8 @@ class Truth:
         self.pods = frozenset(pod["metadata"]["uid"] for pod in pods) | {_NO_POD}
         self.drained = self._drained(pods, now) if self.world.drains else {}
         self.gates = {pod["metadata"]["uid"]: is_true(pod, GATE) for pod in pods}
+        open_now = [uid for uid, is_open in self.gates.items() if is_open]
+        self.opened = {uid: self.opened.get(uid, now) for uid in open_now}
         self.labels = {
             pod["metadata"]["uid"]: (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"])
             for pod in pods

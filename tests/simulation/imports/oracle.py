@@ -140,6 +140,8 @@ class Oracle:
     """Since when a slice that is no import's has an address."""
     free_since: dict[str, float] = field(default_factory=dict)
     """Since when nothing forbids to add endpoints to an import, by its UID."""
+    without_service_since: dict[str, float] = field(default_factory=dict)
+    """Since when there is no Service of an import's name, by its UID."""
     suspended_since: dict[str, float] = field(default_factory=dict)
     changed_at: dict[str, float] = field(default_factory=dict)
     """When anything changed last that decides about an import's endpoints."""
@@ -246,6 +248,9 @@ class Oracle:
         self._note_unwanted(there - wanted, now)
         free = {uid for uid, import_ in self.imports.items() if self._is_free(import_)}
         self.free_since = _since(self.free_since, free, now)
+        imports = self.imports.items()
+        without = {uid for uid, import_ in imports if import_.service not in self.services}
+        self.without_service_since = _since(self.without_service_since, without, now)
         suspended = {uid for uid, import_ in self.imports.items() if import_.suspended}
         self.suspended_since = _since(self.suspended_since, suspended, now)
         self._note_changes(possible, wanted, now)

@@ -18,8 +18,8 @@ echo        no syncer registers what is imported, and no import leads to what a 
 At the end of every good pass:
 
 gone        an endpoint whose instance has gone has left, unless a hold says why it stays
-callable    every instance that is UP on all servers is an endpoint, its Service is there, and
-            where both cannot be, a condition says so
+callable    every instance that is UP on all servers is an endpoint, its Service is there unless it
+            went after the pass had listed Services, and where both cannot be, a condition says so
 
 *churn* and *quiet* judge that a steady pass writes nothing.
 """
@@ -242,7 +242,7 @@ class Imports:
                 continue  # what a person wrote meanwhile was in its way
             if self._is_ours(import_):
                 self._judge_gone(import_, moment, report)
-                self._judge_callable(import_, moment)
+                self._judge_callable(view, import_, moment)
         self._judged = view
 
     def judge_rest(self, view: PassView) -> None:
@@ -283,7 +283,7 @@ class Imports:
                     f"at {since:.1f} s, and {against}",
                 )
 
-    def _judge_callable(self, import_: ImportTruth, moment: float) -> None:
+    def _judge_callable(self, view: PassView, import_: ImportTruth, moment: float) -> None:
         uid, oracle = import_.uid, self.oracle
         if import_.going or import_.suspended or oracle.first_seen[uid] > moment:
             return
@@ -294,7 +294,9 @@ class Imports:
             return
         if free > moment or oracle.changed_at[uid] > moment:
             return
-        if service is None:
+        # A list of Services is never old. What a person deletes after it is for the next pass.
+        without = oracle.without_service_since.get(uid, inf)
+        if service is None and without <= view.lists.get(Call.SERVICES, moment):
             raise Violation("callable", f"import {named(import_.ref)} has no Service")
         there = oracle.endpoints.get(uid, frozenset())
         for (whose, socket), since in sorted(oracle.shown_since.items()):

@@ -146,6 +146,50 @@ def test_nor_is_one_that_it_cancelled_while_eureka_could_not_be_read_here() -> N
     assert world.statuses() == left
 
 
+@pytest.mark.parametrize("then", [{}, {"limit": 3}])
+@pytest.mark.parametrize("limit", [2, "50%", {"share": "50%"}, 0])
+@pytest.mark.parametrize("read", [True, False])
+def test_nor_is_one_that_it_cancelled_for_a_limit_that_was_lifted(
+    limit: object, then: dict[str, Any], read: bool
+) -> None:
+    """The daemon saw the limit, with Eureka's list or without it, before the person suspended the
+    syncer and lifted the limit."""
+    world = daemon(**then)
+    beside = replica_of(world)
+    world.cluster.apply(syncer(limit=limit))
+    if read:
+        beside.run()
+        world.run()
+    else:
+        world.registry.unreadable = DENIED
+        world.run()
+        world.registry.unreadable = None
+        beside.run()
+    left = standing(world)
+    assert len(left) < 3
+    world.cluster.apply(syncer(suspend=True, **then))
+    passes(world)
+    assert standing(world) == left
+
+
+def test_one_over_a_limit_does_not_come_back_while_eureka_cannot_be_read() -> None:
+    """Other pods have its place, and the limit is the same."""
+    world = daemon(limit=2, notReady="Cancel")
+    before = standing(world)
+    others = {key(n) for n in range(1, PODS + 1)} - before.keys()
+    ready = {n: key(n) in others for n in range(1, PODS + 1)}
+    world.cluster.apply(piece(*(endpoint(n, ready=ready[n]) for n in ready)))
+    beside = replica_of(world)
+    beside.run()
+    world.cluster.apply(piece(*(endpoint(n) for n in ready)))
+    world.run()
+    left = standing(world)
+    assert sum(status is UP for status in left.values()) == 2
+    warms_up(world)
+    passes(world)
+    assert len(up(world)) <= 2
+
+
 def test_one_that_was_unwanted_for_a_moment_and_stands_comes_back_if_eureka_loses_it() -> None:
     """A renewal showed after that moment that nobody cancelled it."""
     world = daemon()
