@@ -5,8 +5,7 @@ dead        no dead pod is UP for more than three good passes in a row, and 20 s
             are held, and for instances that an abandoned deletion left
 address     if another ready pod of the same namespace has the address and port of a dead one, be it
             its own or its node's, the dead one is UP there under its app for at most one good pass,
-            whatever is held; else as long as any dead pod; a pod that terminates and still is to
-            be called is not dead
+            whatever is held; else as long as any dead pod
 held app    a removal that a test of the whole pass holds is of an app that loses instances in
             this pass
 
@@ -314,9 +313,6 @@ class Dead:
             ]
             if not others or self._is_suspended(view, listed):
                 continue
-            if self._serves_still(key, uid):
-                self._judge.reached["an address of a pod that serves, which another got"] += 1
-                continue
             stands[key] = self._misled.get(key, 0) + 1
             self._judge.reached["an address of another app's pod that a good pass left UP"] += 1
             if stands[key] > 1:
@@ -326,12 +322,6 @@ class Dead:
                     f"{key} is UP after {stands[key]} good passes, and a pod of {other} is there",
                 )
         self._misled = stands
-
-    def _serves_still(self, key: Key, uid: str) -> bool:
-        """Whether the pod of an instance is there, and is to be called while it terminates. No
-        cluster gives its address to another pod, but the stories' world does."""
-        claim = self._judge.truth.eligible.get(key)
-        return claim is not None and uid in claim.pods
 
     def _judge_hostages(self, view: PassView, reasons: dict[Key, str]) -> None:
         held = set(reasons)

@@ -195,19 +195,6 @@ def served_on_one_server(pods: int) -> Story:
     return replace(plain(events, ends), installation=Installation(peers=2, batches=True), ends=100)
 
 
-def address_of_a_pod_that_serves_still(terminating: str) -> Story:
-    """A pod of one app terminates, and serves still. A pod of another app in its namespace has its
-    address."""
-    asked = Asked(terminating=terminating)
-    events = (
-        *setting("pay", "stock"),
-        e.SyncerApplied(at=5, name="pay", app="pay", asked=asked),
-        e.PodEnds(at=20, app="pay", number=0, grace=60),
-        e.PodStarted(at=25, app="stock", number=2, ip="10.0.0.10"),
-    )
-    return replace(plain(events), ends=120)
-
-
 def ungated_after_old_slices(later: Asked) -> Story:
     """A pod waits behind a gate, which opens when it is registered. A pass reads a spec from after
     that, and the slices from before it, in which the pod is not ready."""
@@ -240,12 +227,6 @@ CORNERS: dict[str, Story] = {
             served_on_one_server(pods)
         )
         for pods in (1, 2, 3)
-    },
-    **{
-        f"a pod of another app has the address of one that serves still ({terminating})": (
-            address_of_a_pod_that_serves_still(terminating)
-        )
-        for terminating in ("Cancel", "KeepWhileServing")
     },
     "a syncer waits for no gate any more, and old slices show a pod before its gate was open": (
         ungated_after_old_slices(Asked())
@@ -707,12 +688,6 @@ def test_one_that_only_one_server_had_came_to_the_other(pods: int) -> None:
     """The limit lets it in by the same order on each server, so the others go there."""
     verdict = run(served_on_one_server(pods))
     assert verdict.reached["an instance that one server had UP, and comes to another"] == 1
-
-
-def test_an_address_of_a_pod_that_serves_was_given_away() -> None:
-    """The pod that had it first is called while it terminates."""
-    verdict = run(address_of_a_pod_that_serves_still("KeepWhileServing"))
-    assert verdict.reached["an address of a pod that serves, which another got"]
 
 
 def test_the_cancel_was_replicated_late() -> None:
