@@ -201,7 +201,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a limit lets nobody keep a place",
             about="limits",
-            patches=((admission, "_has_place", lambda key, observed: False),),
+            patches=((admission, "_with_place", lambda key, observed: None),),
         ),
         Defect(
             name="a percentage that falls by itself removes instances",
