@@ -53,7 +53,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
-from eurekube_sync.plan.duplicates import TURN_OFF
+from eurekube_sync.plan.duplicates import TURN_OFF, otherwise
 from eurekube_sync.plan.value import Obstacle
 
 _MOST_HELD = 5  # lines about held removals
@@ -414,15 +414,18 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
                 blocked.append(block)
         if not blocked:
             continue
-        others = {block.other for block in blocked}
+        keys = {block.other for block in blocked}
+        others = [instance for instance in read(look.listed) if instance.key in keys]
         details = []
-        for instance in read(look.listed):
-            if instance.key in others:
-                at = f"{instance.key} at {observed_at(instance)}"
-                details.append(f"callers get {at}, {instance.status}")
+        for instance in others:
+            at = f"{instance.key} at {observed_at(instance)}"
+            details.append(f"callers get {at}, {instance.status}")
         first = blocked[0]
         text = f"{address_of(first.key)}{and_more(len(blocked))}: {first.why}"
-        fix = f"{fix}, or delete the syncer"
+        instead = "delete the syncer"
+        if obstacle is Obstacle.DUPLICATE:
+            instead = otherwise(others)
+        fix = f"{fix}, or {instead}"
         yield breaks(part, reason, text, *details, cause=cause, fix=fix)
 
 

@@ -176,9 +176,17 @@ def duplicate(
     """Return the report of a pod that registers itself; `stays` says why ours stays registered as
     well."""
     beside = f". Ours is registered as well, because {stays}" if stays else ""
-    advice = f"Turn off the pod's registration ({TURN_OFF}), or delete the syncer"
+    advice = f"Turn off the pod's registration ({TURN_OFF}), or {otherwise([other])}"
     why = f"its pod registers itself as {other.key.id}{beside}. {advice}"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
+
+
+def otherwise(others: Iterable[ObservedInstance]) -> str:
+    """Return what a person may do who leaves the pods' own registrations on. Without the syncer,
+    callers get only these, so all of them have to be UP."""
+    if all(other.status is InstanceStatus.UP for other in others):
+        return "delete the syncer"
+    return "register ours beside it (spec.onDuplicate: Warn)"
 
 
 def warned(desired: Desired, observed: Observed) -> Ruling:

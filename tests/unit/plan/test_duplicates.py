@@ -332,6 +332,10 @@ def test_nothing_is_registered_beside_a_pods_own_instance_that_is_not_up(
     stands(lambda one: changed(one, host_name="rating-1", status=status))(world)
     world.run()
     assert standing(world) == {ITS_OWN: status}
+    # Without the syncer, no caller would find the app.
+    advice = condition(world, "Conflict").message
+    assert "or register ours beside it (spec.onDuplicate: Warn)" in advice
+    assert "delete the syncer" not in advice
 
 
 def test_our_instance_beside_a_pods_own_is_a_successor_once_registered() -> None:
