@@ -219,6 +219,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             locks=locks,
             installation=ours.installed.resource if ours.installed is not None else "",
             logs=ours.installed.logs if ours.installed is not None else "",
+            start=ours.installed.start if ours.installed is not None else "",
             offline=offline is not None,
         )
 

@@ -82,6 +82,7 @@ class Installed:
     notes: tuple[str, ...] = ()  # what a person must know of them
     why_none: str = ""  # why no settings were found
     without_eureka: str = ""  # why its Eureka is not asked; empty if it is
+    works: bool = True  # not suspended, and not scaled to 0
 
     @property
     def ref(self) -> str:
@@ -99,6 +100,15 @@ class Installed:
     def logs(self) -> str:
         """The command that shows the logs of all its pods; empty if no settings are used."""
         return f"kubectl logs -n {self.namespace} -l {LABEL} --prefix" if self.name else ""
+
+    @property
+    def start(self) -> str:
+        """The command that starts an installation that does not work; empty if it works."""
+        if self.works or not self.name:
+            return ""
+        if self.kind == "CronJob":
+            return f'kubectl patch {self.resource} --patch \'{{"spec":{{"suspend":false}}}}\''
+        return f"kubectl scale {self.resource} --replicas=1"
 
     def data(self) -> dict[str, Any] | None:
         """Return what a report says of it as data."""
@@ -429,6 +439,7 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
         kind=workload.kind,
         namespace=workload.namespace,
         name=workload.name,
+        works=workload.works,
         settings=taken,
         options=tuple(options),
         notes=tuple(notes),

@@ -50,6 +50,7 @@ class LookWorld:
     """What kubectl calls the installation, such as `deployment NAME -n NAMESPACE`; empty if none was
     found."""
     logs: str = ""  # the command that shows the logs of its passes; empty if none was found
+    start: str = ""  # the command that starts it, if it is suspended or scaled to 0
     offline: bool = False  # it reads saved files in place of the servers
 
 
@@ -80,6 +81,7 @@ class Look:
     )
     installation: str = ""  # as `LookWorld` has it
     logs: str = ""  # as `LookWorld` has it
+    start: str = ""  # as `LookWorld` has it
     offline: bool = False  # as `LookWorld` has it
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
@@ -211,6 +213,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         narrowed=narrowed,
         installation=seen.installation,
         logs=seen.logs,
+        start=seen.start,
         offline=seen.offline,
         at=world.clock.now(),
     )

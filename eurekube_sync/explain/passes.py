@@ -3,6 +3,7 @@ syncers. A person's machine may reach a server that they do not reach, or the ot
 
 | the passes say | the last good pass | the lock was renewed | what is said of the passes            |
 |----------------|--------------------|----------------------|---------------------------------------|
+| stopped        | minutes old, none  | any                  | how to start the installation         |
 | a failure      | before it          | any                  | since when none was good, their words |
 | nothing        | minutes old        | a moment ago         | they run, and since when none is good |
 | nothing        | minutes old        | minutes ago, unknown | nothing: see that they run (`RUNS`)   |
@@ -32,6 +33,8 @@ def _run(lock: LockRecord, now: float) -> bool:
 
 def see_to_passes(look: Look) -> str:
     """Return what to do where no pass did its work: see why none is good, or that they run."""
+    if look.start:
+        return f"start the installation: {look.start}"
     ended = look.lock is not None and not _run(look.lock, look.at)
     if ended or failing(look) is None:
         return RUNS
@@ -45,6 +48,10 @@ def failing(look: Look) -> Problem | None:
     parts = ["no pass was good yet"]
     if good is not None:
         parts = [f"no pass was good for {span(look.at - good.at)}"]
+    silent = good is None or look.at - good.at > SILENT
+    if look.start and silent:
+        parts.append(f"The installation is stopped. To start it: {look.start}")
+        return Problem(reason=Reason.NO_INSTALLATION, subject="", text=". ".join(parts))
     failed = lock.failed if lock is not None else None
     # A good pass ends it; one of an older version leaves it there.
     if failed is not None and (good is None or failed.at >= good.at):
@@ -57,8 +64,7 @@ def failing(look: Look) -> Problem | None:
         lasted = span(look.at - first.last_transition)
         parts = [*(parts if good else ()), f"For {lasted} passes say: {first.message}"]
         return _problem(first.reason, parts, look)
-    silent = good is not None and look.at - good.at > SILENT
-    if lock is not None and silent and _run(lock, look.at):
+    if lock is not None and good is not None and silent and _run(lock, look.at):
         return _problem(Reason.WRITE_FAILED, [*parts, "Passes run all the same"], look)
     return None
 

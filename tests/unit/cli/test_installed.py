@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
 
+from eurekube_sync.adapters.kubernetes.connection import Connection
 from eurekube_sync.cli import installed
 from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.connect import Installation, lock_namespace
@@ -489,3 +490,25 @@ def test_it_is_said_once(world: World, capsys: pytest.CaptureFixture[str]) -> No
     assert said.count("settings of the installation eurekube-sync/eurekube-sync (CronJob)") == 1
     assert said.count("--owner is test, and not prod") == 1
     assert params["form"].installation["name"] == "eurekube-sync"
+
+
+@pytest.mark.parametrize(
+    ("kind", "works", "command"),
+    [
+        ("Deployment", False, "kubectl scale deployment a -n ops --replicas=1"),
+        (
+            "CronJob",
+            False,
+            """kubectl patch cronjob a -n ops --patch '{"spec":{"suspend":false}}'""",
+        ),
+        ("Deployment", True, ""),
+    ],
+)
+def test_an_installation_that_does_not_work_is_started_by(
+    kind: str, works: bool, command: str
+) -> None:
+    """The screens print the command."""
+    found = installed.Installed(
+        connection=cast(Connection, None), kind=kind, namespace="ops", name="a", works=works
+    )
+    assert found.start == command

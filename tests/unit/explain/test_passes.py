@@ -204,3 +204,14 @@ def test_a_check_has_the_words_of_the_passes(minutes: float, grade: Grade) -> No
     finding = of_last_pass(asked.look("rating/rating"))
     assert (finding.grade, finding.fix) == (grade, f"see why no pass is good: {LOGS}")
     assert "said: no right" in finding.text
+
+
+@pytest.mark.parametrize("minutes", [1, 61])
+def test_a_stopped_installation_is_to_be_started(minutes: float) -> None:
+    """As soon as its last good pass is old; that of a moment ago may have been another one's."""
+    asked = installed(minutes, renewed=minutes * 60)
+    asked.start = "kubectl scale deployment eurekube-sync -n ops --replicas=1"
+    said = f"The installation is stopped. To start it: {asked.start}" in screen(asked.overview())
+    assert said is (minutes > 2)
+    asked.fake.registry.held.clear()
+    assert asked.why().fix == f"start the installation: {asked.start}"

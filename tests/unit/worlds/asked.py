@@ -66,6 +66,7 @@ class Asked:
         self.owner = self.fake.owner
         self.installation = ""
         self.logs = ""
+        self.start = ""
         self.offline = False
 
     def add(self, one: SyncerObject) -> None:
@@ -109,6 +110,7 @@ class Asked:
             locks=lambda _owner, _scope: self.locks,
             installation=self.installation,
             logs=self.logs,
+            start=self.start,
             offline=self.offline,
         )
 
