@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .crowds import FLOOR
+from .troubles import Call
 from .truth import Since
 from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
 from .world import Key, is_apart
@@ -177,8 +178,16 @@ class Losses:
         """Whether a list failed without which its syncer cannot be served, and only dead pods of
         the app went."""
         judge = self._judge
-        serving = any(key.app == app and judge.dead.may_serve(view, key) for key in view.taken)
-        return not serving and judge.heirs.is_unread(view, judge.truth.syncers[wanted.holder])
+        if not judge.heirs.is_unread(view, judge.truth.syncers[wanted.holder]):
+            return False
+        # The list that failed may be that of pods. Slices show that a pod is gone, too.
+        sliced = view.lists.get(Call.SLICES, -1.0)
+        for key in view.taken:
+            gone = judge.dead.ended(view.taken_pods[key]) <= sliced
+            if key.app == app and not gone and judge.dead.may_serve(view, key):
+                return False
+        judge.reached["a last UP instance that went dead before its heir could be read"] += 1
+        return True
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it, or one in its place, is to be added."""

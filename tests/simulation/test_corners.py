@@ -45,6 +45,8 @@ GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 ONE = Asked(limit=Limit(kind="count", value=1))
 HALF = Asked(limit=Limit(kind="pods", value=50))
+IN_A_PASS = 30.5
+"""A moment of a pass that has listed the slices, and asks again for pods, whose list fails."""
 
 
 def unready_by_the_same_lists(*, interval: float) -> Story:
@@ -195,6 +197,20 @@ def served_on_one_server(pods: int) -> Story:
     return replace(plain(events, ends), installation=Installation(peers=2, batches=True), ends=100)
 
 
+def followed_before_its_heir_is_read(heir: Asked, *, ends: float) -> Story:
+    """A syncer is renamed, and its heir needs a list that fails. Meanwhile the only pod that is
+    registered ends, and nobody can register the one beside it."""
+    events = (
+        *setting("rating")[:3],
+        e.SyncerApplied(at=12, name="rating-next", app="rating", asked=heir),
+        e.SyncerDeleted(at=25, name="rating", app="rating"),
+        e.PodStarted(at=26, app="rating", number=1, ip="10.0.0.11"),
+        e.PodEnds(at=ends, app="rating", number=0),
+    )
+    unread = Trouble(at=24, until=60, calls=frozenset({Call.PODS}), kind=Kind.ERROR_500_AFTER)
+    return replace(plain(events, unread), ends=90)
+
+
 def ungated_after_old_slices(later: Asked) -> Story:
     """A pod waits behind a gate, which opens when it is registered. A pass reads a spec from after
     that, and the slices from before it, in which the pod is not ready."""
@@ -227,6 +243,13 @@ CORNERS: dict[str, Story] = {
             served_on_one_server(pods)
         )
         for pods in (1, 2, 3)
+    },
+    **{
+        f"the last pod ends at {ends} s, and its syncer's heir cannot be read ({name})": (
+            followed_before_its_heir_is_read(heir, ends=ends)
+        )
+        for name, heir in (("a gate", GATED), ("a label", Asked(pod_label=True)))
+        for ends in (IN_A_PASS, 34)
     },
     "a syncer waits for no gate any more, and old slices show a pod before its gate was open": (
         ungated_after_old_slices(Asked())
@@ -681,6 +704,26 @@ def test_old_slices_alone_excuse_nothing() -> None:
     verdict = run(ungated_after_old_slices(replace(GATED, version="2")))
     assert_kept(verdict)
     assert "a removal by slices from before a gate was open" not in verdict.reached
+
+
+@pytest.mark.parametrize("ends", [IN_A_PASS, 34])
+def test_an_heir_that_cannot_be_read_cannot_follow_a_dead_pod(ends: float) -> None:
+    """The slices show that the pod of the last instance is gone, so no caller loses it."""
+    verdict = run(followed_before_its_heir_is_read(GATED, ends=ends))
+    assert verdict.reached["a last UP instance that went dead before its heir could be read"]
+
+
+def test_an_heir_that_cannot_be_read_excuses_no_removal_of_what_the_slices_show() -> None:
+    """Its pod ends in the pass that removes it, after the slices were listed."""
+    (hasty,) = (
+        defect
+        for defect in defects()
+        if defect.name == "the heir of a deleted syncer is not waited for"
+    )
+    with made_wrong(hasty):
+        verdict = run(followed_before_its_heir_is_read(GATED, ends=IN_A_PASS))
+    assert verdict.promise == "emptied"
+    assert verdict.seconds < 40
 
 
 @pytest.mark.parametrize("pods", [1, 2, 3])
