@@ -234,6 +234,43 @@ def test_the_world_rests_when_eureka_has_evicted_the_last(peers: int) -> None:
     assert_kept(run(told(*imported("review", instances=13), dead, peers=peers)))
 
 
+def empty_for_good(*events: e.Event, mode: Mode = Mode.DAEMON, peers: int = 1) -> Story:
+    """The last instance of all ends, and every Eureka server stays empty."""
+    stops = dc.InstanceStops(at=40, app="review", number=0)
+    story = told(*imported("review", instances=1), stops, *events, mode=mode, peers=peers)
+    without_elder = tuple(one for one in story.events if not isinstance(one, dc.ElderStarts))
+    return replace(story, events=without_elder)
+
+
+@pytest.mark.parametrize("peers", [1, 2])
+@pytest.mark.parametrize("mode", Mode)
+def test_the_world_rests_while_eureka_stays_empty(mode: Mode, peers: int) -> None:
+    """An empty list says of no instance that it is gone (story 50140)."""
+    verdict = run(empty_for_good(mode=mode, peers=peers))
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: RegistryYoung"]
+    assert verdict.reached["a hold at rest of a Eureka that stays empty"]
+
+
+def test_the_world_does_not_rest_while_eureka_fills_up_again() -> None:
+    """Its hold ends when its registrations are old."""
+    fills = dc.EurekaFillsUp(at=EMPTY, lasts=60)
+    stops = dc.InstanceStops(at=EMPTY + 1, app="review", number=1)
+    verdict = run(told(*imported("review", instances=2), fills, stops))
+    assert_kept(verdict)
+    assert verdict.reached["an endpoint that stays: RegistryYoung"]
+    assert "a hold at rest of a Eureka that stays empty" not in verdict.reached
+    assert verdict.seconds > EMPTY + 300
+
+
+def test_an_import_may_be_deleted_while_eureka_stays_empty() -> None:
+    """Its endpoint goes with it: a person says so, and no list."""
+    deleted = w.ImportDeleted(at=80, namespace="shop", name="review")
+    verdict = run(empty_for_good(deleted))
+    assert_kept(verdict)
+    assert verdict.reached["an import that ended"] == 1
+
+
 def test_one_service_for_pods_and_instances() -> None:
     """The app moves into the cluster: its pods are registered, and its instances go one by one."""
     moved = [

@@ -91,10 +91,20 @@ class Holds:
         return any(process is view.process for process in self._remembering)
 
     def waits(self, report: PassReport) -> bool:
-        """Whether a hold is reported that ends by itself."""
+        """Whether a hold is reported that ends by itself. That of a Eureka that stays empty does
+        not: it is as young as after a start."""
         held = report.imports.held if report.imports is not None else None
         reasons = {str(hold.reason) for hold in held.holds} if held is not None else set()
-        return not reasons <= {"TooManyRemovals"}
+        reasons.discard("TooManyRemovals")
+        if reasons == {"RegistryYoung"} and self._stays_empty():
+            self._judge.reached["a hold at rest of a Eureka that stays empty"] += 1
+            return False
+        return bool(reasons)
+
+    def _stays_empty(self) -> bool:
+        """Whether Eureka lists nothing, and neither a client nor the program is to register."""
+        registers = self._imports.data_centre.clients or self._judge.truth.up
+        return not registers and not any(self._judge.known)
 
     # --- What leaves ------------------------------------------------------------------------------
 
