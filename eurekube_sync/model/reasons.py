@@ -456,7 +456,7 @@ class Reason(StrEnum):
         "A Eureka server lists nothing, or nothing that was registered more than 300 s ago: it "
         "has just started, and instances may be missing that will register again. Endpoints whose "
         "instances are missing stay.",
-        "Wait.",
+        "Wait. If Eureka is to stay empty, delete the import.",
     )
     SERVER_UNSEEN = (
         "ServerUnseen",
