@@ -40,8 +40,11 @@ SECONDS = 300.0
 
 @pytest.fixture(scope="module")
 def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
-    """The cluster with the CRD."""
+    """The cluster with the CRD, and without the nodes of other files, whose addresses would count
+    in the rows."""
     install_crd(kubernetes_world)
+    for node in kubernetes_world.request("GET", "/api/v1/nodes")["items"]:
+        kubernetes_world.request("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
     with installed_gateway_api(kubernetes_world):
         yield kubernetes_world
     remove_syncers(kubernetes_world)
