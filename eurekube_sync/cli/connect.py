@@ -38,7 +38,7 @@ from eurekube_sync.cli.options.scope import LockChoice
 from eurekube_sync.cli.options.servers import CONCURRENCY, EurekaAccess, SavedInput
 from eurekube_sync.cli.process import Waits
 from eurekube_sync.controller.lock import Lock
-from eurekube_sync.controller.look import LookWorld
+from eurekube_sync.controller.look import Deployed, LookWorld
 from eurekube_sync.controller.one_pass import EurekaWorld, Memory, PassSettings, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
@@ -217,9 +217,7 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
             world=world,
             details=details,
             locks=locks,
-            installation=ours.installed.resource if ours.installed is not None else "",
-            logs=ours.installed.logs if ours.installed is not None else "",
-            start=ours.installed.start if ours.installed is not None else "",
+            deployed=ours.installed.deployed if ours.installed is not None else Deployed(),
             offline=offline is not None,
         )
 

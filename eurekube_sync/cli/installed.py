@@ -32,8 +32,9 @@ from eurekube_sync.cli.options.declare import (
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.options.servers import CONCURRENCY, PASSWORD_VARIABLE, to_cluster
 from eurekube_sync.cli.values import Value
+from eurekube_sync.controller.look import Deployed
 from eurekube_sync.model.errors import SourceUnknown
-from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.text import one_or_more
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
@@ -90,25 +91,21 @@ class Installed:
         return f"{self.namespace}/{self.name}" if self.name else ""
 
     @property
-    def resource(self) -> str:
-        """What kubectl calls the installation; empty if no settings are used."""
+    def deployed(self) -> Deployed:
+        """What a person pastes to reach it; empty if no settings are used."""
         if not self.name:
-            return ""
-        return f"{self.kind.lower()} {self.name} -n {self.namespace}"
-
-    @property
-    def logs(self) -> str:
-        """The command that shows the logs of all its pods; empty if no settings are used."""
-        return f"kubectl logs -n {self.namespace} -l {LABEL} --prefix" if self.name else ""
-
-    @property
-    def start(self) -> str:
-        """The command that starts an installation that does not work; empty if it works."""
-        if self.works or not self.name:
-            return ""
-        if self.kind == "CronJob":
-            return f'kubectl patch {self.resource} --patch \'{{"spec":{{"suspend":false}}}}\''
-        return f"kubectl scale {self.resource} --replicas=1"
+            return Deployed()
+        resource = f"{self.kind.lower()} {self.name} -n {self.namespace}"
+        start = ""
+        if not self.works:
+            start = f"kubectl scale {resource} --replicas=1"
+            if self.kind == "CronJob":
+                start = f'kubectl patch {resource} --patch \'{{"spec":{{"suspend":false}}}}\''
+        return Deployed(
+            resource=resource,
+            logs=f"kubectl logs -n {self.namespace} -l {LABEL} --prefix",
+            start=start,
+        )
 
     def data(self) -> dict[str, Any] | None:
         """Return what a report says of it as data."""
@@ -252,38 +249,57 @@ def _looked_up(given: _Given) -> Installed:
     )
     none = Installed(connection=connection)
     installations = Installations(connection, clock=SystemClock(), random=random.Random())
-    choice = given.choice
-    if isinstance(choice, tuple):
-        namespace, name = choice
-        try:
-            workload = installations.named(namespace, name)
-        except SourceUnknown as error:
-            if given.context.info_name != "check" or error.cause is not Cause.DENIED:
-                raise
-            # The account of the installation needs no right to read its own workload.
-            why = f"the settings of {namespace}/{name} could not be read: {error}"
-            note = f"{why}. Give its options by hand, such as --owner and --namespace"
-            return replace(none, why_none=why, notes=(note,))
-        if workload is None:
-            raise click.UsageError(
-                f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this "
-                "name"
-            )
-        return _used(_Settings.of(workload, given), given, none)
+    if isinstance(given.choice, tuple):
+        return _named(given.choice, installations, given, none)
     where = sorted({INSTALLED_IN, *(given.value("namespaces") or ())})
     workloads, hidden = installations.find(where)
-    candidates = [_Settings.of(workload, given) for workload in workloads]
-    candidates = [candidate for candidate in candidates if candidate.runs]
+    candidates: list[_Settings] = []
+    for workload in workloads:
+        settings = _Settings.of(workload, given)
+        if settings.runs:
+            candidates.append(settings)
     if not candidates:
-        if hidden is None:
-            return replace(none, why_none=f"no installation is in the cluster (label {LABEL})")
-        why = f"the installation could not be looked for: {hidden.message}"
-        # A server that does not answer is reported by what needs it.
-        notes = (f"{why}; give its options by hand",) if hidden.cause is Cause.DENIED else ()
-        return replace(none, why_none=why, notes=notes)
+        return _none_found(hidden, none)
     if hidden is not None and hidden.cause is not Cause.DENIED:
         none = replace(none, notes=(f"other installations may be hidden: {hidden.message}",))
-    fitting = _fitting(candidates, given)
+    return _chosen(_fitting(candidates, given), given, none)
+
+
+def _named(
+    ref: tuple[str, str], installations: Installations, given: _Given, none: Installed
+) -> Installed:
+    """Return what the command takes of the installation that a person named."""
+    namespace, name = ref
+    try:
+        workload = installations.named(namespace, name)
+    except SourceUnknown as error:
+        if given.context.info_name != "check" or error.cause is not Cause.DENIED:
+            raise
+        # The account of the installation needs no right to read its own workload.
+        why = f"the settings of {namespace}/{name} could not be read: {error}"
+        note = f"{why}. Give its options by hand, such as --owner and --namespace"
+        return replace(none, why_none=why, notes=(note,))
+    if workload is None:
+        raise click.UsageError(
+            f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this name"
+        )
+    return _used(_Settings.of(workload, given), given, none)
+
+
+def _none_found(hidden: Unknown | None, none: Installed) -> Installed:
+    """Say why no installation was found: there is none, or it may be `hidden` by a failed list."""
+    if hidden is None:
+        return replace(none, why_none=f"no installation is in the cluster (label {LABEL})")
+    why = f"the installation could not be looked for: {hidden.message}"
+    notes: tuple[str, ...] = ()
+    if hidden.cause is Cause.DENIED:  # a server that does not answer is reported by what needs it
+        notes = (f"{why}; give its options by hand",)
+    return replace(none, why_none=why, notes=notes)
+
+
+def _chosen(fitting: Sequence[_Settings], given: _Given, none: Installed) -> Installed:
+    """Return what the command takes of the one installation that fits. Raises click.UsageError if
+    several fit, and their settings are needed."""
     if len(fitting) == 1:
         return _used(fitting[0], given, none)
     names = ", ".join(candidate.words for candidate in fitting)

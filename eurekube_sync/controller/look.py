@@ -39,6 +39,16 @@ Reading = ObservedInstance | Unknown | None  # of an uncached read of one server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The installation that was found in the cluster, by what a person pastes; all empty if none
+    was."""
+
+    resource: str = ""  # what kubectl calls it, such as `deployment NAME -n NAMESPACE`
+    logs: str = ""  # the command that shows the logs of its passes
+    start: str = ""  # the command that starts it, if it is suspended or scaled to 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookWorld:
     """Everything that a look uses."""
 
@@ -46,11 +56,7 @@ class LookWorld:
     details: Details
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
     """The locks that an installation of this owner and scope may use."""
-    installation: str = ""
-    """What kubectl calls the installation, such as `deployment NAME -n NAMESPACE`; empty if none was
-    found."""
-    logs: str = ""  # the command that shows the logs of its passes; empty if none was found
-    start: str = ""  # the command that starts it, if it is suspended or scaled to 0
+    deployed: Deployed = Deployed()
     offline: bool = False  # it reads saved files in place of the servers
 
 
@@ -79,9 +85,7 @@ class Look:
     narrowed: str = (
         ""  # the namespace that was read because the cluster could not be listed; else empty
     )
-    installation: str = ""  # as `LookWorld` has it
-    logs: str = ""  # as `LookWorld` has it
-    start: str = ""  # as `LookWorld` has it
+    deployed: Deployed = Deployed()
     offline: bool = False  # as `LookWorld` has it
     at: float  # Unix seconds
     pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)  # by namespace
@@ -127,6 +131,15 @@ class Look:
                 if condition is not None:
                     conditions.append(condition)
         return sorted(conditions, key=lambda condition: condition.last_transition)
+
+    @cached_property
+    def pod_uids(self) -> Mapping[str, frozenset[str]]:
+        """The UIDs of the Pods in each namespace whose list is complete."""
+        uids: dict[str, frozenset[str]] = {}
+        for namespace, source in self.pods.items():
+            if isinstance(source, Complete):
+                uids[namespace] = frozenset(pod.uid for pod in source.data)
+        return uids
 
     @property
     def reports(self) -> tuple[PassReport, ...]:
@@ -211,9 +224,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         list_seconds=took,
         last_pass=_last_pass(seen, owner, settings.scope) if owner else None,
         narrowed=narrowed,
-        installation=seen.installation,
-        logs=seen.logs,
-        start=seen.start,
+        deployed=seen.deployed,
         offline=seen.offline,
         at=world.clock.now(),
     )

@@ -367,7 +367,9 @@ def _hosts_in(namespace: str, view: ClusterView) -> Mapping[str, PodHost]:
     """Return where the pods of a namespace are reached at their nodes, by UID; nothing if that was
     not read."""
     hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
-    return {} if isinstance(hosts, Unknown) else {host.uid: host for host in hosts.data}
+    if isinstance(hosts, Unknown):
+        return {}
+    return {host.uid: host for host in hosts.data}
 
 
 def _at_node(host: PodHost, numbers: Sequence[int]) -> list[tuple[str, int]]:

@@ -107,10 +107,7 @@ def of_gateways(
     missing: list[str] = []
     routed = False
     for route in sorted(routes, key=lambda route: (route.namespace, route.name)):
-        paths: set[str] = set()
-        for path in route.paths:
-            if path.namespace == service.namespace and _leads_to(path, service, ports):
-                paths.add(path.path)
+        paths = _paths_to(service, ports, route)
         if not paths:
             continue
         by = f"HTTPRoute {route.name}"
@@ -127,23 +124,34 @@ def of_gateways(
             gateway = gateway_of(parent.namespace, parent.name)
             if gateway is None:
                 missing.append(f"{at} of {by} does not exist")
-            elif not parent.accepted:
+                continue
+            listeners = _listeners(gateway, parent, route) if parent.accepted else ()
+            if not parent.accepted:
                 missing.append(f"{at} has not accepted {by}")
-            else:
-                listeners = _listeners(gateway, parent, route)
-                if not listeners:
-                    missing.append(f"{at} has no listener for {by}")
-                for listener in listeners:
-                    for host in _hosts(route, listener, gateway, at, missing):
-                        warning = _warning(by, service, host, paths)
-                        entry = entries.get(host)
-                        entries[host] = _with_listener(entry, host, listener, warning)
+            elif not listeners:
+                missing.append(f"{at} has no listener for {by}")
+            for listener in listeners:
+                for host in _hosts(route, listener, gateway, at, missing):
+                    warning = _warning(by, service, host, paths)
+                    entry = entries.get(host)
+                    entries[host] = _with_listener(entry, host, listener, warning)
     if not routed:
         needs = "one of another namespace needs a ReferenceGrant"
         missing.append(f"no HTTPRoute leads to Service {service.name}; {needs}")
     return Entries(
         entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
     )
+
+
+def _paths_to(
+    service: Service, ports: Collection[ServicePort | None], route: HttpRoute
+) -> set[str]:
+    """Return the paths by which a route leads to the Service, or to one of its `ports`."""
+    paths: set[str] = set()
+    for path in route.paths:
+        if path.namespace == service.namespace and _leads_to(path, service, ports):
+            paths.add(path.path)
+    return paths
 
 
 def with_routes_to(grants: Collection[ReferenceGrant]) -> Set[str]:

@@ -438,4 +438,6 @@ def code_of_overview(found: Overview) -> ExitCode:
         return of_cause(Server.KUBERNETES, found.unlisted.cause)
     if found.unread and (unknown or not found.rows):
         return of_cause(Server.KUBERNETES, found.unread[0].source.cause)
-    return ExitCode.INCOMPLETE if unknown or found.failing is not None else ExitCode.OK
+    if unknown or found.failing is not None:
+        return ExitCode.INCOMPLETE
+    return ExitCode.OK

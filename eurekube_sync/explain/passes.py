@@ -33,12 +33,14 @@ def _run(lock: LockRecord, now: float) -> bool:
 
 def see_to_passes(look: Look) -> str:
     """Return what to do where no pass did its work: see why none is good, or that they run."""
-    if look.start:
-        return f"start the installation: {look.start}"
+    if look.deployed.start:
+        return f"start the installation: {look.deployed.start}"
     ended = look.lock is not None and not _run(look.lock, look.at)
     if ended or failing(look) is None:
         return RUNS
-    return f"see why no pass is good: {look.logs}" if look.logs else "see the log of its passes"
+    if look.deployed.logs:
+        return f"see why no pass is good: {look.deployed.logs}"
+    return "see the log of its passes"
 
 
 def failing(look: Look) -> Problem | None:
@@ -49,8 +51,8 @@ def failing(look: Look) -> Problem | None:
     if good is not None:
         parts = [f"no pass was good for {span(look.at - good.at)}"]
     silent = good is None or look.at - good.at > SILENT
-    if look.start and silent:
-        parts.append(f"The installation is stopped. To start it: {look.start}")
+    if look.deployed.start and silent:
+        parts.append(f"The installation is stopped. To start it: {look.deployed.start}")
         return Problem(reason=Reason.NO_INSTALLATION, subject="", text=". ".join(parts))
     failed = lock.failed if lock is not None else None
     # A good pass ends it; one of an older version leaves it there.
@@ -75,8 +77,8 @@ def _problem(reason: str, parts: list[str], look: Look) -> Problem:
     unread = {condition.reason for condition in look.unread_by_passes}
     if Reason.REGISTRY_UNKNOWN in unread and isinstance(look.listed, Complete):
         parts = [*parts, "This machine can read Eureka"]
-    if look.logs:
-        parts = [*parts, f"To see more: {look.logs}"]
+    if look.deployed.logs:
+        parts = [*parts, f"To see more: {look.deployed.logs}"]
     return Problem(reason=known, subject="", text=". ".join(parts))
 
 

@@ -119,11 +119,9 @@ def dead_in(held: Held, subject: Subject, look: Look, staying: Collection[Instan
 
 
 def _pod_is_gone(instance: ObservedInstance, look: Look) -> bool:
-    pods = look.pods.get(pod_namespace_of(instance) or "")
+    uids = look.pod_uids.get(pod_namespace_of(instance) or "")
     uid = pod_uid_of(instance)
-    if uid is None or not isinstance(pods, Complete):
-        return False
-    return uid not in [pod.uid for pod in pods.data]
+    return uids is not None and uid is not None and uid not in uids
 
 
 def _why_dead(dead: Held, look: Look) -> tuple[str, str]:
@@ -459,14 +457,14 @@ def _not_recorded(look: Look) -> tuple[str, str]:
     if look.offline:
         return "last pass: the files do not say when it was", ""
     if _none_made(look):
-        if look.installation:
-            return "no pass was made yet", f"see why: kubectl describe {look.installation}"
+        if look.deployed.resource:
+            return "no pass was made yet", f"see why: kubectl describe {look.deployed.resource}"
         return "no pass was made yet", "see what one would do: eurekube-sync run --dry-run"
     if look.last_pass is None:
         return "last pass: not recorded, because this installation uses no lock", ""
     text = f"last pass: not recorded in the Lease {look.last_pass.name}"
-    if look.installation:
-        return text, f"see why: kubectl describe {look.installation}"
+    if look.deployed.resource:
+        return text, f"see why: kubectl describe {look.deployed.resource}"
     return text, "give run and this command the same --lock"
 
 
@@ -483,7 +481,9 @@ def _none_made(look: Look) -> bool:
 
 def is_first(look: Look) -> bool:
     """Say whether a person has to make the first pass, because no installation was found."""
-    return bool(look.owner) and not look.installation and not look.offline and _none_made(look)
+    if not look.owner or look.deployed.resource or look.offline:
+        return False
+    return _none_made(look)
 
 
 def _after_next_pass(look: Look) -> str:

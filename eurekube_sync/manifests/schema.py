@@ -201,7 +201,8 @@ _STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call
 
 def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Check the names, labels and annotations of a `metadata` that meets the schema."""
-    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    name = metadata.get("name") or ""
+    namespace = metadata.get("namespace") or ""
     if name and not _fits(name, _DNS_SUBDOMAIN, 253):
         rule = "lower-case letters, digits, hyphens and dots, at most 253"
         yield ("name",), f'"{name[:60]}" is not a DNS name: {rule}'

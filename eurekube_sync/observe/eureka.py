@@ -495,11 +495,8 @@ class LastSeen:
         for key, instance in ours.items():
             if instance.status is InstanceStatus.UP:
                 up[key] = instance.instance
-        lost = [key for key in self._up if key not in ours]
-        if lost:
-            for key in set(renewed).intersection(lost):
-                if not _is_unwanted(self._up[key], desired):
-                    up[key] = self._up[key]
+        for key in self._lost_and_wanted(ours, renewed, desired):
+            up[key] = self._up[key]
         for outcome in outcomes.others:
             key = outcome.action.key
             registered = outcome.registered
@@ -514,6 +511,23 @@ class LastSeen:
             key for key in self._unwanted_once if key in up and not _is_proven(key, outcomes)
         )
         return self._note_syncers(outcomes, desired)
+
+    def _lost_and_wanted(
+        self,
+        ours: Mapping[InstanceKey, ObservedInstance],
+        renewed: Collection[InstanceKey],
+        desired: Desired,
+    ) -> list[InstanceKey]:
+        """Return what Eureka lost although this process `renewed` it lately, and what is wanted as
+        before."""
+        lost = [key for key in self._up if key not in ours]
+        if not lost:
+            return []  # nearly always
+        wanted: list[InstanceKey] = []
+        for key in set(renewed).intersection(lost):
+            if not _is_unwanted(self._up[key], desired):
+                wanted.append(key)
+        return wanted
 
     def note_unread(self, desired: Desired) -> None:
         """Remember what a pass does not want that could not read Eureka."""

@@ -107,6 +107,12 @@ class _PathMatch(Wire):
 class _Match(Wire):
     path: _PathMatch | None = None
 
+    def value(self) -> str:
+        """The path; without one, the match is of each path."""
+        if self.path is None:
+            return "/"
+        return self.path.value or "/"
+
 
 class _RouteRule(Wire):
     matches: list[_Match] | None = None
@@ -115,15 +121,13 @@ class _RouteRule(Wire):
     def paths(self, namespace: str) -> Iterator[model.RoutePath]:
         """Yield each path to each Service, of a route in the namespace. Without a match, it is each
         path."""
-        values: list[str] = []
-        for match in self.matches or (_Match(),):
-            path = match.path.value if match.path else None
-            values.append(path or "/")
+        values = [match.value() for match in self.matches or (_Match(),)]
         for ref in self.backend_refs or ():
-            if ref.kind == "Service" and ref.weight != 0:
-                for value in values:
-                    of_service = ref.namespace or namespace
-                    yield model.RoutePath(value, of_service, ref.name, ref.port or 0)
+            if ref.kind != "Service" or ref.weight == 0:
+                continue
+            of_service = ref.namespace or namespace
+            for value in values:
+                yield model.RoutePath(value, of_service, ref.name, ref.port or 0)
 
 
 class _RouteSpec(Wire):
@@ -206,16 +210,16 @@ class GrantItem(Item):
         for given in spec.from_ or ():
             if (given.group, given.kind) == (_GROUP, "HTTPRoute"):
                 routes_of.add(given.namespace)
-        names: set[str | None] = set()
+        names: set[str] = set()
         for permitted in spec.to or ():
             if (permitted.group, permitted.kind) == ("", "Service"):
-                names.add(permitted.name or None)
+                names.add(permitted.name or "")
         if not routes_of or not names:
             return None
+        if "" in names:  # it permits each Service
+            names = set()
         return model.ReferenceGrant(
-            name=self.metadata.name,
-            routes_of=frozenset(routes_of),
-            services=frozenset() if None in names else frozenset(name for name in names if name),
+            name=self.metadata.name, routes_of=frozenset(routes_of), services=frozenset(names)
         )
 
 

@@ -125,7 +125,7 @@ def test_a_look_has_the_settings_of_the_installation(
     assert found.scope.granted_only
     assert found.installed is not None
     assert (found.installed.ref, found.installed.kind) == ("sync/eurekube-sync", kind)
-    assert found.installed.resource == f"{kind.lower()} eurekube-sync -n sync"
+    assert found.installed.deployed.resource == f"{kind.lower()} eurekube-sync -n sync"
     options = ["--owner", "--eureka-url", "--require-app-grant"]
     if command == ["check"]:
         options.insert(0, "--interval")
@@ -511,4 +511,4 @@ def test_an_installation_that_does_not_work_is_started_by(
     found = installed.Installed(
         connection=cast(Connection, None), kind=kind, namespace="ops", name="a", works=works
     )
-    assert found.start == command
+    assert found.deployed.start == command

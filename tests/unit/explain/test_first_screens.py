@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eurekube_sync.controller.diagnosis import problems_of
+from eurekube_sync.controller.look import Deployed
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.explain.links import Outcome
 from eurekube_sync.explain.overview import Row, chosen
@@ -106,7 +107,7 @@ def test_before_the_first_pass_the_screen_says_how_to_make_one(
 ) -> None:
     """Whoever has an installation looks at it, and makes no pass by hand."""
     asked = Asked(endpoint(1))
-    asked.installation = installation
+    asked.deployed = Deployed(resource=installation)
     if lease:
         asked.locks.append((LockName(namespace="ops", name="prod"), cast(LockStore, _NoLease())))
     assert of_last_pass(asked) == says
@@ -120,7 +121,7 @@ def test_a_syncer_that_waits_for_the_first_pass_for_long_says_how_to_make_it() -
     found = asked.why()
     assert broken(found).reason == "NoInstallation"
     assert found.fix.endswith("or make a pass: eurekube-sync run")
-    asked.installation = "deployment sync -n ops"
+    asked.deployed = Deployed(resource="deployment sync -n ops")
     assert "make a pass" not in asked.why().fix
 
 
@@ -133,7 +134,7 @@ def test_after_a_pass_without_a_lease_the_screen_says_how_to_record_one() -> Non
     assert of_last_pass(asked) == (
         "last pass: not recorded in the Lease ops/prod; give run and this command the same --lock"
     )
-    asked.installation = "deployment sync -n ops"
+    asked.deployed = Deployed(resource="deployment sync -n ops")
     assert of_last_pass(asked) == f"last pass: not recorded in the Lease ops/prod; {DESCRIBE}"
 
 

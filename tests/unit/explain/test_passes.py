@@ -10,6 +10,7 @@ from rich.console import Console
 
 from eurekube_sync.cli.output.answers import overview_data, overview_table
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.look import Deployed
 from eurekube_sync.explain.check import of_last_pass
 from eurekube_sync.explain.links import RUNS, Grade, Outcome
 from eurekube_sync.explain.overview import Overview, code_of_overview
@@ -38,7 +39,7 @@ def installed(minutes: float, *, renewed: float, failed: FailedPass | None = Non
     seconds ago."""
     asked = Asked(endpoint(1))
     asked.fake.run()
-    asked.logs = LOGS
+    asked.deployed = Deployed(logs=LOGS)
     good = GoodPass(
         at=asked.fake.clock.now(), holder="a", owner="prod", scope="all", result="in sync"
     )
@@ -121,7 +122,7 @@ def test_what_the_last_pass_said_is_shown_in_its_words() -> None:
     asked.fake.registry.held.clear()
     assert broken(asked.why()).reason == "Expired"
     assert asked.why().fix == f"see why no pass is good: {LOGS}"
-    asked.logs = ""
+    asked.deployed = Deployed()
     assert asked.why().fix == "see the log of its passes"
 
 
@@ -210,8 +211,9 @@ def test_a_check_has_the_words_of_the_passes(minutes: float, grade: Grade) -> No
 def test_a_stopped_installation_is_to_be_started(minutes: float) -> None:
     """As soon as its last good pass is old; that of a moment ago may have been another one's."""
     asked = installed(minutes, renewed=minutes * 60)
-    asked.start = "kubectl scale deployment eurekube-sync -n ops --replicas=1"
-    said = f"The installation is stopped. To start it: {asked.start}" in screen(asked.overview())
+    start = "kubectl scale deployment eurekube-sync -n ops --replicas=1"
+    asked.deployed = Deployed(start=start)
+    said = f"The installation is stopped. To start it: {start}" in screen(asked.overview())
     assert said is (minutes > 2)
     asked.fake.registry.held.clear()
-    assert asked.why().fix == f"start the installation: {asked.start}"
+    assert asked.why().fix == f"start the installation: {start}"

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
+from eurekube_sync.controller.look import (
+    Deployed,
+    Look,
+    LookWorld,
+    look,
+    with_details,
+    with_readings,
+)
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.links import Explanation, Link, Mark
@@ -64,9 +71,7 @@ class Asked:
         self.fake.cluster.services = [service()] if services is None else list(services)
         self.fake.cluster.slices = [piece(*endpoints)]
         self.owner = self.fake.owner
-        self.installation = ""
-        self.logs = ""
-        self.start = ""
+        self.deployed = Deployed()
         self.offline = False
 
     def add(self, one: SyncerObject) -> None:
@@ -108,9 +113,7 @@ class Asked:
             world=replace(self.fake.world, servers=cast(Mapping[str, EurekaServer], self.servers)),
             details=cast(ports.Details, self.details),  # only `check` uses the rest
             locks=lambda _owner, _scope: self.locks,
-            installation=self.installation,
-            logs=self.logs,
-            start=self.start,
+            deployed=self.deployed,
             offline=self.offline,
         )
 
