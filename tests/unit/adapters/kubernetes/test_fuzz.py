@@ -185,13 +185,21 @@ def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
 
 
 def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:
-    """The sentence names the item. It does not give the position of the byte."""
+    """The sentence names the item. It does not give the position of the byte.
+
+    The words about the byte are Python's up to msgspec 0.22, and msgspec's own since 0.23.
+    """
+    told = set()
     for name in (b"\xff", b"long\xff"):
         source = listed(
             SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services
         )
         assert isinstance(source, Unknown)
-        assert source.message == "services shop/a cannot be read: text that is not UTF-8"
+        told.add(source.message)
+    assert len(told) == 1
+    message = told.pop()
+    assert message.startswith("services shop/a cannot be read: ")
+    assert "UTF-8" in message
 
 
 LEASE = json.dumps(
