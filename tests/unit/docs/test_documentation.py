@@ -397,6 +397,19 @@ def test_the_architecture_refers_to_files_that_exist() -> None:
     assert missing == []
 
 
+def test_the_architecture_has_a_row_for_each_file() -> None:
+    """A newcomer finds the place of a change by the tables alone. The entry points decide nothing,
+    and the parts of the embedded servers are found by their folder."""
+    package = Path(eurekube_sync.__file__).parent
+    places = set(spans(section(ARCHITECTURE, "Where to begin")))
+    files = {
+        file.relative_to(package).with_suffix("").as_posix()
+        for file in package.rglob("*.py")
+        if file.name != "__init__.py" and not file.is_relative_to(package / "embedded")
+    }
+    assert files - places == {"__main__", "cli/main"}
+
+
 def test_the_architecture_shows_the_layers_as_they_are_checked() -> None:
     """The layers on the page are the import contracts."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
