@@ -133,6 +133,8 @@ class Judge:
         self.imports = Imports(self)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
+        self.eureka_lost_all = -inf
+        """When a server last restarted without its leases."""
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
         self.clock_right = True
         """Whether the program's wall clock was never wrong."""
@@ -189,6 +191,7 @@ class Judge:
         """Notes that a server lost all leases; that is not the program's fault."""
         self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
+        self.eureka_lost_all = self.world.clock.time
         self.imports.look(self.world.clock.time)
         if warm_up:
             self.imports.holds.eureka_warms_up(self.world.clock.time + warm_up)

@@ -27,6 +27,8 @@ class LastOnes:
     def judge_pass(self, view: PassView, *, well: bool) -> None:
         """Judges the end of a pass; `well` says whether it reported that all is well."""
         judge = self._judge
+        if judge.eureka_lost_all > view.begun:
+            return  # what the pass registered, or left, went with it
         up = {key.app for state in judge.known for key in judge.ours_of(state) if is_up(state[key])}
         lost = {key.app for key in view.taken} - up
         for key, wanted in sorted(judge.truth.up.items()):

@@ -2,7 +2,8 @@
 
 emptied     on no server an app of ours loses its last instance while an instance to be added is
             missing; nor does a syncer while one of its pods should move to another name. A limit
-            adds none if instances that a person put out of service have all its places
+            adds none if instances that a person put out of service, and pods that register
+            themselves, have all its places
 brake       no pass removes the last UP instance that may serve of more than one app and 5 % of
             them, unless a person asked for it by a deletion, a drain or a limit; then not of
             more than ten apps and 20 % of them
@@ -204,9 +205,9 @@ class Losses:
         )
 
     def _has_no_place(self, view: PassView, key: Key, now: State) -> bool:
-        """Whether instances that a person put out of service have all places of its limit, and no
-        wanted UP instance was removed. Such a place is kept, and no limit is exceeded for a pod
-        that serves nobody."""
+        """Whether all places of its limit are kept, and no wanted UP instance was removed. A place
+        is kept for an instance that a person put out of service, and for a pod that callers reach
+        by its own instance. No limit is exceeded for a pod that serves nobody."""
         truth = self._judge.truth
         syncer = truth.syncers[truth.eligible[key].holder]
         gone = [one for one in view.taken if one.app == key.app]
@@ -215,14 +216,16 @@ class Losses:
         )
         if syncer.asked.limit is None or not gone or live:
             return False
-        ours = self._judge.ours_of(now)
-        out = sum(
-            status_of(now[one]) == OUT and syncer_of(now[one][0]) == syncer.ref for one in ours
-        )
-        no_place = out >= self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD)
-        self._judge.reached[
-            "a last UP instance that went beside a place of one out of service"
-        ] += no_place
+        kept = 0
+        for ours in self._judge.ours_of(now):
+            if status_of(now[ours]) == OUT and syncer_of(now[ours][0]) == syncer.ref:
+                kept += 1
+        for pod, wanted in truth.eligible.items():
+            itself = (pod.app, pod.id.split(":")[3]) in view.serve_themselves
+            if itself and wanted.holder == syncer.ref and self._judge.duplicates(pod):
+                kept += 1
+        no_place = kept >= self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD)
+        self._judge.reached["a last UP instance that went beside a place that is kept"] += no_place
         return no_place
 
     def _judge_brake(self, view: PassView, app: str, unreleased: list[Key], left: set[str]) -> None:

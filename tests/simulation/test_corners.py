@@ -613,6 +613,35 @@ CORNERS: dict[str, Story] = {
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
     ),
+    "Eureka restarts, empty, while a pass that took one instance is paused": plain(
+        (
+            *setting("rating"),
+            e.PodTurns(at=15, app="rating", number=1, ready=False),
+            e.EurekaRestarts(at=24),
+        ),
+        Trouble(
+            at=19,
+            until=24,
+            calls=frozenset({Call.STATUS}),
+            kind=Kind.PAUSE_AFTER,
+            strikes=1,
+            seconds=10,
+        ),
+    ),
+    "a pod that registers itself has the one place of a limit, and the last other one ends": (
+        replace(
+            plain(
+                (
+                    *setting("rating"),
+                    e.PodStarted(at=0, app="rating", number=2, ip="10.0.0.12"),
+                    e.SyncerApplied(at=0, name="rating", app="rating", asked=HALF),
+                    e.StrangerRegisters(at=5, who="itself", app="rating", ip="10.0.0.10"),
+                    e.PodEnds(at=54, app="rating", number=2),
+                )
+            ),
+            ends=100,
+        )
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
@@ -750,11 +779,12 @@ def test_the_race_for_an_id_was_excused() -> None:
 
 
 def test_the_limit_had_no_place_for_the_last_one() -> None:
-    """A substitute for the dead pod would be one too many when the person puts the other back."""
-    (reached,) = (
-        run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name
-    )
-    assert reached["a last UP instance that went beside a place of one out of service"]
+    """A substitute for the dead pod would be one too many when the person puts the other back, or
+    beside the pod that registers itself."""
+    stories = [story for name, story in CORNERS.items() if "one place of a limit" in name]
+    assert len(stories) == 2
+    for story in stories:
+        assert run(story).reached["a last UP instance that went beside a place that is kept"]
 
 
 def test_old_lists_make_no_wait_shorter() -> None:
