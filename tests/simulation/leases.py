@@ -30,8 +30,8 @@ class Leases:
         """Judges that one of our instances is gone from this server without a cancel."""
         clock = self._judge.world.clock
         ran_out = expiry(was) - clock.now() + clock.time
-        wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
-        left_over = not wanted and self._is_gone_elsewhere(key, peer)
+        # A pod that is not ready is not registered anew, so nothing is to be renewed for it.
+        left_over = key not in self._judge.truth.eligible and self._is_gone_elsewhere(key, peer)
         if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left_over:
             raise Violation("lease", f"the lease of {key} ran out at {ran_out:.0f} s")
 

@@ -642,6 +642,26 @@ CORNERS: dict[str, Story] = {
             ends=100,
         )
     ),
+    "a late renewal of one server brings back on the other what is DOWN, and was removed with its "
+    "CRD": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.PodEnds(at=1, app="rating", number=1),
+                e.PodTurns(at=35, app="rating", number=0, ready=False),
+                e.CrdDeleted(at=101, lasts=39, empty_for=17),
+            ),
+            Trouble(
+                at=149,
+                until=179,
+                calls=frozenset({Call.READ}),
+                kind=Kind.ERROR_500_AFTER,
+                strikes=1,
+            ),
+        ),
+        installation=Installation(mode=Mode.ONCE, interval=30, peers=2),
+        ends=480,
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
