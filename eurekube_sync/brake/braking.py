@@ -63,7 +63,9 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     | person asked for it: those of pods that may live    |                   |                        |
     | the same of many apps, if a person asked for it     | for a person      | `too_much`             |
     | of a pod that registers itself                      | never             | `_AT_ONCE`             |
-    | the last ones of an app, without evidence           | for a second pass | `_unexplained_last`    |
+    | of the last ones of an app, without evidence: those | never             | `_seen_and_dead`       |
+    | of dead pods that an earlier pass saw               |                   |                        |
+    | the other last ones of an app, without evidence     | for a second pass | `_unexplained_last`    |
     | any other                                           | never             |                        |
 
     What a person approved is weighed like the rest, and then not held."""
@@ -83,6 +85,9 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in holds]
     # Then what no hold has yet, if its app would have nothing left.
     last = _unexplained_last(scales, _not_yet_held(weighed, holds))
+    # Dead pods first: what their app loses later waits, so they are not the last.
+    seen_and_dead = _seen_and_dead(last, dead, brake)
+    last = [removal for removal in last if removal.key not in seen_and_dead]
     seen = seen_before(last, brake)
     holds += unconfirmed(last, seen, brake)
 
@@ -93,7 +98,10 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     awaited = _for_a_second_pass(scales, planned, weighed, _keys_of(holds), observed, brake)
     held = held_of(holds, awaited)
     return Braked(
-        plan=hold_back(plan, held), held=held, approved=approved, confirmed=seen_dead | seen
+        plan=hold_back(plan, held),
+        held=held,
+        approved=approved,
+        confirmed=seen_dead | seen_and_dead | seen,
     )
 
 
@@ -262,6 +270,14 @@ def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Rem
         if removal.key.app in emptied and not explained:
             last.append(removal)
     return last
+
+
+def _seen_and_dead(
+    last: Iterable[Removal], dead: Collection[InstanceKey], brake: Brake
+) -> frozenset[InstanceKey]:
+    """Return the removals that an earlier pass saw, and whose pods this pass finds dead. Two looks
+    are enough for one app, whether the first was at the pod or only at its endpoint."""
+    return seen_before([removal for removal in last if removal.key in dead], brake)
 
 
 def _not_yet_held(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:

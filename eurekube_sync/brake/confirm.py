@@ -105,7 +105,8 @@ def unconfirmed(
     nouns: Nouns = OF_EXPORTS,
 ) -> Iterator[Hold]:
     """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw
-    everything that it would lose, so an outage that grows or returns begins its wait anew."""
+    everything that it would lose, so an outage that grows or returns begins its wait anew. (Dead
+    pods that were seen before are not among the `last`: see `brake/braking`.)"""
     apps = {removal.key.app for removal in last if removal.key not in seen}
     for syncer, own in sorted(by_syncer(last).items()):
         held = tuple(removal for removal in own if removal.key.app in apps)

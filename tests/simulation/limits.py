@@ -2,13 +2,17 @@
 
 limit       while a limit is the same, no pass makes more instances UP than it allows, but what one
             server has UP may come to the others; none removes instances that it allows; a
-            percentage that falls to fewer places by itself removes nothing
+            percentage that falls to fewer places by itself removes nothing. What a percentage let
+            in may stay if the syncer is created again, if an heir has the same limit or a higher
+            one, or if the limit was gone for a moment that no pass saw
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from tests.embedded.instances import Listed
 
 from .asked import Limit
 from .truth import Ref, SyncerTruth, Truth
@@ -30,6 +34,26 @@ class _History:
     places: list[tuple[float, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """For whom an instance was last written."""
+
+    uid: str
+    """The syncer's; empty if it did not exist any more."""
+    specs: float
+    """The moment of the specs that the pass had read."""
+    limit: Limit | None
+    """The syncer's limit at that moment."""
+
+    def stays_under(self, limit: Limit) -> bool:
+        """Whether the instance may stay under this limit, whatever that allows by now. A number is
+        exact, so nothing stays for it."""
+        before = self.limit
+        if before is None or before.kind != limit.kind or limit.kind == "count":
+            return False
+        return before.value <= limit.value
+
+
 class Limits:
     """Sees every change of the world, and every change that a pass makes to instances of a limited
     syncer."""
@@ -38,11 +62,11 @@ class Limits:
         self._truth = truth
         self._ours = ours
         self._known: dict[str, _History] = {}
-        self._peaks: dict[tuple[str, Limit], int] = {}
-        """By UID and limit, the most places that such a limit had before another was set."""
+        self._asked: dict[Ref, list[tuple[float, Limit | None]]] = {}
+        """The limits that syncers of each name had, and since when."""
         self._seen: dict[str, list[tuple[float, list[int]]]] = {}
         """How many instances of others each server held, and since when, by UID."""
-        self._written: dict[Key, tuple[str, float]] = {}
+        self._written: dict[Key, _Written] = {}
         self.lost_up: dict[Key, float] = {}
         """When each key last stopped being UP."""
 
@@ -54,6 +78,9 @@ class Limits:
             if not seen or seen[-1][1] != counts:
                 seen.append((now, counts))
             limit = syncer.asked.limit
+            asked = self._asked.setdefault(syncer.ref, [])
+            if not asked or asked[-1][1] != limit:
+                asked.append((now, limit))
             if limit is None:
                 self._known.pop(syncer.uid, None)
                 continue
@@ -65,13 +92,8 @@ class Limits:
                     and history.limit.value < limit.value
                 )
                 kept = history.peak if history is not None and raised else 0
-                if history is not None:
-                    self._peaks[syncer.uid, history.limit] = history.peak
-                # What was let in under this very limit, and still stands, stays.
-                let_in = self._peaks.get((syncer.uid, limit), 0)
-                kept = max(
-                    kept, min(let_in, max(self._count_up(syncer, state) for state in states))
-                )
+                # What was let in under this very limit or a lower one, and still stands, stays.
+                kept = max(kept, self._let_in(syncer, limit, states))
                 history = _History(limit=limit, since=now, peak=kept)
                 self._known[syncer.uid] = history
                 self._begin(history, syncer, now)
@@ -82,6 +104,8 @@ class Limits:
             history.peak = max(
                 history.peak, places, limit.places(pods=pods, others=history.most_others)
             )
+            # So does what was let in for an earlier syncer, of this name or another.
+            history.peak = max(history.peak, self._let_in(syncer, limit, states, by_others=True))
             if not history.places or history.places[-1][1] != places:
                 history.places.append((now, places))
 
@@ -100,7 +124,12 @@ class Limits:
     def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
         """Notes that a pass wrote the instance for a syncer."""
         syncer = self._truth.syncers.get(ref)
-        self._written[key] = (syncer.uid if syncer else "", view.specs)
+        asked = [limit for when, limit in self._asked.get(ref, ()) if when <= view.specs]
+        self._written[key] = _Written(
+            uid=syncer.uid if syncer else "",
+            specs=view.specs,
+            limit=asked[-1] if asked else None,
+        )
 
     def least(self, syncer: SyncerTruth, since: float) -> int:
         """The fewest places since that moment."""
@@ -146,9 +175,14 @@ class Limits:
         if syncer is None or held is None or held.since > view.moment:
             return
         limit = self._known[syncer.uid]
-        uid, specs = self._written.get(key, ("", 0.0))
-        # What another copy let in since this pass looked is no news that it could have.
-        if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs <= view.specs:
+        written = self._written.get(key)
+        if (
+            limit.limit.kind != "count"
+            and written is not None
+            and written.uid == syncer.uid
+            # What another copy let in since this pass looked is no news that it could have.
+            and limit.since <= written.specs <= view.specs
+        ):
             raise Violation(
                 "limit",
                 f"{key} was taken out, and the limit {limit.limit} it was let in by still stands",
@@ -190,8 +224,34 @@ class Limits:
     def _standing(self, syncer: SyncerTruth, state: State) -> Iterator[Key]:
         return (key for key in self._ours(state) if syncer_of(state[key][0]) == syncer.ref)
 
-    def _count_up(self, syncer: SyncerTruth, state: State) -> int:
-        return sum(is_up(state[key]) for key in self._standing(syncer, state))
+    def _let_in(
+        self,
+        syncer: SyncerTruth,
+        limit: Limit,
+        states: Sequence[State],
+        *,
+        by_others: bool = False,
+    ) -> int:
+        """How many instances that it claims are UP, and were last written under this limit or a
+        lower one; with `by_others`, only those that were written for another syncer."""
+        return max(
+            sum(
+                self._claims(syncer, key, state[key])
+                and is_up(state[key])
+                and key in self._written
+                and self._written[key].stays_under(limit)
+                and not (by_others and self._written[key].uid == syncer.uid)
+                for key in self._ours(state)
+            )
+            for state in states
+        )
+
+    def _claims(self, syncer: SyncerTruth, key: Key, listed: Listed) -> bool:
+        """Whether an instance has its mark, or is of a pod that it has to register."""
+        claim = self._truth.eligible.get(key)
+        return syncer_of(listed[0]) == syncer.ref or (
+            claim is not None and claim.holder == syncer.ref
+        )
 
     def _others(self, syncer: SyncerTruth, state: State) -> int:
         """UP instances under its VIP that callers find, and that are not the syncer's own, now or

@@ -45,6 +45,9 @@ GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 ONE = Asked(limit=Limit(kind="count", value=1))
 HALF = Asked(limit=Limit(kind="pods", value=50))
+PART = Asked(limit=Limit(kind="pods", value=40))
+WITHOUT_A_PLACE = 1
+"""The pod of `rating` that this limit leaves out of three."""
 IN_A_PASS = 30.5
 """A moment of a pass that has listed the slices, and asks again for pods, whose list fails."""
 
@@ -225,6 +228,49 @@ def ungated_after_old_slices(later: Asked) -> Story:
     return plain(events, older)
 
 
+def over_its_limit(*events: e.Event) -> Story:
+    """Two of three pods have the places of a limit, and then the third one ends. Both stay UP,
+    although the limit allows one of two."""
+    limited = asks("rating", 0, PART)
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                limited,
+                e.PodStarted(at=0, app="rating", number=2, ip="10.0.0.12"),
+                e.PodEnds(at=35, app="rating", number=WITHOUT_A_PLACE),
+                *events,
+            )
+        ),
+        ends=150,
+    )
+
+
+def asks(name: str, at: float, asked: Asked) -> e.SyncerApplied:
+    """A syncer of `rating` gets this spec."""
+    return e.SyncerApplied(at=at, name=name, app="rating", asked=asked)
+
+
+FOLLOWED = {
+    "a syncer is over its limit, and is created again after its CRD": over_its_limit(
+        e.CrdDeleted(at=62, lasts=24, empty_for=17)
+    ),
+    "a syncer is over its limit, and is created again with a higher one": over_its_limit(
+        e.CrdDeleted(at=62, lasts=24, empty_for=17),
+        asks("rating", 105, HALF),
+    ),
+    "a syncer is over its limit, and has an heir with the same one": over_its_limit(
+        asks("rating-next", 62, PART),
+        e.SyncerDeleted(at=75, name="rating", app="rating"),
+    ),
+    "a syncer is over its limit, which is gone for a moment that no pass sees": over_its_limit(
+        asks("rating", 62, Asked()),
+        asks("rating", 65, PART),
+    ),
+}
+"""Its successor keeps what it let in, by the mark of the limit."""
+
+
 def reached_at(kind: str, at: float) -> e.Event:
     """The Service itself is to be the instance, at this kind of its addresses."""
     asked = Asked(mode="service", address=kind)
@@ -232,6 +278,7 @@ def reached_at(kind: str, at: float) -> e.Event:
 
 
 CORNERS: dict[str, Story] = {
+    **FOLLOWED,
     "a syncer gets a limit after its Service is gone, which old lists still "
     "show": older_than_the_spec(
         e.SyncerApplied(
@@ -833,3 +880,31 @@ def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.Monk
             )
         )
         assert verdict.promise == "emptied"
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [Limit(kind="pods", value=30), Limit(kind="count", value=1)],
+    ids=["a lower one", "a number"],
+)
+def test_an_heir_with_a_lower_limit_has_to_keep_to_it(
+    monkeypatch: pytest.MonkeyPatch, lower: Limit
+) -> None:
+    """It may remove what the syncer before let in, and the program does not."""
+    story = over_its_limit(
+        asks("rating-next", 62, Asked(limit=lower)),
+        e.SyncerDeleted(at=75, name="rating", app="rating"),
+    )
+    assert_kept(run(story))
+    monkeypatch.setattr(conduct.Limit, "may_remove", lambda limit, mark: False)
+    assert run(story).promise == "limit"
+
+
+def test_what_no_limit_let_in_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit was gone for some passes, which registered all pods, and wrote all instances
+    anew."""
+    gone, back = asks("rating", 62, Asked()), asks("rating", 95, PART)
+    story = over_its_limit(gone, back)
+    assert_kept(run(story))
+    monkeypatch.setattr(conduct.Limit, "may_remove", lambda limit, mark: False)
+    assert run(story).promise == "limit"

@@ -214,7 +214,27 @@ def suspended_where_a_deletion_ended(name: str, *, after: float) -> Story:
     )
 
 
+def dead_before_another_of_its_app_is_back() -> Story:
+    """One of two pods is gone, and the other one's instance is out of service. Before the second
+    look, a person takes that back, and its pod is not ready."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerApplied(at=1, name="rating", app="rating", asked=Asked(not_ready="Cancel")),
+                e.PersonOverrides(at=46, which=3),
+                e.PodTurns(at=50, app="rating", number=1, ready=False),
+                e.PodEnds(at=65, app="rating", number=0),
+                e.PersonReleases(at=80.8),
+            )
+        ),
+        ends=140,
+    )
+
+
 MENDED: dict[str, Story] = {
+    "a pod is gone, and before the second look another of its app is "
+    "back": dead_before_another_of_its_app_is_back(),
     "a suspended syncer of the same name follows one whose instances were "
     "cancelled": suspended_where_a_deletion_ended("rating", after=9),
     "a suspended syncer of another name follows one whose instances were "

@@ -24,6 +24,7 @@ from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import (
     DENIED,
     NS,
+    OUT,
     REF,
     endpoint,
     instance,
@@ -252,6 +253,62 @@ def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
     """Only a person can release it."""
     living = Hold(reason=Reason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))
     assert living.sightings == ()
+
+
+# --- What an app loses later ----------------------------------------------------------------------
+
+A_ALONE = sorted_plan([cancel(0, app="a")])
+A_AND_MORE = sorted_plan([cancel(0, app="a"), down(1, app="a")])
+PUT_OUT = observed(
+    stored(instance(0, app="a")),
+    stored(instance(1, app="a"), status=OUT),
+)
+BOTH_UP = observed(
+    stored(instance(0, app="a")),
+    stored(instance(1, app="a")),
+)
+
+
+def told_to_a_process(braked: Braked, *, by_status: bool) -> dict[tuple[SyncerRef, str], float]:
+    """Return what this process remembers after 20 s, or what a new one reads in the status."""
+    seen = later(braked)
+    if by_status:
+        return {sighting: age for sighting, age in seen.items() if len(sighting[1]) == 12}
+    return seen
+
+
+@pytest.mark.parametrize("by_status", [False, True], ids=["one process", "two processes"])
+def test_a_dead_pod_waits_for_nothing_that_its_app_loses_later(by_status: bool) -> None:
+    """A person takes an OUT_OF_SERVICE back, and then the pod of that instance is not ready. It
+    begins its wait, and as it stays UP, the dead pod is not the last of the app."""
+    first = weigh(A_ALONE, PUT_OUT, SECOND_LOOK)
+    assert holds(first) == [(Reason.AWAITING_CONFIRMATION, 1)]
+    seen = told_to_a_process(first, by_status=by_status)
+    second = weigh(A_AND_MORE, BOTH_UP, SECOND_LOOK, seen=seen, pods=alive(1))
+    assert holds(second) == [(Reason.AWAITING_CONFIRMATION, 1)]
+    assert second.plan.of(Cancel) == (cancel(0, app="a"),)
+    assert second.confirmed == {cancel(0, app="a").key}
+
+
+def test_of_two_dead_pods_the_one_that_was_seen_goes() -> None:
+    """The other one begins its wait."""
+    seen = later(weigh(A_ALONE, PUT_OUT, SECOND_LOOK))
+    both = sorted_plan([cancel(0, app="a"), cancel(1, app="a")])
+    braked = weigh(both, BOTH_UP, SECOND_LOOK, seen=seen, pods=alive())
+    assert holds(braked) == [(Reason.AWAITING_CONFIRMATION, 1)]
+    assert braked.plan.of(Cancel) == (cancel(0, app="a"),)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pods"),
+    [(20, alive(0, 1)), (20, {NS: DENIED}), (19, alive(1))],
+    ids=["its pod lives", "its pod is unknown", "it was seen too late"],
+)
+def test_what_its_app_loses_later_delays_a_pod_that_may_live(seconds: float, pods: Pods) -> None:
+    """An outage that grows begins its wait anew."""
+    seen = later(weigh(A_ALONE, PUT_OUT, SECOND_LOOK), seconds)
+    braked = weigh(A_AND_MORE, BOTH_UP, SECOND_LOOK, seen=seen, pods=pods)
+    assert holds(braked) == [(Reason.AWAITING_CONFIRMATION, 2)]
 
 
 # --- Through whole passes -------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from tests.unit.worlds.build import DENIED, NS, OUT, endpoint, key, piece, synce
 from tests.unit.worlds.fakes import FakeWorld
 
 APPS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+DEAD, UNREADY = "10.0.0.1:8080", "10.0.0.6:8080"
+"""The two pods of `a` in some tests, by what becomes of them."""
 
 
 def installed_anew(*, after: float = 600, more_of_a: Sequence[int] = ()) -> FakeWorld:
@@ -174,9 +176,26 @@ def test_an_out_of_service_instance_stays_so_until_its_syncer_is_back() -> None:
     assert world.registry.held[key(5, app="e")].status is OUT
 
 
-# --- A dead pod, seen before its syncer was back, in an app that begins to wait then --------------
+def test_a_pass_that_finds_the_pod_alive_forgets_that_it_was_dead() -> None:
+    """So it is after a fault of the API server. The wait for a dead pod begins again."""
+    world = installed_anew(more_of_a=[6])
+    turn_pods_of_a(world, pod6=True)
+    world.run()
+    world.cluster.pods[NS] = tuple(
+        PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in range(1, 7)
+    )
+    world.later(30)
+    world.run()
+    del world.cluster.pods[NS]
+    world.later(12)
+    world.run()
+    assert up_of_a(world) == [DEAD, UNREADY]
+    world.later(30)
+    world.run()
+    assert up_of_a(world) == [UNREADY]
 
-DEAD, UNREADY = "10.0.0.1:8080", "10.0.0.6:8080"
+
+# --- A dead pod, seen before its syncer was back, in an app that begins to wait then --------------
 
 
 @pytest.fixture
@@ -217,17 +236,6 @@ def test_a_pass_that_did_not_look_whether_a_pod_is_dead_leaves_the_first_look_as
     dying.later(12)
     dying.run()
     assert up_of_a(dying) == [UNREADY]
-
-
-def test_a_pass_that_finds_the_pod_alive_forgets_that_it_was_dead(dying: FakeWorld) -> None:
-    """So it is after a fault of the API server. The wait for a dead pod begins again."""
-    dying.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
-    dying.later(30)
-    dying.run()
-    del dying.cluster.pods[NS]
-    dying.later(12)
-    dying.run()
-    assert up_of_a(dying) == [DEAD, UNREADY]
 
 
 @pytest.mark.parametrize("source", ["services", "slices", "Eureka"])
