@@ -490,6 +490,8 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
     |----------------------------------|------------------------------------------------------|
     | exists, and the import has it    | this import                                          |
     | exists, and another one has it   | nobody here                                          |
+    | is the import's, and has a       | nobody here: it is the Service of pods now, and our  |
+    | selector                         | ports would take their target port away              |
     | does not exist                   | the oldest import that names it                      |
     """
     name = spec.service.name
@@ -507,6 +509,12 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
         why = (
             f"Service {name} exists and is not of this import (its controller: {owner}): name "
             "another one in service.name, delete it, or set service.adopt"
+        )
+        refusal = Refusal(Reason.SERVICE_EXISTS, why)
+    elif service.selects:
+        why = (
+            f"Service {name} of this import has a selector by now: set service.adopt to keep its "
+            "pods and the instances, or name another one in service.name"
         )
         refusal = Refusal(Reason.SERVICE_EXISTS, why)
     else:

@@ -376,8 +376,8 @@ class Reason(StrEnum):
     SERVICE_EXISTS = (
         "ServiceExists",
         Topic.IMPORTS,
-        "The Service has another owner, so nothing is added to it. Instances that are gone still "
-        "leave.",
+        "The Service has another owner, or somebody gave it a selector, so nothing is added to it. "
+        "Instances that are gone still leave.",
         "Name another Service in `service.name`, or delete the one that exists. To write slices "
         "next to those of the Service, set `service.adopt`.",
     )

@@ -226,6 +226,27 @@ def test_slices_of_an_adopted_service_stand_beside_its_own() -> None:
     assert status.left_out == {"InCluster": 1}
 
 
+def test_a_service_that_got_a_selector_is_left_to_its_pods() -> None:
+    """A team applied its own Service over the import's: writing the ports would take its pods'
+    target port away. Nothing is added, what is gone still leaves, and `adopt` shares it."""
+    there = world(1, 2)
+    (made,) = there.cluster.services
+    theirs = replace(made, selects=True, ports=(ServicePort(name="http", port=80, target=8080),))
+    there.cluster.apply(theirs)
+    there.lists(*OTHERS, dc(1), dc(3))
+    there.passes()
+    assert [service.ports for service in there.cluster.services] == [theirs.ports]
+    assert there.endpoints() == ["10.20.0.1:8080"]
+    assert there.condition("Conflict") == "True ServiceExists"
+
+    adopting = import_object(service={"adopt": True})
+    there.imports.apply(adopting)
+    there.passes()
+    assert [service.ports for service in there.cluster.services] == [theirs.ports]
+    assert len(there.endpoints()) == 2
+    assert there.condition("Conflict") == "False NoConflict"
+
+
 def test_of_two_imports_that_make_one_service_the_older_has_it() -> None:
     """The other one adds nothing. With `adopt`, both write slices."""
     younger = import_object("younger", created=2000, app="other", service={"name": "review"})
