@@ -313,6 +313,9 @@ def _status(
         apps, vip_address, ports = claim.apps, claim.vip_address, claim.ports
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     mark, seen = _unconfirmed(tally, before, now)
+    if result.desired.is_unread(claim.syncer.ref):
+        # This pass saw nothing of it, and so forgets nothing.
+        mark, seen = before.unconfirmed_removal, before.unconfirmed_since
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
         conditions=tuple(

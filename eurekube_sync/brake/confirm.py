@@ -8,15 +8,17 @@ pods UP, because each larger hold would begin their wait anew. (An endpoint of a
 to be gone while Eureka's list may only lack its instance: see `brake/imports`.) It sees it as well
 if the endpoint only terminates, and it sees a dead pod whether its syncer is there or not. A pass
 that plans it without a list of pods does not forget that its pod was dead, and is no second look at
-that. A pass that confirms it, and whose call fails, does not forget it either. An orphan has no
-status, so only a process that makes a second pass can confirm it."""
+that. A pass that confirms it, and whose call fails, does not forget it either. Nor does a pass that
+could not read a source of the syncer: else a list that fails in every second pass would keep dead
+pods UP. An orphan has no status, so only a process that makes a second pass can confirm it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
+from types import MappingProxyType
 from typing import Protocol
 
 from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
@@ -177,6 +179,17 @@ Sighted = Mapping[tuple[SyncerRef, str], float]
 """Seconds since a removal was first seen, by syncer and mark."""
 
 
+def unread_of(seen: Sighted, is_unread: Callable[[SyncerRef], bool], *, within: float) -> Sighted:
+    """Return what was seen of syncers that `is_unread` in this pass, for as long as a first look
+    is valid."""
+    unread: dict[tuple[SyncerRef, str], float] = {}
+    for sight, age in seen.items():
+        syncer, _ = sight
+        if age < within and is_unread(syncer):
+            unread[sight] = age
+    return unread
+
+
 class Noted(Protocol):
     """The status of a syncer or import, which keeps a sight for the next process."""
 
@@ -231,11 +244,14 @@ class Sightings:
         begun: float,
         looked: float,
         confirmed: Iterable[Removal] = (),
+        unread: Sighted = MappingProxyType({}),
     ) -> None:
-        """Remember the removals that a later pass can confirm, and the `confirmed` ones that
-        failed; forget all others. The pass began at `begun`, and had read everything at
-        `looked`."""
+        """Remember the removals that a later pass can confirm, those that were seen before and are
+        `unread` now, and the `confirmed` ones that failed; forget all others. The pass began at
+        `begun`, and had read everything at `looked`."""
         first: dict[tuple[SyncerRef, str], float] = {}
+        for seen, age in unread.items():
+            first[seen] = begun - age
         if held:
             for hold in held.awaited:
                 for seen in hold.sightings:

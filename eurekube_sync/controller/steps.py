@@ -14,7 +14,7 @@ from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake
-from eurekube_sync.brake.confirm import overdue
+from eurekube_sync.brake.confirm import overdue, unread_of
 from eurekube_sync.brake.evidence import pod_states
 from eurekube_sync.brake.holds import Brake, Held, held_together
 from eurekube_sync.brake.removals import keep_without_successor, removals_left, witnesses
@@ -438,15 +438,16 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     """Note what the next pass has to know."""
     world, basis = given.world, report.basis
     assert basis is not None  # `decide` made it
-    memory, outcomes = world.memory, report.outcomes
+    memory, outcomes, brake = world.memory, report.outcomes, basis.brake
     memory.own_writes.note(outcomes, world.clock.monotonic(), since=report.at)
     memory.first_pass = False
     memory.sightings.note(
         report.held,
-        before=basis.brake.seen,
+        before=brake.seen,
         begun=given.deadline.begun,
         looked=basis.looked,
         confirmed=report.confirmed_failed,
+        unread=unread_of(brake.seen, desired.is_unread, within=brake.confirm_within),
     )
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()

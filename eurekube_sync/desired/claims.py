@@ -348,6 +348,13 @@ class Desired:
             return claim.wanted_at(key)
         return None
 
+    def is_unread(self, syncer: SyncerRef) -> bool:
+        """Say whether a source of this syncer, or the list that it is in, could not be read."""
+        claim = self.claims.get(syncer)
+        if claim is None:
+            return isinstance(self.syncers.of(syncer.namespace), Unknown)
+        return isinstance(claim, NotServed) and claim.source is not None
+
     def each_wanted(self) -> Iterator[tuple[InstanceKey, Serving, Wanted]]:
         """Yield each wanted instance with its key, and the claim that wants it."""
         for key in self.wanted_by:

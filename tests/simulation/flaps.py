@@ -6,8 +6,9 @@ awaited     in a daemon, a removal awaits no second look if the good passes of t
             where pods died meanwhile, or where the passes now look at something else (a syncer
             that is deleted, one that is missing, or the endpoints of one that is there), the
             passes since then count. What was seen of a missing syncer counts for its endpoints,
-            unless it may only have gone with its CRD. So an app that flaps keeps no instance of
-            another UP
+            unless it may only have gone with its CRD. A pass whose list of syncers, Services or
+            slices failed neither counts nor breaks the row. So neither an app nor a list that flaps
+            keeps an instance UP
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .story import QUIET, Mode, Story
 from .troubles import Call, Kind, Trouble
 from .truth import Ref
 from .view import PassView, Violation, pod_of
-from .world import OF_THE_FIRST_TEAM, Key
+from .world import OF_THE_FIRST_TEAM, Key, is_apart
 
 if TYPE_CHECKING:
     from eurekube_sync.controller.one_pass import PassReport
@@ -47,6 +48,9 @@ _LASTS = 160.0
 _AWAITING = "AwaitingConfirmation"
 _CONFIRM = 21.0
 """Seconds after which a second look counts."""
+_VALID = 600.0
+"""Seconds for which a first look counts, at least."""
+_NEEDED_BY_ALL = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
 
 
 def with_a_flapping_app(base: Story) -> Story:
@@ -157,9 +161,10 @@ class SecondLooks:
             return  # of earlier processes a process knows no more than a condition tells
         begins_anew = view.process is not self._process
         self._process = view.process
-        if begins_anew or not self._judge.dead.is_good(view):
+        if begins_anew:
             self._held = {}
         if not self._judge.dead.is_good(view):
+            self._held = self._kept_by_a_blind_pass(view)
             return
         reasons: dict[str, dict[_Removal, str]] = {}
         for hold in report.held.holds if report.held else ():
@@ -177,6 +182,22 @@ class SecondLooks:
             if held.passes > 2 and view.begun - held.since >= _CONFIRM:
                 told = f"{held.passes} good passes since {held.since:.1f} s wanted to remove it"
                 raise Violation("awaited", f"{min(awaiting)} awaits a second look, and {told}")
+
+    def _kept_by_a_blind_pass(self, view: PassView) -> dict[str, _Held]:
+        """What a pass leaves as it is that read Eureka and failed to list something of the whole
+        cluster: it judged nobody that is served by slices. Any other pass leaves nothing."""
+        misled = view.older or view.strayed or view.found_elsewhere or view.last_elsewhere
+        failed_lists = view.failed and view.failed <= _NEEDED_BY_ALL - view.lists.keys()
+        whole = not self._judge.story.installation.scoped
+        if misled or view.eureka is None or not failed_lists or not whole:
+            return {}
+        kept: dict[str, _Held] = {}
+        for app, held in self._held.items():
+            apart = any(is_apart(removal.syncer[1]) for removal in held.removals)
+            if not apart and view.begun - held.since < _VALID:
+                kept[app] = held
+                self._judge.reached["a removal that was seen before a list failed"] += 1
+        return kept
 
     def _with(self, app: str, removals: frozenset[_Removal], view: PassView) -> _Held:
         before = self._held.get(app)

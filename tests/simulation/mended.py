@@ -8,6 +8,7 @@ from typing import Any
 
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Held
+from eurekube_sync.controller import steps
 from eurekube_sync.desired import pods
 from eurekube_sync.desired.endpoints import Backend
 from eurekube_sync.desired.heirs import is_put_out_and_left
@@ -91,6 +92,11 @@ def mended() -> tuple[Defect, ...]:
             name="a removal that something else holds is not seen",
             about="a flapping app",
             patches=((Sightings, "note", _of_their_own_hold(Sightings.note)),),
+        ),
+        Defect(
+            name="a list that fails lets second looks begin again",
+            about="a flapping list",
+            patches=((steps, "unread_of", lambda *_, **__: {}),),
         ),
         Defect(
             name="what a person put out of service goes with its endpoint",

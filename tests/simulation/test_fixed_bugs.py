@@ -232,9 +232,40 @@ def dead_before_another_of_its_app_is_back() -> Story:
     )
 
 
+def replaced_while_the_first_peer_fails(*, turn: bool, calls: Call, skip: int) -> Story:
+    """The only pods of two apps are replaced, or turn unready beside new ones. The first of two
+    peers takes a registration and fails a later call, so the next calls go to the second one, which
+    may not have the new pod yet."""
+    replaced: list[e.Event] = []
+    for number, app in enumerate(("rating", "cart")):
+        replaced.append(e.PodStarted(at=65, app=app, number=2, ip=f"10.0.0.7{number}"))
+        if turn:
+            replaced.append(e.PodTurns(at=65, app=app, number=0, ready=False))
+        else:
+            replaced.append(e.PodEnds(at=65, app=app, number=0))
+    fails = Trouble(
+        at=65, until=80, calls=frozenset({calls}), kind=Kind.PAGE, skip=skip, strikes=1, peer=0
+    )
+    return replace(
+        plain((*setting("rating")[:3], *setting("cart")[:3], *replaced), fails),
+        installation=Installation(peers=2),
+        ends=140,
+    )
+
+
 MENDED: dict[str, Story] = {
     "a pod is gone, and before the second look another of its app is "
     "back": dead_before_another_of_its_app_is_back(),
+    "pods go, and one of two peers took one of their two successors": (
+        replaced_while_the_first_peer_fails(turn=False, calls=Call.REGISTER, skip=1)
+    ),
+    "pods turn unready, and one of two peers took one of their two successors": (
+        replaced_while_the_first_peer_fails(turn=True, calls=Call.REGISTER, skip=1)
+    ),
+    "pods go, and the peer that took their successors refuses a "
+    "cancel": replaced_while_the_first_peer_fails(turn=False, calls=Call.CANCEL, skip=0),
+    "pods turn unready, and the peer that took their successors refuses to turn one "
+    "DOWN": replaced_while_the_first_peer_fails(turn=True, calls=Call.REGISTER, skip=2),
     "a suspended syncer of the same name follows one whose instances were "
     "cancelled": suspended_where_a_deletion_ended("rating", after=9),
     "a suspended syncer of another name follows one whose instances were "

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import inf
 from typing import TypeAlias, TypeVar
 
 from eurekube_sync.adapters.eureka import replication
@@ -61,7 +60,6 @@ class EverywhereBatches:
     trouble: str | None = None
     posted: set[InstanceKey] = field(default_factory=set)
     """In doubt: written to one server, and perhaps not replicated yet."""
-    last_posted: float = -inf  # in monotonic seconds
     partly: set[InstanceKey] = field(default_factory=set)
     """A batch with their registration failed, so some servers may lack them."""
     _registering: threading.Semaphore = field(
@@ -99,7 +97,6 @@ class EverywhereBatches:
         self.partly.discard(key)
         if self.are_several:
             self.posted.add(key)
-            self.last_posted = self.clock.monotonic()
 
     def end_partly(self, key: InstanceKey) -> bool:
         """Remove an instance from `partly`; return whether it was in there."""
@@ -260,7 +257,7 @@ class EverywhereBatches:
         Right after a registration on one server nothing is cancelled: the other servers must get it
         before they lose what it replaces. Single calls to the first server are replicated in
         order."""
-        if self.clock.monotonic() - self.last_posted < replication.REPLICATION_SECONDS:
+        if self.are_several and any(peer.has_just_registered for peer in self.peers):
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self.settle(key)

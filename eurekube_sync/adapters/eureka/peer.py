@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from eurekube_sync.adapters.eureka import replication
@@ -77,6 +78,8 @@ class Peer:
     """Instances whose timestamp differs from the one in that list."""
     shown_singly: set[InstanceKey] = field(default_factory=set)
     """Instances that it showed, or whose absence, since the last list."""
+    registered: float = -inf
+    """The last registration of an UP instance on it that is known, in monotonic seconds."""
 
     # Whether it takes batches, and what they left undone there
     said: replication.ServerStatus | str | None = None
@@ -163,3 +166,9 @@ class Peer:
         if trouble is None or not self.is_down:
             return False
         return trouble.failed > self.clock.monotonic() - _ASKED_AGAIN_SECONDS
+
+    @property
+    def has_just_registered(self) -> bool:
+        """Whether it took a registration that the other servers may lack: a server replicates
+        single calls a moment later."""
+        return self.clock.monotonic() - self.registered < replication.REPLICATION_SECONDS

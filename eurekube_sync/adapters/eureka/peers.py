@@ -14,7 +14,7 @@ from eurekube_sync.adapters.eureka.peer import Peer
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.model import errors
 from eurekube_sync.model.deadline import Schedule, TimeLimit
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
@@ -57,6 +57,8 @@ class EurekaPeers(Registry):
     - A registration goes only to a peer that has shown, since the last list, that the id is free
       or ours. Another peer is read first, because what it could not show before may be another
       owner's.
+    - A removal goes to no peer that may lack what another one registered a moment ago. Its callers
+      would find neither the new instance nor the old one.
     """
 
     def __init__(
@@ -72,8 +74,6 @@ class EurekaPeers(Registry):
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
         self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
-        # The last registration known to this process, in monotonic seconds
-        self._registered = -inf
         # Strays to renew after the next list, with the peers that hold them
         self._to_renew: dict[InstanceKey, list[Peer]] = {}
         self._strays_renewed = -inf  # in monotonic seconds
@@ -145,7 +145,7 @@ class EurekaPeers(Registry):
         first, registered = self._first(lambda peer: peer.client.read_instance(key))
         first.shown_singly.add(key)
         if registered is not None:
-            self._note_registration(registered)
+            self._note_registration(first, registered)
             return registered
         for peer in self._reachable(without=first):
             if peer not in others:
@@ -168,23 +168,38 @@ class EurekaPeers(Registry):
             peer.strays.pop(key, None)
         return None
 
-    def _note_registration(self, registered: ObservedInstance) -> None:
-        """Note when a new instance was registered. Another process may have done it a moment ago,
-        by a clock that may be ahead of ours."""
+    def _note_registration(self, peer: Peer, registered: ObservedInstance) -> None:
+        """Note when a new instance was registered on this peer. Another process may have done it a
+        moment ago, by a clock that may be ahead of ours."""
         age = self._clock.now() - registered.last_dirty_timestamp / 1000
         if abs(age) < REPLICATION_SECONDS:
-            self._registered = max(self._registered, self._clock.monotonic() - max(age, 0.0))
+            peer.registered = max(peer.registered, self._clock.monotonic() - max(age, 0.0))
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        is_up = instance.status is InstanceStatus.UP
+
         def register(peer: Peer) -> None:
+            if not is_up:  # it may have been UP
+                self._refuse_removal(peer)
             # The caller has seen what the first peer holds; of another one nobody knows it yet.
             if instance.key not in peer.shown_singly:
                 _refuse_strangers(peer, instance)
             peer.client.register(instance, dirty_timestamp=dirty_timestamp)
 
-        self._first(register)
-        self._registered = self._clock.monotonic()
+        first, _ = self._first(register)
+        if is_up:  # else nothing is removed for it
+            first.registered = self._clock.monotonic()
         self._forget_stray(instance.key)
+
+    def _refuse_removal(self, peer: Peer) -> None:
+        """Raise RegistryRejected if this peer may lack what another one registered a moment ago:
+        another one was called first then."""
+        for other in self._peers:
+            if other is not peer and other.has_just_registered:
+                raise errors.RegistryRejected(
+                    f"it stays for the moment: {peer.url} may lack the new instances that "
+                    f"{other.url} has not yet replicated"
+                )
 
     def renew(self, key: InstanceKey) -> bool:
         """Renew on the first peer, and return whether it has the lease. A stray is renewed after
@@ -203,15 +218,18 @@ class EurekaPeers(Registry):
         not replicated, and a late heartbeat can bring a cancelled instance back
         (`PeerAwareInstanceRegistryImpl.cancel`).
 
-        Right after a registration, only the first peer is called: the others must get the
-        registration before they lose what it replaces, and the first peer replicates both in order.
-        It does not replicate a stray's cancel."""
+        Right after a registration, only the peer that took it is called: the others must get the
+        registration before they lose what it replaces, and this peer replicates both in order. It
+        does not replicate a stray's cancel."""
+
+        def cancel(peer: Peer) -> bool:
+            self._refuse_removal(peer)
+            return peer.client.cancel(key, ours=ours)
+
         stray = bool(self._holders(key))
         self._forget_stray(key)
-        replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
-        first, done = self._first(
-            lambda peer: peer.client.cancel(key, ours=ours), alone=replicating
-        )
+        replicating = any(peer.has_just_registered for peer in self._peers)
+        first, done = self._first(cancel, alone=replicating)
         if replicating and (done or not stray):
             return done
         return self._cancel_on_others(first, key, ours) or done

@@ -158,19 +158,69 @@ def test_a_second_pass_that_takes_long_confirms_nothing_by_that(
     assert standing(world) == "DOWN"
 
 
-def test_an_unknown_source_between_two_passes_starts_the_wait_again(world: FakeWorld) -> None:
-    """A pass that cannot read the source confirms nothing and keeps no sighting."""
-    web(world, False)
-    for sightings in (None, Sightings()):
-        world.sightings = sightings
+@pytest.mark.parametrize("process", ["a daemon", "single passes"])
+@pytest.mark.parametrize("source", ["syncers", "services", "slices"])
+@pytest.mark.parametrize("dead", [True, False], ids=["dead", "unready"])
+def test_a_source_that_fails_in_every_second_pass_keeps_no_app_up(
+    world: FakeWorld, process: str, source: str, dead: bool
+) -> None:
+    """A pass that cannot read a syncer's source confirms nothing, and forgets nothing. The passes
+    that read it confirm each other."""
+    world.sightings = Sightings() if process == "a daemon" else None
+    if dead:
+        world.cluster.apply(piece(service="web"))
+    else:
+        web(world, False)
+    statuses = []
+    for _ in range(2):
         world.run()
-        world.later(15)
-        world.cluster.unknown["slices", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="why")
+        statuses.append(standing(world))
+        world.later(11)
+        world.cluster.unknown[source, "*"] = Unknown(cause=Cause.UNAVAILABLE, message="why")
         world.run()
+        statuses.append(standing(world))
+        world.later(11)
         world.cluster.unknown.clear()
-        world.later(15)
+    gone = None if dead else "DOWN"
+    assert statuses == ["UP", "UP", gone, gone]
+
+
+def unread(world: FakeWorld) -> None:
+    """Make a pass that cannot read the slices."""
+    world.cluster.unknown["slices", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    world.run()
+    world.cluster.unknown.clear()
+
+
+@pytest.mark.parametrize("process", ["a daemon", "single passes"])
+def test_a_pass_that_reads_nothing_does_not_shorten_the_wait(
+    world: FakeWorld, process: str
+) -> None:
+    """The second look comes at least 20 s after the first one."""
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    world.run()
+    world.later(10)
+    unread(world)
+    for seconds, status in ((9, "UP"), (2, "DOWN")):
+        world.later(seconds)
         world.run()
-        assert standing(world) == "UP"
+        assert standing(world) == status
+
+
+@pytest.mark.parametrize("process", ["a daemon", "single passes"])
+def test_what_was_seen_before_a_long_outage_is_forgotten(world: FakeWorld, process: str) -> None:
+    """No pass could read the slices for longer than a first look is valid."""
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    world.run()
+    for _ in range(11):
+        world.later(60)
+        unread(world)
+    for seconds, status in ((1, "UP"), (19, "UP"), (2, "DOWN")):
+        world.later(seconds)
+        world.run()
+        assert standing(world) == status
 
 
 @pytest.mark.parametrize("trouble", ["identity", "clash"])

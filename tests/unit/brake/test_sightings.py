@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake.confirm import Sightings, Statuses
+from eurekube_sync.brake.confirm import Sightings, Statuses, unread_of
 from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, held_of
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.reasons import Reason
@@ -143,6 +143,17 @@ def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -
     memory.note(held(A), {}, begun=100, looked=100)
     memory.nothing_seen()
     assert memory.before(NOTHING, begun=130, now=NOW, within=620) == {}
+
+
+def test_a_pass_keeps_what_it_could_not_look_at() -> None:
+    """The time of the first look stays. Anything else that it does not see again is forgotten, and
+    so is what was seen too long ago."""
+    other = SyncerRef(REF.namespace, "other")
+    seen = {(REF, A): 100.0, (REF, B): 620.0, (other, A): 100.0}
+    memory = Sightings()
+    memory.note(None, seen, begun=700, looked=710, unread=unread_of(seen, REF.__eq__, within=620))
+    before = memory.before(NOTHING, begun=720, now=NOW, within=620)
+    assert before == {(REF, A): 120}
 
 
 @pytest.mark.parametrize(("pause", "counts"), [(119, True), (120, False), (500, False)])

@@ -705,6 +705,21 @@ class TestAnswers:
         assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
         assert site.servers[1].holds() == {key(2)}
 
+    def test_a_batch_of_cancels_waits_for_what_another_process_registered(self) -> None:
+        """The read of the new instance shows that it came a moment ago. One server has it."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1)
+        new = int(site.clock.now() * 1000) - 2000
+        site.servers[0].client.register(instance(2), dirty_timestamp=new)
+        batches = site.registry.batches()
+        assert batches is not None
+        assert site.registry.read_instance(key(2)) is not None
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        assert site.servers[1].holds() == {key(1)}
+        site.clock.sleep(REPLICATION_SECONDS)
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
+
     def test_a_long_batch_is_sent_in_several_bodies(self) -> None:
         """Proxies limit the length of a body. The results keep the order of the items."""
         site = Site(1).listed()

@@ -1066,6 +1066,69 @@ def test_no_cancel_is_sent_to_a_peer_that_may_lack_the_new_registration(pair: Pa
     assert pair.standing()[1] == {key(2)}
 
 
+def cancelled(peers: EurekaPeers, number: int) -> None:
+    peers.cancel(key(number), ours=OWNERSHIP.holds)
+
+
+def turned_down(peers: EurekaPeers, number: int) -> None:
+    down = instance(number, status=InstanceStatus.DOWN)
+    peers.register(down, dirty_timestamp=2_000_000_000_000)
+
+
+@pytest.mark.parametrize("remove", [cancelled, turned_down])
+@pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE], ids=["down", "denied", "page"])
+def test_no_removal_goes_to_a_peer_that_may_lack_what_another_one_registered(
+    trouble: RegistryError, remove: Callable[[EurekaPeers, int], None], pair: Pair
+) -> None:
+    """The first peer took one registration and failed the next, which went to the second peer. Only
+    a moment later the second peer has both."""
+    pair.clock.sleep(6)
+    pair.one.others = []  # its registrations are not replicated yet
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.write_trouble = trouble
+    pair.peers.register(instance(4), dirty_timestamp=2_000_000_000_000)
+    for number in (1, 2):
+        with pytest.raises(RegistryRejected, match=f"{TWO} may lack .* {ONE}"):
+            remove(pair.peers, number)
+    up = {
+        listed.key for listed in pair.two.held.held.values() if listed.status is InstanceStatus.UP
+    }
+    assert up == {*OURS, key(4)}
+    pair.clock.sleep(REPLICATION_SECONDS)
+    pair.one.write_trouble = None
+    remove(pair.peers, 1)
+
+
+@pytest.mark.parametrize("remove", [cancelled, turned_down])
+def test_a_removal_that_the_peer_of_the_new_registration_failed_goes_to_no_other(
+    remove: Callable[[EurekaPeers, int], None], pair: Pair
+) -> None:
+    """Nor does the next removal, which begins with the other peer."""
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.trouble = DOWN
+    for number in (1, 2):
+        with pytest.raises(RegistryError):
+            remove(pair.peers, number)
+    assert {listed.status for listed in pair.two.held.held.values()} == {InstanceStatus.UP}
+    assert pair.standing()[1] == OURS
+
+
+def test_a_peer_that_may_lack_a_registration_does_not_rest(pair: Pair) -> None:
+    """It did not fail, so the next calls still go there."""
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.trouble = DOWN
+    assert pair.peers.renew(key(1))
+    with pytest.raises(RegistryRejected):
+        cancelled(pair.peers, 1)
+    pair.two.calls.clear()
+    assert pair.peers.renew(key(2))
+    assert pair.two.calls == ["renew"]
+
+
 def test_a_skipped_peer_is_reported(pair: Pair) -> None:
     """A peer that the list or a later cancel skipped may still hold an instance. A peer that is
     used again is not reported."""
