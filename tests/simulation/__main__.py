@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .chance import story, subjects
 from .defects import catch, defects
-from .page import PAGE, Caught, table, with_run
+from .page import PAGE, Caught, table, with_run, write_first_stories
 from .run import Verdict, run
 from .shrink import shrink
 from .tale import tell
@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
         help="make the product wrong on purpose, and print the table",
     )
     parser.add_argument(
-        "--record", action="store_true", help="write what a run printed into its page"
+        "--record",
+        action="store_true",
+        help="write what a run printed into its page; with --defects, the story that showed each",
     )
     parser.add_argument(
         "--digests",
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     if options.defects:
-        return _show_defects(options.seed, options.runs, options.jobs)
+        return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
     if options.digests or options.against:
         return _digests(options.seed, options.runs, options.jobs, options.digests, options.against)
     if options.tell:
@@ -136,11 +138,13 @@ def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path 
     return 1 if differ or not compared else 0
 
 
-def _show_defects(first: int, most: int, jobs: int) -> int:
+def _show_defects(first: int, most: int, jobs: int, *, record: bool) -> int:
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         tries = [(number, first, most) for number in range(len(defects()))]
         caught = pool.starmap(_catch, tries, chunksize=1)
     print(table(caught))
+    if record:
+        write_first_stories(caught)
     return 0 if all(one.promise for one in caught) else 1
 
 
