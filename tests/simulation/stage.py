@@ -38,6 +38,8 @@ _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
 """Seconds in which a sweep finds an instance that only one of two servers has; sweeps are at most
 ten minutes apart."""
+_SIGHT_LASTS = 20.0 + 600.0
+"""Seconds after which a status no longer says that a held removal was seen before."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,8 @@ class Stage:
         if self.story.subject:
             self.judge.reached[f"a story about {self.story.subject}"] += 1
         self._rest = Progress()
+        self._status_writes: dict[str, float] = {}
+        """When each status was last written."""
         self._second: Process | None = None
         self._second_runs = False
         for event in self.story.events:
@@ -292,6 +296,8 @@ class Stage:
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
+        if self._rest.judged is None:
+            self._note_status_writes(view)
         view.stopped = any(other.stops_us for other in report.other_owners)
         if view.stopped:
             self.judge.reached["a pass that another owner stopped"] += 1
@@ -330,6 +336,14 @@ class Stage:
                 self.judge.reached["an import that tells at rest what went"] += 1
                 rest.changed = False
                 return  # it tells so once, and the next pass is to be quiet
+            is_held = report.held is not None or (
+                report.imports is not None and report.imports.held is not None
+            )
+            anew = [write for write in view.writes if self._begins_a_wait_anew(view, write)]
+            if is_held and view.writes and anew == view.writes:
+                self.judge.reached["a wait of a held removal that began anew at rest"] += 1
+                self._note_status_writes(view)
+                return  # only a status says since when, and the next pass is to be quiet
             if view.writes:
                 raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
             rest.done = True
@@ -340,6 +354,17 @@ class Stage:
             Rest(self.judge, view).all()
             rest.judged = view.begun
             rest.changed = bool(view.taken or view.brought)
+
+    def _begins_a_wait_anew(self, view: PassView, write: str) -> bool:
+        """Whether processes of one or two passes held a removal for so long that the first sight of
+        it counts no more."""
+        if self.story.installation.mode is Mode.DAEMON or not write.endswith("/status"):
+            return False
+        return view.begun - self._status_writes.get(write, view.begun) > _SIGHT_LASTS
+
+    def _note_status_writes(self, view: PassView) -> None:
+        for write in view.writes:
+            self._status_writes[write] = view.begun
 
     def _waits_for_a_sweep(self) -> bool:
         """Whether only one of several servers has an instance of ours. A fourth of the stories with

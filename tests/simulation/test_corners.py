@@ -709,6 +709,16 @@ CORNERS: dict[str, Story] = {
         installation=Installation(mode=Mode.ONCE, interval=30, peers=2),
         ends=480,
     ),
+    "single passes hold a removal for so long at rest that its first sight counts no more": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.AllPodsTurn(at=5, ready=False),
+            )
+        ),
+        installation=Installation(mode=Mode.ONCE, interval=30),
+        ends=560,
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
@@ -852,6 +862,12 @@ def test_the_limit_had_no_place_for_the_last_one() -> None:
     assert len(stories) == 2
     for story in stories:
         assert run(story).reached["a last UP instance that went beside a place that is kept"]
+
+
+def test_a_wait_began_anew_at_rest() -> None:
+    """Its status says so, every ten minutes."""
+    (reached,) = (run(story).reached for name, story in CORNERS.items() if "first sight" in name)
+    assert reached["a wait of a held removal that began anew at rest"]
 
 
 def test_old_lists_make_no_wait_shorter() -> None:
