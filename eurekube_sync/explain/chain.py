@@ -25,6 +25,7 @@ from eurekube_sync.explain.links import (
     Part,
     breaks,
     first_broken,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.passes import see_to_passes
@@ -154,7 +155,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     ready = status.condition("Ready") if status else None
     counts = False
     if status is None or ready is None:
-        yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
+        yield noted(Part.STATUS, "no pass has written its status")
     else:
         lasted = span(look.at - ready.last_transition)
         text = (
@@ -169,7 +170,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
             cause = ready.message
             yield Link(Part.STATUS, Mark.BROKEN, text, ready.reason, details, cause, fix)
         else:
-            yield Link(Part.STATUS, Mark.NOTE, text, details=details)
+            yield noted(Part.STATUS, text, *details)
     yield last_pass_link(look, alone=alone and not counts)
 
 
@@ -297,7 +298,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     out = list(subject.of(OverLimit).values())
     if not out:
         for note in claim.notes:
-            yield Link(Part.LIMIT, Mark.NOTE, note)
+            yield noted(Part.LIMIT, note)
         return
     everything = len(out) == len(subject.verdicts)
     text = f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"

@@ -30,7 +30,9 @@ from eurekube_sync.explain.links import (
     Part,
     breaks,
     first_broken,
+    met,
     not_read,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.registry import last_pass_link
@@ -132,7 +134,7 @@ def _links(
     if not isinstance(found, ImportObject):
         yield found
         return
-    yield Link(Part.IMPORT, Mark.OK, f"EurekaImport {ref} exists")
+    yield met(Part.IMPORT, f"EurekaImport {ref} exists")
     claim = report.claims.get(ref)
     match claim:
         case None:
@@ -197,18 +199,18 @@ def _of_spec(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator
         broken = breaks(part, refusal.reason, refusal.message, fix=_edit(ref))
     if broken is None or broken.part is not Part.SPEC:
         name = f"app {spec.app}" if spec.app else f"VIP {spec.vip_address}"
-        yield Link(Part.SPEC, Mark.OK, f"its spec is valid: {name}")
+        yield met(Part.SPEC, f"its spec is valid: {name}")
     if broken is not None:
         yield broken
     elif outcome is not None and outcome.made:
         text = f"Service {spec.service.name} was made by this pass"
-        yield Link(Part.SERVICES, Mark.OK, text)
+        yield met(Part.SERVICES, text)
     elif claim.service is None:
         text = f"Service {spec.service.name} is still to be made by the next pass"
-        yield Link(Part.SERVICES, Mark.NOTE, text)
+        yield noted(Part.SERVICES, text)
     else:
         ports = ", ".join(str(port.port) for port in claim.service.ports)
-        yield Link(Part.SERVICES, Mark.OK, f"Service {claim.service.name} has port {ports}")
+        yield met(Part.SERVICES, f"Service {claim.service.name} has port {ports}")
 
 
 def _of_eureka(claim: Importing, report: ImportReport) -> Iterator[Link]:
@@ -221,7 +223,7 @@ def _of_eureka(claim: Importing, report: ImportReport) -> Iterator[Link]:
         yield breaks(Part.EUREKA, Reason.NO_INSTANCES, text)
     else:
         listed = counted(len(claim.verdicts), "instance")
-        yield Link(Part.EUREKA, Mark.OK, f"Eureka lists {listed} of {name}")
+        yield met(Part.EUREKA, f"Eureka lists {listed} of {name}")
         yield from _left_out(claim)
 
 
@@ -246,13 +248,13 @@ def _of_slices(
     """Yield the links about what is written, and what is not."""
     if claim.spec.suspend:
         text = "it is suspended: its Service and slices are not written"
-        yield Link(Part.SUSPEND, Mark.NOTE, text)
+        yield noted(Part.SUSPEND, text)
     if report.registry is not None:
         return
     written, wanted = count
     text = f"its slices have {written} of {counted(wanted, 'endpoint')}"
     if written == wanted:
-        yield Link(Part.SLICES, Mark.OK, text)
+        yield met(Part.SLICES, text)
         return
     reason = Reason.SUSPENDED if claim.spec.suspend else Reason.DIFFERS
     fix = _edit(ref) if claim.spec.suspend else "wait for the next pass"
@@ -271,7 +273,7 @@ def _of_brake(held: Sequence[Hold], look: Look) -> Iterator[Link]:
             plan_id = report.imports.held.plan_id
             approve = approve_command(plan_id, report.settings.options)
             details.append(f"if all held removals are right, {approve}")
-        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}", details=tuple(details))
+        yield noted(Part.BRAKE, f"{count} {stay}: {hold.text}", *details)
 
 
 def _edit(ref: ImportRef) -> str:

@@ -72,6 +72,16 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
+def met(part: Part, text: str, *details: str) -> Link:
+    """Make a link of a requirement that is met."""
+    return Link(part, Mark.OK, text, details=details)
+
+
+def noted(part: Part, text: str, *details: str) -> Link:
+    """Make a link that prevents no registration."""
+    return Link(part, Mark.NOTE, text, details=details)
+
+
 def unseen(
     part: Part, text: str, *details: str, reason: Reason = Reason.NOT_LOOKED_AT, fix: str = ""
 ) -> Link:
@@ -97,7 +107,7 @@ def breaks(
 ) -> Link:
     """Make a broken link, or a note if `if_` is false."""
     if not if_:
-        return Link(part, Mark.NOTE, text, details=details)
+        return noted(part, text, *details)
     return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
 
 

@@ -13,11 +13,11 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.links import (
     Explanation,
     Link,
-    Mark,
     Outcome,
     Part,
     breaks,
     not_read,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.subject import (
@@ -30,6 +30,7 @@ from eurekube_sync.explain.subject import (
     pods_of,
     read,
     selector_of,
+    selectors_in,
     subjects,
     syncers_in,
     workload,
@@ -168,7 +169,7 @@ def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
         syncer = syncer_of(instance)
         whose = f"syncer {syncer}" if syncer else "no mark of ours"
         held = f"{instance.key} at {observed_at(instance)}, {instance.status}"
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {held}, {whose}")
+        yield noted(Part.EUREKA, f"Eureka holds {held}, {whose}")
 
 
 def _workload(what: What, look: Look) -> Link:
@@ -363,7 +364,7 @@ def unselected(look: Look, namespace: str) -> list[str]:
         if selector is not None and selected_namespace(syncer) == namespace:
             selectors.append(selector)
     names = []
-    for listed in read(look.selectors.get(namespace)):
+    for listed in selectors_in(look, namespace):
         if is_of_an_import(listed):
             continue
         service = Service(namespace=namespace, name=listed.name, labels=listed.labels)

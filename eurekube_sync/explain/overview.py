@@ -16,7 +16,16 @@ from eurekube_sync.desired.spec import class_of, parse, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.imports import explained_imports
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
+from eurekube_sync.explain.links import (
+    Explanation,
+    Link,
+    Mark,
+    Outcome,
+    Part,
+    breaks,
+    first_broken,
+    noted,
+)
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.passes import failing, reached_by_passes
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
@@ -349,7 +358,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = ""
     ready = _ready(status)
     links: list[Link] = []
     if limited:
-        links.append(Link(Part.LIMIT, Mark.NOTE, limited))
+        links.append(noted(Part.LIMIT, limited))
     if not _is_true(ready):
         reason, text = (ready.reason, ready.message) if ready else (Reason.IN_SYNC, "")
         links.append(Link(Part.STATUS, Mark.BROKEN, text, reason))

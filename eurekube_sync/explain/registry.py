@@ -20,6 +20,7 @@ from eurekube_sync.explain.links import (
     Part,
     breaks,
     not_read,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
@@ -28,7 +29,7 @@ from eurekube_sync.explain.subject import (
     address_of,
     apps_of,
     observed_at,
-    read,
+    pods_in,
     syncers_in,
 )
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
@@ -167,11 +168,11 @@ def registry_links(
     else:
         apps = apps_of(subject.claim)
         named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{named}")
+        yield noted(Part.EUREKA, f"Eureka holds no instance of this syncer{named}")
     if dead:
         addresses = some_of([observed_at(instance) for instance in dead.values()])
         text = f"callers still call {addresses}: UP in Eureka, but {_why_dead(dead, look)[0]}"
-        yield Link(Part.CALLERS, Mark.NOTE, text)
+        yield noted(Part.CALLERS, text)
     yield from _callers(subject, held)
 
 
@@ -328,7 +329,7 @@ def _newer_pods(subject: Subject, look: Look) -> set[str]:
     newer: set[str] = set()
     if not isinstance(beat, LockRecord) or beat.good is None:
         return newer
-    for pod in read(look.pods.get(subject.namespace)):
+    for pod in pods_in(look, subject.namespace):
         ready = pod.condition("Ready")
         if ready is not None and ready.since is not None and ready.since > beat.good.at:
             newer.add(pod.uid)
@@ -435,7 +436,7 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
         return unseen(Part.LAST_PASS, text)
     good = beat.found.good
     if good is None:
-        return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
+        return noted(Part.LAST_PASS, "last good pass: none yet")
     age = look.at - good.at
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     trouble = failing(look)

@@ -21,6 +21,7 @@ from eurekube_sync.model.kubernetes import (
     EndpointSlice,
     PodDetail,
     Service,
+    ServiceSelector,
     SyncerObject,
     SyncerRef,
 )
@@ -185,7 +186,7 @@ def _of_pods(
 def pods_of(what: What, look: Look) -> list[str]:
     """Return the names of a workload's pods; empty if they were not read."""
     named = f"{WORKLOADS[what.kind]} {what.name}"
-    pods = read(look.pods.get(what.namespace))
+    pods = pods_in(look, what.namespace)
     return sorted(pod.name for pod in pods if workload(pod) == named)
 
 
@@ -294,9 +295,9 @@ def _socket_of(key: InstanceKey) -> tuple[str, int]:
 
 def _selects_pod(look: Look, what: What, services: Collection[str]) -> bool:
     """Whether one of these Services selects the pod, even if it is no endpoint yet."""
-    for pod in read(look.pods.get(what.namespace)):
+    for pod in pods_in(look, what.namespace):
         if pod.name == what.name:
-            for service in read(look.selectors.get(what.namespace)):
+            for service in selectors_in(look, what.namespace):
                 if service.name in services and matches(service.selector, pod.labels):
                     return True
     return False
@@ -325,6 +326,16 @@ def read(source: Source[tuple[T, ...]] | None) -> tuple[T, ...]:
     if isinstance(source, Complete):
         return source.data
     return ()
+
+
+def pods_in(look: Look, namespace: str) -> tuple[PodDetail, ...]:
+    """Return the listed pods of a namespace; empty if they were not read."""
+    return read(look.pods.get(namespace))
+
+
+def selectors_in(look: Look, namespace: str) -> tuple[ServiceSelector, ...]:
+    """Return the selectors of a namespace's Services; empty if they were not read."""
+    return read(look.selectors.get(namespace))
 
 
 def claims_in(report: PassReport) -> Mapping[SyncerRef, Claim]:
