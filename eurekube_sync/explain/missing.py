@@ -82,7 +82,7 @@ def explain_missing(what: What, look: Look, *, absent: bool = False) -> Explanat
         head = "Registered, but by no syncer in scope" if theirs else "Not registered"
         sentence = f"{head}: {first.cause}"
     manifest: dict[str, Any] = {}
-    if first.fix is _APPLY:
+    if service:
         manifest = _smallest_syncer(what.namespace, service)
     return Explanation(
         about=str(what),
@@ -105,24 +105,29 @@ def _syncers_not_read(what: What, failed: Unknown, look: Look) -> Link:
 
 
 def _first_link(what: What, theirs: Sequence[ObservedInstance], look: Look) -> tuple[Link, str]:
-    """Return why no syncer registers it, and the Service that a syncer could select; empty for
+    """Return why no syncer registers it, and the Service for which to apply a syncer; empty for
     none. `theirs` are the instances in question that Eureka lists."""
     if what.kind is Kind.SYNCER:
         names = [syncer.name for syncer in _syncers(look, what.namespace)]
         fix = f"kubectl get esync -n {what.namespace}"
         return _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER), ""
     if what.kind is Kind.SERVICE:
-        return _service(what, look), what.name
+        return _service(what, look)
     if what.kind is Kind.POD:
-        behind = _service_of(what, look)
-        if isinstance(behind, Link):
-            return behind, ""
-        return _service(behind, look), behind.name
+        return _pod(what, look)
     if what.kind in WORKLOADS:
-        return _workload(what, look), ""
+        return _workload(what, look)
     if theirs:
         return _in_eureka_alone(theirs[0], look), ""
     return _no_claim(what, look), ""
+
+
+def _pod(what: What, look: Look) -> tuple[Link, str]:
+    """Explain a pod that no syncer selects, by its Service; or that has none."""
+    behind = _service_of(what, look)
+    if isinstance(behind, Link):
+        return behind, ""
+    return _service(behind, look)
 
 
 def _held_by_eureka(what: What, look: Look) -> list[ObservedInstance]:
@@ -188,18 +193,16 @@ def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
         yield noted(Part.EUREKA, f"Eureka holds {at}, {instance.status}, {whose}")
 
 
-def _workload(what: What, look: Look) -> Link:
+def _workload(what: What, look: Look) -> tuple[Link, str]:
     """Explain a workload whose pods no syncer selects, by its first pod; or that has no pod."""
     listed = look.pods.get(what.namespace)
     if isinstance(listed, Unknown):
-        return _not_read(Part.PODS, f"Pods of namespace {what.namespace}", listed)
+        return _not_read(Part.PODS, f"Pods of namespace {what.namespace}", listed), ""
     pods = pods_of(what, look)
     if not pods:
-        return _no_pod(what, look)
-    behind = _service_of(What(Kind.POD, pods[0], what.namespace), look)
-    if isinstance(behind, Link):
-        return behind
-    return _service(behind, look)
+        return _no_pod(what, look), ""
+    first = What(Kind.POD, pods[0], what.namespace)
+    return _pod(first, look)
 
 
 def _no_pod(what: What, look: Look) -> Link:
@@ -223,21 +226,24 @@ def _similar(names: Sequence[str]) -> list[str]:
     return [f"similar: {', '.join(names)}"]
 
 
-def _service(what: What, look: Look) -> Link:
-    """Explain a Service that no syncer selects, or that does not exist."""
+def _service(what: What, look: Look) -> tuple[Link, str]:
+    """Explain a Service that no syncer selects, or that does not exist. Return its name, too, if a
+    syncer is to be applied for it: not where one nearly selects it."""
     name = what.name
     namespace = what.namespace
     listed = look.selectors.get(namespace)
     if isinstance(listed, Unknown):
-        return _not_read(Part.SERVICES, f"Services of namespace {namespace}", listed)
+        return _not_read(Part.SERVICES, f"Services of namespace {namespace}", listed), ""
     there = {service.name: service.labels for service in read(listed)}
     if name not in there:
-        return _nothing("Service", what, there, f"kubectl get svc -n {namespace}")
-    nearly = list(_nearly_selecting(namespace, name, there[name], look))
-    details = [detail for detail, _ in nearly]
-    fix = nearly[0][1] if nearly else _APPLY
+        return _nothing("Service", what, there, f"kubectl get svc -n {namespace}"), ""
     text = f"Service {name} is selected by no EurekaSyncer"
-    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, *details, fix=fix)
+    nearly = list(_nearly_selecting(namespace, name, there[name], look))
+    if not nearly:
+        return breaks(Part.SYNCER, Reason.NO_SYNCER, text, fix=_APPLY), name
+    details = [detail for detail, _ in nearly]
+    _, fix = nearly[0]
+    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, *details, fix=fix), ""
 
 
 def _nearly_selecting(
