@@ -118,6 +118,16 @@ def first_broken(links: Iterable[Link]) -> Link | None:
     return None
 
 
+def until_broken(links: Iterable[Link]) -> list[Link]:
+    """Return the links up to the first broken one: what follows depends on it."""
+    made = []
+    for link in links:
+        made.append(link)
+        if link.broken:
+            break
+    return made
+
+
 class Outcome(StrEnum):
     """The result of all links, the worst first."""
 
