@@ -294,3 +294,15 @@ class Finding:
         if self.grade is Grade.OK:
             return ""
         return help_on(self.check.value)
+
+
+def passed(check: Check, text: str) -> Finding:
+    return Finding(check, Grade.OK, text)
+
+
+def warned(check: Check, text: str, fix: str = "", manifest: str = "") -> Finding:
+    return Finding(check, Grade.WARNING, text, fix, manifest)
+
+
+def failed(check: Check, text: str, fix: str) -> Finding:
+    return Finding(check, Grade.FAILED, text, fix)
