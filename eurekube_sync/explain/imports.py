@@ -33,6 +33,7 @@ from eurekube_sync.explain.links import (
     met,
     not_read,
     noted,
+    out_of_scope,
     unseen,
     until_broken,
 )
@@ -139,7 +140,7 @@ def _links(
     claim = report.claims.get(ref)
     match claim:
         case None:
-            yield _unserved(ref, import_)
+            yield out_of_scope(class_of(import_), fix=_edit(ref))
         case NotImported():
             yield _not_imported(ref, claim)
         case Ending():
@@ -173,15 +174,6 @@ def _listed(ref: ImportRef, report: ImportReport) -> ImportObject | Link:
     if near:
         details.append(f"similar: {', '.join(near)}")
     return breaks(Part.IMPORT, Reason.NOTHING_FOUND, text, *details, fix=fix)
-
-
-def _unserved(ref: ImportRef, import_: ImportObject) -> Link:
-    name = class_of(import_)
-    served = "it, and the scope given here excludes it"
-    if name:
-        served = f"class {name}"
-    text = f"no installation seems to serve {served}"
-    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, fix=_edit(ref))
 
 
 def _not_imported(ref: ImportRef, claim: NotImported) -> Link:

@@ -111,6 +111,15 @@ def breaks(
     return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
 
 
+def out_of_scope(class_: str | None, fix: str = "") -> Link:
+    """Make the link of a syncer or import of this class that the given scope does not take."""
+    served = "it, and the scope given here excludes it"
+    if class_:
+        served = f"class {class_}"
+    text = f"no installation seems to serve {served}"
+    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, fix=fix)
+
+
 def first_broken(links: Iterable[Link]) -> Link | None:
     for link in links:
         if link.broken:

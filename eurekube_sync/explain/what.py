@@ -117,13 +117,19 @@ def _instance_or_app(text: str) -> What:
 
 def _address(text: str) -> What | None:
     host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if colon and _is_ip(bare) and port.isdecimal() and (bare != host or ":" not in bare):
+    bare = _without_brackets(host)
+    # Without brackets, the last part of an IPv6 address is no port.
+    cut_off = bare != host or ":" not in bare
+    if colon and cut_off and _is_ip(bare) and port.isdecimal():
         return What(Kind.ADDRESS, bare, port=int(port))
-    whole = text.removeprefix("[").removesuffix("]")
+    whole = _without_brackets(text)
     if _is_ip(whole):
         return What(Kind.ADDRESS, whole)
     return None
+
+
+def _without_brackets(text: str) -> str:
+    return text.removeprefix("[").removesuffix("]")
 
 
 def _is_ip(text: str) -> bool:
