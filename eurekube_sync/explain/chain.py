@@ -50,7 +50,7 @@ from eurekube_sync.explain.subject import (
 )
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.docs import page
-from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
@@ -73,13 +73,17 @@ def explain(subject: Subject, look: Look) -> Explanation:
     removals, _ = _held_removals(subject)
     staying = [removal.key for removal in removals]
     dead = dead_in(held, subject, look, staying)
-    alive = {key: instance for key, instance in held.items() if key not in dead}
+    alive: dict[InstanceKey, ObservedInstance] = {}
+    for key, instance in held.items():
+        if key not in dead:
+            alive[key] = instance
     up = up_in(alive)
     meant = _meant(subject)
     known = not isinstance(look.listed, Unknown)
 
     links = until_broken(_cluster_links(subject, look, up, meant))
     broken = links[-1].broken
+    # What callers get now is shown also if an earlier link is broken.
     links += registry_links(subject, look, held, dead, broken=broken)
     links += _passes(subject, look, alone=not known and not broken)
 
@@ -143,7 +147,8 @@ def _cluster_links(subject: Subject, look: Look, up: int, meant: int) -> Iterato
     """Make the links before those of Eureka. `up` instances are UP, of those that are `meant` to be
     registered."""
     brake = list(brake_links(subject, look))
-    yield from syncer_links(subject, look, registered=up >= meant > 0, held=bool(brake))
+    all_up = up >= meant > 0
+    yield from syncer_links(subject, look, registered=all_up, held=bool(brake))
     pods = list(pod_links(subject, look))
     yield from brake
     ready = 0
@@ -212,12 +217,14 @@ def _outcome(
     up = up_in(alive)
     apps = ", ".join(apps_of(subject.claim)[:3])
     as_apps = f" as {apps}" if apps else ""
+    # Eureka may hold more than is meant, such as pods that terminate.
     counts = f"{up} of {max(meant, up)} UP{as_apps}"
     broken = first_broken(links)
     if broken is None:
         unknown = _unknown(subject, links, as_apps)
         if unknown:
             return Outcome.UNKNOWN, unknown
+        # Without endpoints nothing is registered, though nothing is broken.
         if up >= max(meant, 1):
             limited = limit_text(subject.claim, up) if subject.of(OverLimit) else ""
             return Outcome.REGISTERED, f"Registered: {limited or counts}"
@@ -355,7 +362,10 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
     """Say which object drains the instances in question, and how to end that. It is a broken link
     only if all are drained."""
-    drained = [wanted for wanted in subject.of(Wanted).values() if wanted.drained]
+    drained = []
+    for wanted in subject.of(Wanted).values():
+        if wanted.drained:
+            drained.append(wanted)
     if not drained:
         for warning in claim.drain_warnings:
             yield unseen(Part.DRAIN, warning)
@@ -397,8 +407,9 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     keys = [key for key in claim.rivals if key in subject.verdicts]
     if not keys:
         return
-    rival = claim.rivals[keys[0]]
-    text = f"{address_of(keys[0])}{and_more(len(keys))}: {rival}"
+    first = keys[0]
+    rival = claim.rivals[first]
+    text = f"{address_of(first)}{and_more(len(keys))}: {rival}"
     other = claims_in(subject.report).get(rival.syncer)
     lacks = _vips_beside(claim, other)
     edit = subject.kubectl("edit")
@@ -476,6 +487,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the removals that the pass would hold. If it could not read the whole cluster, show the
     condition RemovalHeld that the last pass wrote."""
     before = _removal_held(subject.claim.syncer.status)
+    # The brake weighs all namespaces and what Eureka lists, so without them it judges nothing.
     if look.narrowed or isinstance(subject.report.registry, Unknown):
         if before is not None:
             yield _held_before(before)

@@ -26,7 +26,7 @@ from eurekube_sync.explain.links import (
     passed,
     warned,
 )
-from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
+from eurekube_sync.explain.passes import failing, is_recent, see_to_passes
 from eurekube_sync.explain.registry import last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
 from eurekube_sync.manifests.schema import lacking_fields
@@ -96,12 +96,14 @@ def everything(
         yield finding
     if before and answers:
         yield from rights(TO_INSTALL, [namespace], cluster)
+    # What follows is about an installation that exists. Without an answer of the API, a look would
+    # only repeat that there is none.
     if before or not answers:
         return
 
-    # What follows is about an installation that exists.
     names = sorted(settings.scope.namespaces or ())
     looked = look(seen, settings, names)
+    # A server that gives no list says nothing of its replicas, and has its finding above.
     batching = world.registry.batching() if all_read else None
     if batching:
         yield replicas(batching)
@@ -155,9 +157,8 @@ def of_last_pass(look: Look) -> Finding:
     trouble = failing(look)
     if trouble is not None:
         fix = see_to_passes(look)
-        good = look.last_good
         # One failure may end by itself.
-        if good is not None and look.at - good.at <= SILENT:
+        if is_recent(look.last_good, look.at):
             return warned(Check.LAST_PASS, trouble.sentence, fix)
         return failed(Check.LAST_PASS, trouble.sentence, fix)
     last = last_pass_link(look, alone=True)
@@ -364,6 +365,7 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
     for ref, claim in sorted(claims_in(look.report).items()):
+        # In mode service, callers know the Service's address, and no pod's.
         of_services = claim.syncer.spec.get("mode") == "service"
         if of_services or not isinstance(claim, Serving) or not claim.wanted:
             continue
@@ -376,7 +378,8 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
             fix = f"grant list on pods in {namespace}"
             yield warned(Check.POD_END, text, fix)
         else:
-            for name, alike in sorted(_by_workload(claim, look, pods.data).items()):
+            workloads = _by_workload(claim, look, pods.data)
+            for name, alike in sorted(workloads.items()):
                 yield of_workload(ref, namespace, name, alike, needed)
     if left:
         text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
@@ -422,7 +425,7 @@ def of_workload(
     | is of an unknown time   | has time for a shutdown   | passed  |
     | is any other, or none   | any                       | warned  |
     """
-    worst = min(pods, key=_sleeps)
+    worst = min(pods, key=_sleeps)  # they may be of two ReplicaSets
     sleeps = _sleeps(worst)
     unreadable = None in worst.pre_stops and not sleeps
     if unreadable:
@@ -433,7 +436,8 @@ def of_workload(
         pre_stop = "no preStop"
     about = f"{ref}: {name}{and_more(len(pods))}"
     if worst.controller:
-        about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+        number = counted(len(pods), "pod")
+        about = f"{ref}: {name} ({number})"
     serves = f"{about} has {pre_stop}"
 
     grace = worst.grace
@@ -592,6 +596,7 @@ def rights(
         places = [need.where] if need.where is not None else namespaces or [""]
         for place in places:
             answer = cluster.may(need.right, place)
+            # The next question would be answered no better.
             if isinstance(answer, Unknown):
                 text = f"the rights could not be looked at: {answer.message}"
                 yield failed(Check.RIGHTS, text, "see that the Kubernetes API answers")

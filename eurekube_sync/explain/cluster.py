@@ -83,6 +83,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool, held: bool) 
     of_class = f"class {name}" if name else "no class"
     yield met(Part.SYNCER, f"EurekaSyncer {syncer.ref}: mode {mode}, {of_class}")
     refused = _refused(subject, look, held=held)
+    # A link about the spec, such as its deletion, stands in the place of these two.
     if refused is None or refused.part is not Part.SPEC:
         yield met(Part.SPEC, "its spec is valid")
         yield _served(syncer, look, registered=registered)
@@ -176,6 +177,7 @@ def _listed(subject: Subject) -> int:
                 by_names = pods.setdefault(place, {})
                 by_names.setdefault(service_and_names, set()).add(piece.ports)
     number = len(addresses)
+    # However many Services select a pod, it is one endpoint for each of its ports.
     for by_names in pods.values():
         number += max(map(len, by_names.values()))
     return number
@@ -191,6 +193,7 @@ def _refused(subject: Subject, look: Look, *, held: bool) -> Link | None:
         return _deleting(subject, look, held=held)
     if isinstance(claim, NotServed):
         return _not_served(subject, claim, look)
+    # The installation asks for grants, and this look does not, so it only shows what was said.
     message = refused_by_its_installation(claim.syncer, look)
     if message is None:
         return None
@@ -209,7 +212,7 @@ def _not_served(subject: Subject, claim: NotServed, look: Look) -> Link:
         return _no_service(subject, look)
     part, cause = _REFUSED.get(claim.reason, (Part.ENDPOINTS, ""))
     if claim.edit:
-        # Another object is at fault, such as a Service with several ports.
+        # The fault is in another object, such as the Service whose port no slice has.
         fix = f"kubectl edit {claim.edit} -n {subject.namespace}"
         declared = _declared(subject, look)
         return breaks(part, claim.reason, claim.message, *declared, fix=fix)
@@ -274,7 +277,7 @@ def _deleting(subject: Subject, look: Look, *, held: bool) -> Link:
     deleted = syncer.deleted or look.at
     age = look.at - deleted
     text = f"the syncer was deleted {span(age)} ago, and stays until its instances are gone"
-    if held:
+    if held:  # the brake has a link of its own, with the way out
         return noted(Part.SPEC, text)
     if _ready_reason(syncer) == Reason.DELETING:
         text = f"{text}: the next pass removes its instances"
@@ -340,10 +343,12 @@ def _no_service(subject: Subject, look: Look) -> Link:
     # Services nearly have them. If only the key differs, the label is the one that is meant, so the
     # syncer is to be edited, whatever the pods have.
     services = services_in(subject.report, namespace)
-    near = near_labels(labels, [(service.name, service.labels) for service in services])
+    candidates = [(service.name, service.labels) for service in services]
+    near = near_labels(labels, candidates)
     for label, names, _ in near:
-        has = one_or_more(len(names), "Service {} has", "Services {} have")
-        details.append(f"{has.format(', '.join(names[:3]))} {label}")
+        shown = ", ".join(names[:3])
+        have = one_or_more(len(names), f"Service {shown} has", f"Services {shown} have")
+        details.append(f"{have} {label}")
     if near and (near[0].other_key or not fix):
         fix = f"{_with_label(near[0], syncer)}: {subject.kubectl('edit')}"
 
@@ -497,7 +502,7 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
         yield _terminating(subject, claim, terminating, look)
     elif subject.keys and subject.removals:
         yield _removed(subject)
-    elif not claim.incomplete:
+    elif not claim.incomplete:  # else the link of the endpoints says why there are none
         yield _none(subject, claim, look)
 
 
@@ -526,7 +531,8 @@ def _removed(subject: Subject) -> Link:
 def _unready(subject: Subject, look: Look, unready: Sequence[Wanted | Leaving], left: int) -> Link:
     """Say of each unready pod why it is not ready, and since when the first one is not. `left`: the
     number of pods that do not terminate."""
-    there = {pod.name: pod for pod in pods_in(look, subject.namespace)}
+    pods = pods_in(look, subject.namespace)
+    there = {pod.name: pod for pod in pods}
     unread = _why_not_read(subject, look)
     fix = ""
     since: list[float] = []
@@ -767,7 +773,8 @@ def _without_pods(
     selector = service.selector
     text = f"Service {service.name} selects {written(selector)}: no pod has it"
     similar = []
-    for label, names, _ in near_labels(selector, [(pod.name, pod.labels) for pod in pods]):
+    candidates = [(pod.name, pod.labels) for pod in pods]
+    for label, names, _ in near_labels(selector, candidates):
         having = counted(len(names), "pod")
         similar.append(f"{label} ({having})")
     if similar:

@@ -64,8 +64,9 @@ def explained_imports(look: Look) -> Sequence[tuple[ImportRef, Explanation]]:
     for ref in sorted(report.claims):
         what = What(Kind.IMPORT, ref.name, ref.namespace)
         explained.append((ref, _explained(what, look, standing)))
-    order = list(Outcome)
-    return sorted(explained, key=lambda pair: order.index(pair[1].outcome))
+    worst_first = list(Outcome)
+    explained.sort(key=lambda pair: worst_first.index(pair[1].outcome))
+    return explained
 
 
 def explain_import(what: What, look: Look) -> Explanation:
@@ -89,7 +90,9 @@ class _Standing:
         if report is None or not isinstance(claim, Importing):
             return EndpointCount(0, 0)
         ref = claim.import_.ref
-        return count_of(claim, report.outcomes.get(ref), report.plan.kept.get(ref, ()))
+        outcome = report.outcomes.get(ref)
+        kept = report.plan.kept.get(ref, ())
+        return count_of(claim, outcome, kept)
 
 
 def _explained(what: What, look: Look, standing: _Standing) -> Explanation:

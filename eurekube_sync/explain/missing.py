@@ -72,6 +72,7 @@ def explain_missing(what: What, look: Look, *, absent: bool = False) -> Explanat
     else:
         first, service = _first_link(what, theirs, look)
     links = [first]
+    # Eureka has no names of Services and pods, and of an app or address the first link tells.
     if failed is not None or theirs or what.kind is Kind.SYNCER:
         links += _in_eureka(theirs, look)
 
@@ -173,13 +174,17 @@ def _nothing(
     reason: Reason = Reason.NOTHING_FOUND,
 ) -> Link:
     """Report that an object does not exist, with similar names."""
-    near = near_names(what.name, names) or sorted(names)[:3]
-    there = [f"{what.namespace}/{name}" for name in near]
+    there = [f"{what.namespace}/{name}" for name in _nearest(what.name, names)]
     details = []
     if there:
         details.append(f"there is {', '.join(there)}")
     text = f"there is no {kind} {what.namespace}/{what.name}"
     return breaks(Part.SYNCER, reason, text, *details, fix=fix)
+
+
+def _nearest(name: str, names: Collection[str]) -> Sequence[str]:
+    """Return similar names; the first ones if none is similar."""
+    return near_names(name, names) or sorted(names)[:3]
 
 
 def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
@@ -213,10 +218,10 @@ def _no_pod(what: What, look: Look) -> Link:
         of_kind, _, name = workload(pod).partition(" ")
         if of_kind == kind:
             names.add(name)
-    near = near_names(what.name, names) or sorted(names)[:3]
+    similar = _similar(_nearest(what.name, names))
     text = f"no pod is of {kind} {what.namespace}/{what.name}"
     fix = f"kubectl get {what.kind} -n {what.namespace}"
-    return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *_similar(near), fix=fix)
+    return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *similar, fix=fix)
 
 
 def _similar(names: Sequence[str]) -> list[str]:
@@ -359,14 +364,16 @@ def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
     owner = instance.metadata.get(OWNER, "")
     cluster = instance.metadata.get(CLUSTER)
     here = isinstance(look.identity, Unknown) or cluster == look.identity.data
-    if ref is None or owner not in ("", look.owner) or not here:
+    by_our_owner = owner in ("", look.owner)
+    if ref is None or not by_our_owner or not here:
         cause = "it has no mark of eurekube-sync"
         if owner:
             elsewhere = "" if here or cluster is None else " of another cluster"
             cause = f"owner {owner}{elsewhere} registered it"
         text = f"no EurekaSyncer in scope registers it: {cause}"
         return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause=cause)
-    exists = ref in [syncer.ref for syncer in syncers_in(look.report)]
+    refs = [syncer.ref for syncer in syncers_in(look.report)]
+    exists = ref in refs
     if exists or not look.asked.covers(ref):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"

@@ -218,7 +218,7 @@ def overview(look: Look) -> Overview:
     """Sum up a look. It needs the Pods of the namespaces of `in_need`."""
     report = look.report
     rows = [*_served(look), *_others(look)]
-    rows.sort(key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))
+    rows.sort(key=_worst_first)
     # The brake weighs all namespaces, so a look at one of them does not judge it.
     problems: tuple[Problem, ...] = ()
     if not look.narrowed:
@@ -242,6 +242,10 @@ def overview(look: Look) -> Overview:
         failing=failing(look),
         reached=reached_by_passes(look),
     )
+
+
+def _worst_first(row: Row) -> tuple[int, SyncerRef]:
+    return _ORDER.index(row.found.outcome), row.syncer.ref
 
 
 def _unselected(look: Look) -> Iterator[str]:
@@ -386,8 +390,10 @@ def _in_order(claim: Claim, look: Look) -> bool:
         return False
     if look.unread(syncer) is not None:
         return False
-    synced = _is_true(_ready(status)) and _is_true(status.condition("Synced"))
-    return synced and status.up >= status.desired > 0
+    for type_ in ("Ready", "Synced"):
+        if not _is_true(status.condition(type_)):
+            return False
+    return status.up >= status.desired > 0
 
 
 def _ready(status: SyncerStatus | None) -> Condition | None:
@@ -459,7 +465,9 @@ def _is_chosen(
 ) -> bool:
     if app is not None and app.upper() not in apps:
         return False
-    return condition is None or row.reason == condition or has_condition(row.status, condition)
+    if condition is None or row.reason == condition:
+        return True
+    return has_condition(row.status, condition)
 
 
 def parse_condition(given: str) -> str:
@@ -481,11 +489,10 @@ def has_condition(status: CustomStatus | None, condition: str) -> bool:
     if status is None:
         return False
     type_, _, value = condition.partition("=")
-    wanted = (type_, value or ConditionStatus.TRUE)
-    for present in status.conditions:
-        if present.reason == condition or (present.type, present.status) == wanted:
-            return True
-    return False
+    present = status.condition(type_)
+    if present is not None and present.status == (value or ConditionStatus.TRUE):
+        return True
+    return condition in [present.reason for present in status.conditions]
 
 
 def code_of_overview(found: Overview) -> ExitCode:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import RUNS
-from eurekube_sync.model.kubernetes import LockRecord
+from eurekube_sync.model.kubernetes import GoodPass, LockRecord
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
@@ -31,12 +31,18 @@ def _run(lock: LockRecord, now: float) -> bool:
     return now - last_sign <= SILENT
 
 
+def is_recent(good: GoodPass | None, now: float) -> bool:
+    """Say whether the last good pass is known and not long ago."""
+    return good is not None and now - good.at <= SILENT
+
+
 def see_to_passes(look: Look) -> str:
     """Return what to do where no pass did its work: see why none is good, or that they run."""
     if look.deployed.start:
         return f"start the installation: {look.deployed.start}"
-    ended = look.lock is not None and not _run(look.lock, look.at)
-    if ended or failing(look) is None:
+    if look.lock is not None and not _run(look.lock, look.at):
+        return RUNS
+    if failing(look) is None:
         return RUNS
     if look.deployed.logs:
         return f"see why no pass is good: {look.deployed.logs}"
@@ -48,12 +54,12 @@ def failing(look: Look) -> Problem | None:
     if none runs, or if the row of a syncer says it."""
     lock = look.lock
     good = look.last_good
-    silent = good is None or look.at - good.at > SILENT
+    recent = is_recent(good, look.at)
     not_good = "no pass was good yet"
     if good is not None:
         not_good = f"no pass was good for {span(look.at - good.at)}"
 
-    if look.deployed.start and silent:
+    if look.deployed.start and not recent:
         text = f"{not_good}. The installation is stopped. To start it: {look.deployed.start}"
         return Problem(reason=Reason.NO_INSTALLATION, subject="", text=text)
 
@@ -74,7 +80,9 @@ def failing(look: Look) -> Problem | None:
         texts = [say] if good is None else [not_good, say]
         return _problem(first.reason, texts, look)
 
-    if lock is not None and good is not None and silent and _run(lock, look.at):
+    if lock is None or good is None or recent:
+        return None
+    if _run(lock, look.at):
         return _problem(Reason.WRITE_FAILED, [not_good, "Passes run all the same"], look)
     return None
 
@@ -95,9 +103,9 @@ def _problem(reason: str, texts: list[str], look: Look) -> Problem:
 def reached_by_passes(look: Look) -> str:
     """Say that the passes can read Eureka, and this machine cannot; empty if that is not so."""
     good = look.last_good
-    if isinstance(look.listed, Complete) or good is None or failing(look) is not None:
+    if good is None or not is_recent(good, look.at):
         return ""
-    age = look.at - good.at
-    if age > SILENT:
+    if isinstance(look.listed, Complete) or failing(look) is not None:
         return ""
-    return f"The installation can: its last good pass was {span(age)} ago"
+    ago = span(look.at - good.at)
+    return f"The installation can: its last good pass was {ago} ago"

@@ -350,7 +350,8 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     | yes | no, or unknown | Expired |
     """
     status = subject.claim.syncer.status
-    if status is not None and len(_all_held(subject, look)) < status.registered:
+    held = len(_all_held(subject, look))
+    if status is not None and held < status.registered:
         lost = _lost(subject, look, lacking)
         if lost:
             says = f"the syncer's status says {status.up} UP"
@@ -545,7 +546,8 @@ def _not_recorded(look: Look) -> tuple[str, str]:
 
 def _none_made(look: Look) -> bool:
     """Say whether both servers were read, and nothing in them is from a pass of this owner."""
-    if isinstance(look.listed, Unknown) or look.report.view is None or unread_of(look.report):
+    report = look.report
+    if isinstance(look.listed, Unknown) or report.view is None or unread_of(report):
         return False
     for report in look.reports:
         for syncer in syncers_in(report):

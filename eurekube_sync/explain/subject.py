@@ -108,8 +108,10 @@ def subjects(what: What, look: Look) -> tuple[Subject, ...]:
     subjects = _subjects(What(Kind.VIP, what.name), look)
     if subjects:
         return subjects
-    for namespace in _namespaces_with_pod(what.name.lower(), look):
-        subjects += _subjects(What(Kind.POD, what.name.lower(), namespace), look)
+    name = what.name.lower()  # as an app it was put in upper case
+    for namespace in _namespaces_with_pod(name, look):
+        pod = What(Kind.POD, name, namespace)
+        subjects += _subjects(pod, look)
     return subjects
 
 
@@ -154,7 +156,9 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
         case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
-            names = [what.name] if what.kind is Kind.POD else pods_of(what, look)
+            names = [what.name]
+            if what.kind is not Kind.POD:
+                names = pods_of(what, look)
             keys = _of_pods(names, what.namespace, claim, report, look, services)
             if keys is None:
                 return None
@@ -192,7 +196,8 @@ def _of_pods(
         slices = slices_of(report, namespace, services, pod=name)
         there |= _sockets(slices)
         # A pod that is no endpoint yet is in no slice.
-        selected = selected or _selects_pod(look, What(Kind.POD, name, namespace), services)
+        pod = What(Kind.POD, name, namespace)
+        selected = selected or _selects_pod(look, pod, services)
     if not there and not selected:
         return None
     return frozenset(_at(_keys_of(claim), there))
