@@ -268,12 +268,12 @@ def clock(name: str, ahead: Source[float]) -> Finding:
     return warned(Check.CLOCK, text, fix)
 
 
-def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
-    """Check each Eureka server, by its address; `now` in Unix seconds."""
-    if not found:
+def servers(by_address: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
+    """Check each Eureka server; `now` in Unix seconds."""
+    if not by_address:
         fix = "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL"
         yield failed(Check.EUREKA_READ, "no Eureka is named", fix)
-    for address, server in found.items():
+    for address, server in by_address.items():
         listed = server.list_instances()
         if isinstance(listed, Unknown):
             yield _unlisted(address, listed)

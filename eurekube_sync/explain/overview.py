@@ -67,29 +67,29 @@ _NOTABLE = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
 class Row:
     syncer: SyncerObject
     status: SyncerStatus | None  # as computed by this look; None if unknown
-    found: Explanation  # without links if all is well by the status
+    explanation: Explanation  # without links if all is well by the status
     lost: Lost | None = None  # of an app that callers do not find any more
 
     @property
     def apps(self) -> tuple[str, ...]:
         """Its app names; those of the last pass that resolved them, if it is not served."""
-        if self.found.apps or self.status is None:
-            return self.found.apps
+        if self.explanation.apps or self.status is None:
+            return self.explanation.apps
         return self.status.apps
 
     @property
     def desired(self) -> int:
         """How many instances it should have; as its status says, if its app was lost."""
         if self.lost is not None and self.status is not None:
-            return max(self.found.of, self.status.desired)
-        return self.found.of
+            return max(self.explanation.of, self.status.desired)
+        return self.explanation.of
 
     @property
     def reason(self) -> str:
         """A word as in conditions; `InSync` if nothing is wrong."""
-        if self.found.broken:
-            return self.found.broken.reason
-        if self.found.outcome is Outcome.UNKNOWN:
+        if self.explanation.broken:
+            return self.explanation.broken.reason
+        if self.explanation.outcome is Outcome.UNKNOWN:
             return Reason.NOT_LOOKED_AT
         ready = _ready(self.status)
         if ready is None:
@@ -99,7 +99,7 @@ class Row:
     @property
     def why(self) -> str:
         """The first broken link, the first unknown one, or what is notable; empty for nothing."""
-        broken = self.found.broken
+        broken = self.explanation.broken
         if broken:
             texts = [broken.text]
             if broken.reason not in _WHOLE:
@@ -107,8 +107,8 @@ class Row:
             if self.lost is not None:
                 texts.append(f"{Reason.LAST_INSTANCE_LOST}: {self.lost}")
             return "; ".join(texts)
-        for link in self.found.links:
-            if self.found.outcome is Outcome.UNKNOWN:
+        for link in self.explanation.links:
+            if self.explanation.outcome is Outcome.UNKNOWN:
                 tells = link.mark is Mark.UNKNOWN
             else:
                 tells = link.mark is Mark.NOTE and link.part in _NOTABLE
@@ -121,38 +121,40 @@ class Row:
         """Since when the row's reason holds, in Unix seconds: as the broken link says, as the
         latest condition with this reason, or since the creation, if no pass wrote a status. None if
         it is unknown."""
-        return _since(self.syncer, self.found, self.reason)
+        return _since(self.syncer, self.explanation, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRow:
     import_: ImportObject
     status: ImportStatus  # as computed by this look
-    found: Explanation
+    explanation: Explanation
 
     @property
     def reason(self) -> str:
         """A word as in conditions; `InSync` if nothing is wrong."""
-        if self.found.outcome is Outcome.UNKNOWN and not self.found.broken:
+        if self.explanation.outcome is Outcome.UNKNOWN and not self.explanation.broken:
             return Reason.NOT_LOOKED_AT
-        return self.found.reason or Reason.IN_SYNC
+        return self.explanation.reason or Reason.IN_SYNC
 
     @property
     def since(self) -> float | None:
         """As `Row.since`."""
-        return _since(self.import_, self.found, self.reason)
+        return _since(self.import_, self.explanation, self.reason)
 
 
-def _since(row_of: SyncerObject | ImportObject, found: Explanation, reason: str) -> float | None:
+def _since(
+    row_of: SyncerObject | ImportObject, explanation: Explanation, reason: str
+) -> float | None:
     """Return since when the reason of a row holds, as `Row.since` says."""
-    broken = found.broken
+    broken = explanation.broken
     if broken is not None and broken.since is not None:
         return broken.since
     status = row_of.status
     if status is None or not status.conditions:
         return row_of.created
     reasons = {reason}
-    if found.outcome is Outcome.NOT_REGISTERED:
+    if explanation.outcome is Outcome.NOT_REGISTERED:
         reasons.add(Reason.NONE_UP)  # its cause is what the row names
     times = []
     for condition in status.conditions:
@@ -209,7 +211,7 @@ class Overview:
 def _number(rows: Iterable[Row | ImportRow], outcomes: Collection[Outcome]) -> int:
     number = 0
     for row in rows:
-        if row.found.outcome in outcomes:
+        if row.explanation.outcome in outcomes:
             number += 1
     return number
 
@@ -245,7 +247,7 @@ def overview(look: Look) -> Overview:
 
 
 def _worst_first(row: Row) -> tuple[int, SyncerRef]:
-    return _ORDER.index(row.found.outcome), row.syncer.ref
+    return _ORDER.index(row.explanation.outcome), row.syncer.ref
 
 
 def _unselected(look: Look) -> Iterator[str]:
@@ -261,9 +263,10 @@ def _imports(look: Look) -> Iterator[ImportRow]:
     report = look.report.imports
     if report is None:
         return
-    for ref, found in explained_imports(look):
+    for ref, explanation in explained_imports(look):
         import_ = report.claims[ref].import_
-        yield ImportRow(import_=import_, status=report.all_statuses[ref], found=found)
+        status = report.all_statuses[ref]
+        yield ImportRow(import_=import_, status=status, explanation=explanation)
 
 
 def _hinted(look: Look) -> set[tuple[str, str]]:
@@ -359,8 +362,9 @@ def _served(look: Look) -> Iterator[Row]:
         what = What(Kind.SYNCER, ref.name, ref.namespace)
         subject = subject_of(what, report, claim, look)
         if subject is not None:
-            found = explain(subject, look)
-            yield Row(syncer=syncer, status=status, found=found, lost=report.lost.get(ref))
+            explanation = explain(subject, look)
+            lost = report.lost.get(ref)
+            yield Row(syncer=syncer, status=status, explanation=explanation, lost=lost)
 
 
 def _is_renewed(ref: SyncerRef, look: Look) -> bool:
@@ -418,7 +422,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = ""
     elif ready.status is not ConditionStatus.TRUE:
         outcome = Outcome.NOT_REGISTERED
         links.append(Link(Part.STATUS, Mark.BROKEN, ready.message, ready.reason))
-    found = Explanation(
+    explanation = Explanation(
         about=str(syncer.ref),
         links=tuple(links),
         outcome=outcome,
@@ -426,7 +430,7 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = ""
         of=status.desired,
         apps=status.apps,
     )
-    return Row(syncer=syncer, status=status, found=found)
+    return Row(syncer=syncer, status=status, explanation=explanation)
 
 
 def _others(look: Look) -> Iterator[Row]:
@@ -440,24 +444,25 @@ def _others(look: Look) -> Iterator[Row]:
             yield _by_its_status(syncer, syncer.status)
             continue
         link = out_of_scope(class_of(syncer))
-        found = Explanation(about=str(syncer.ref), links=(link,), outcome=Outcome.NOT_REGISTERED)
-        yield Row(syncer=syncer, status=None, found=found)
+        outcome = Outcome.NOT_REGISTERED
+        explanation = Explanation(about=str(syncer.ref), links=(link,), outcome=outcome)
+        yield Row(syncer=syncer, status=None, explanation=explanation)
 
 
-def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
+def chosen(whole: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
     """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`,
     `NotReady`."""
     rows = []
-    for row in found.rows:
+    for row in whole.rows:
         apps = (*row.apps, named_app(row.syncer))
         if _is_chosen(row, apps, app, condition):
             rows.append(row)
     imports = []
-    for import_row in found.imports:
-        if _is_chosen(import_row, import_row.found.apps, app, condition):
+    for import_row in whole.imports:
+        if _is_chosen(import_row, import_row.explanation.apps, app, condition):
             imports.append(import_row)
-    left_out = len(found.rows) - len(rows)
-    return replace(found, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
+    left_out = len(whole.rows) - len(rows)
+    return replace(whole, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
 
 
 def _is_chosen(
@@ -495,19 +500,19 @@ def has_condition(status: CustomStatus | None, condition: str) -> bool:
     return condition in [present.reason for present in status.conditions]
 
 
-def code_of_overview(found: Overview) -> ExitCode:
+def code_of_overview(whole: Overview) -> ExitCode:
     """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
     broken = (Outcome.NOT_REGISTERED, Outcome.PARTLY)
-    wrong = found.count(*broken) + found.count_imports(*broken)
-    if wrong or found.look.report.absent:
+    wrong = whole.count(*broken) + whole.count_imports(*broken)
+    if wrong or whole.look.report.absent:
         return ExitCode.NOT_REGISTERED
-    unknown = found.count(Outcome.UNKNOWN) + found.count_imports(Outcome.UNKNOWN)
-    if unknown and found.eureka is not None:
-        return of_cause(Server.EUREKA, found.eureka.cause)
-    if found.unlisted is not None:
-        return of_cause(Server.KUBERNETES, found.unlisted.cause)
-    if found.unread and (unknown or not found.rows):
-        return of_cause(Server.KUBERNETES, found.unread[0].source.cause)
-    if unknown or found.failing is not None:
+    unknown = whole.count(Outcome.UNKNOWN) + whole.count_imports(Outcome.UNKNOWN)
+    if unknown and whole.eureka is not None:
+        return of_cause(Server.EUREKA, whole.eureka.cause)
+    if whole.unlisted is not None:
+        return of_cause(Server.KUBERNETES, whole.unlisted.cause)
+    if whole.unread and (unknown or not whole.rows):
+        return of_cause(Server.KUBERNETES, whole.unread[0].source.cause)
+    if unknown or whole.failing is not None:
         return ExitCode.INCOMPLETE
     return ExitCode.OK
