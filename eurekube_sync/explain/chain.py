@@ -38,6 +38,7 @@ from eurekube_sync.explain.registry import (
     last_pass_link,
     registry_links,
     up_in,
+    wanted_up,
 )
 from eurekube_sync.explain.subject import (
     Subject,
@@ -93,7 +94,8 @@ def explain(subject: Subject, look: Look) -> Explanation:
     fix = otherwise = ""
     first = first_broken(links)
     if first is not None:
-        fix, otherwise = first.fix, first.otherwise
+        fix = first.fix
+        otherwise = first.otherwise
     return Explanation(
         about=str(subject.what),
         syncer=str(subject.ref),
@@ -151,10 +153,7 @@ def _cluster_links(subject: Subject, look: Look, up: int, meant: int) -> Iterato
     yield from syncer_links(subject, look, registered=all_up, held=bool(brake))
     pods = list(pod_links(subject, look))
     yield from brake
-    ready = 0
-    for wanted in subject.of(Wanted).values():
-        if wanted.instance.status is InstanceStatus.UP:
-            ready += 1
+    ready = len(wanted_up(subject))
     status = subject.claim.syncer.status
     if isinstance(look.listed, Unknown):
         up = status.up if status else -1  # the only information about it

@@ -282,6 +282,7 @@ def servers(by_address: Mapping[str, EurekaServer], now: float) -> Iterator[Find
         yield passed(Check.EUREKA_READ, f"{address} lists {instances}")
         yield _write(address, server)
         yield _evicts(address, listed.data, now)
+        # The clock is a call of its own, which may fail although the list came.
         try:
             yield clock(address, Complete(data=server.ahead()))
         except RegistryError as error:
@@ -371,7 +372,7 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
-        if pods is None:
+        if pods is None:  # it is not among the first, whose pods were listed
             left.add(namespace)
         elif isinstance(pods, Unknown):
             text = f"{ref}: its pods could not be looked at: {pods.message}"

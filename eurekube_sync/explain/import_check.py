@@ -113,10 +113,11 @@ def _inside(network: Network, slices: Listed[EndpointSlice]) -> Iterator[str]:
         if isinstance(source, Unknown):
             continue
         for piece in source.data:
+            # Slices of imports have addresses of the data centre, as they should.
             if is_of_an_import(piece):
                 continue
             for endpoint in piece.endpoints:
                 address = parsed_address(endpoint.address)
                 if address is not None and address in network:
                     yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
-                    break
+                    break  # one address of a slice is enough

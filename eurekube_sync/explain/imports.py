@@ -215,6 +215,7 @@ def _of_service(ref: ImportRef, claim: Importing, report: ImportReport) -> Link:
     """Show the Service of the import, or who makes it."""
     name = claim.spec.service.name
     outcome = report.outcomes.get(ref)
+    # The claim is from before the write, so it has no Service yet.
     if outcome is not None and outcome.made:
         return met(Part.SERVICES, f"Service {name} was made by this pass")
     service = claim.service

@@ -206,6 +206,7 @@ def _workload(what: What, look: Look) -> tuple[Link, str]:
     pods = pods_of(what, look)
     if not pods:
         return _no_pod(what, look), ""
+    # All its pods have the labels of its template.
     first = What(Kind.POD, pods[0], what.namespace)
     return _pod(first, look)
 
@@ -263,6 +264,7 @@ def _nearly_selecting(
             continue
         near = near_labels(dict(selector.labels), [(name, labels)])
         has = [label for label, _, _ in near]
+        # A selector by name has no labels.
         if not has and near_names(name, [selector.service or ""]):
             has = [name]
         if has:
@@ -299,6 +301,7 @@ def _service_of(what: What, look: Look) -> What | Link:
 def _no_claim(what: What, look: Look) -> Link:
     """Report an app, address or instance id that no claim and no instance has, with similar
     apps."""
+    # A Service that was not read may give it.
     failed = _unread_services(look)
     if failed is not None:
         return _not_read(Part.SERVICES, "Services", failed)
@@ -363,6 +366,7 @@ def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
     ref = syncer_of(instance)
     owner = instance.metadata.get(OWNER, "")
     cluster = instance.metadata.get(CLUSTER)
+    # If it is unknown which cluster this is, the instance may be of this one.
     here = isinstance(look.identity, Unknown) or cluster == look.identity.data
     by_our_owner = owner in ("", look.owner)
     if ref is None or not by_our_owner or not here:

@@ -390,6 +390,7 @@ def _in_order(claim: Claim, look: Look) -> bool:
     status = look.report.all_statuses.get(syncer.ref)
     if status is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
         return False
+    # The installation may refuse, or not have read, what this look did.
     if refused_by_its_installation(syncer, look) is not None:
         return False
     if look.unread(syncer) is not None:
@@ -511,6 +512,7 @@ def code_of_overview(whole: Overview) -> ExitCode:
         return of_cause(Server.EUREKA, whole.eureka.cause)
     if whole.unlisted is not None:
         return of_cause(Server.KUBERNETES, whole.unlisted.cause)
+    # What could not be read counts only if it leaves something unknown.
     if whole.unread and (unknown or not whole.rows):
         return of_cause(Server.KUBERNETES, whole.unread[0].source.cause)
     if unknown or whole.failing is not None:

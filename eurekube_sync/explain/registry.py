@@ -258,13 +258,14 @@ def _elsewhere(instance: ObservedInstance, look: Look) -> Iterator[str]:
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are
     unknown, too."""
-    up = _wanted_up(subject)
+    up = wanted_up(subject)
     lacking = sorted(up - held.keys())
     if lacking and (look.owner or not held):
         return _under_another_owner(subject, look, held) or _lacking(subject, look, lacking)
     down = []
     silent = []
     for key, instance in held.items():
+        # Without the owner it is unknown which instances a pass wants UP.
         meant = key in up or not look.owner
         if meant and instance.status is not InstanceStatus.UP:
             down.append(instance)
@@ -278,7 +279,7 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     return _not_renewed(silent, look)
 
 
-def _wanted_up(subject: Subject) -> set[InstanceKey]:
+def wanted_up(subject: Subject) -> set[InstanceKey]:
     """Return the instances in question that the pass wants UP."""
     up = set()
     for key, wanted in subject.of(Wanted).items():
@@ -310,7 +311,7 @@ def _silent(silent: list[ObservedInstance], look: Look) -> Link:
     text = f"nobody renewed {whose} for {lasted}; the first lease {ends}"
     cause = "no pass renews it any more"
     link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=see_to_passes(look))
-    return replace(link, since=first.renewed - look.eureka_ahead)
+    return replace(link, since=first.renewed - look.eureka_ahead)  # by our clock
 
 
 def _was_read(instance: ObservedInstance, look: Look) -> bool:
@@ -362,6 +363,7 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
             return breaks(Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=fix)
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
+    # While passes fail, the next one may fail, too.
     then = f"the next pass should register {them}"
     if failing(look) is not None:
         then = f"the next good pass registers {them}"
@@ -438,6 +440,7 @@ def _others_put_out(subject: Subject, look: Look) -> list[ObservedInstance]:
 
 def _end_of_override(instances: Sequence[ObservedInstance], look: Look) -> str:
     """Return the command that ends the status which a person set, of the first instances."""
+    # Where no server was asked, its address is unknown.
     server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
     urls = []
     for instance in instances[:_MOST]:
