@@ -327,21 +327,17 @@ def _no_service(subject: Subject, look: Look) -> Link:
     namespace = subject.namespace
     selector = parse(syncer).selector
     labels = dict(selector.labels)
-    fix = ""
+    edit = subject.kubectl("edit")
+    fix = edit
     details = []
 
-    # The labels stand on the pods alone: then a Service lacks them.
     having = _selected(labels, pods_in(look, namespace))
     if having:
         pods = counted(len(having), "pod")
         has = one_or_more(len(having), "has", "have")
         details.append(f"{pods} {has} {written(labels)}, but no Service does")
-        behind = _services_of_pods(having, look, namespace)
-        name = behind[0] if len(behind) == 1 else "NAME"
-        fix = f"kubectl label service {name} -n {namespace} {written(labels, between=' ')}"
+        fix = _label_the_service(labels, having, look, namespace)
 
-    # Services nearly have them. If only the key differs, the label is the one that is meant, so the
-    # syncer is to be edited, whatever the pods have.
     services = services_in(subject.report, namespace)
     candidates = [(service.name, service.labels) for service in services]
     near = near_labels(labels, candidates)
@@ -349,13 +345,26 @@ def _no_service(subject: Subject, look: Look) -> Link:
         shown = ", ".join(names[:3])
         have = one_or_more(len(names), f"Service {shown} has", f"Services {shown} have")
         details.append(f"{have} {label}")
-    if near and (near[0].other_key or not fix):
-        fix = f"{_with_label(near[0], syncer)}: {subject.kubectl('edit')}"
+    # If only the key differs, the label is the one that is meant, so the syncer is to be edited,
+    # whatever the pods have.
+    if near and (near[0].other_key or not having):
+        fix = f"{_with_label(near[0], syncer)}: {edit}"
 
     part, cause = _REFUSED[Reason.NO_MATCHING_SERVICE]
     text = f"no Service in namespace {namespace} matches {selector}"
-    fix = fix or subject.kubectl("edit")
     return breaks(part, Reason.NO_MATCHING_SERVICE, text, *details, cause=cause, fix=fix)
+
+
+def _label_the_service(
+    labels: Labels, pods: Sequence[PodDetail], look: Look, namespace: str
+) -> str:
+    """Return the command that gives the labels of pods to their Service, or to one to choose."""
+    name = "NAME"
+    behind = _services_of_pods(pods, look, namespace)
+    if len(behind) == 1:
+        name = behind[0]
+    pairs = written(labels, between=" ")
+    return f"kubectl label service {name} -n {namespace} {pairs}"
 
 
 def _with_label(near: NearLabel, syncer: SyncerObject) -> str:

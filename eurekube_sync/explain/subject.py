@@ -144,32 +144,52 @@ def _subjects(what: What, look: Look) -> tuple[Subject, ...]:
 
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
     """Return the part of a syncer that the question is about; None if it is not about this
-    syncer."""
+    syncer.
+
+    | the question is about                      | the part                             |
+    |--------------------------------------------|--------------------------------------|
+    | the syncer, or one of its VIP addresses    | all                                  |
+    | a Service that it selects                  | the instances of the Service         |
+    | a pod or workload that its Services select | the instances of the pods            |
+    | an app that it registers, or that it names | the instances of the app's Services  |
+    | the address or id of instances of it       | those instances                      |
+    """
     if not _may_reach(what, claim):
         return None
     services = services_of(claim, report)
-    keys: frozenset[InstanceKey] | None = _named_by(what, claim, look)
+    keys: frozenset[InstanceKey] | None = None
     match what.kind:
-        case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
-            keys = None
-        case Kind.SERVICE if what.name in services:
+        case Kind.SYNCER:
+            if claim.syncer.ref != (what.namespace, what.name):
+                return None
+        case Kind.VIP:
+            if what.name not in map(str.upper, vips_of(claim)):
+                return None
+        case Kind.SERVICE:
+            if what.name not in services:
+                return None
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
-        case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
-            names = [what.name]
-            if what.kind is not Kind.POD:
-                names = pods_of(what, look)
-            keys = _of_pods(names, what.namespace, claim, report, look, services)
+        case Kind.POD:
+            keys = _of_pods([what.name], what.namespace, claim, report, look, services)
             if keys is None:
                 return None
-        case Kind.VIP if what.name in map(str.upper, vips_of(claim)):
-            keys = None
-        case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
+        case Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
+            pods = pods_of(what, look)
+            keys = _of_pods(pods, what.namespace, claim, report, look, services)
+            if keys is None:
+                return None
+        case Kind.APP:
+            named = {*apps_of(claim), named_app(claim.syncer)}
+            if what.name not in named and not _named_by(what, claim, look):
+                return None
             services = _services_of_app(what.name, services, claim)
             keys = _given_by(services, claim, report, look)
-        case Kind.ADDRESS | Kind.INSTANCE if keys:
-            pass
-        case _:
+        case Kind.ADDRESS | Kind.INSTANCE:
+            keys = _named_by(what, claim, look)
+            if not keys:
+                return None
+        case Kind.IMPORT:
             return None
     return _subject(what, report, claim, look, services, keys)
 

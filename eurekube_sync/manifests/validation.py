@@ -170,17 +170,27 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
         refused += import_spec.changed(new, old)
     causes = []
     for path, reason in refused:
-        field = written(path).removeprefix(".")
-        causes.append((field, "FieldValueInvalid", reason))
+        causes.append((_field(path), "FieldValueInvalid", reason))
     return tuple(causes)
+
+
+def _field(path: Path) -> str:
+    """Return a path as the API server names a field, such as `spec.selector.app`."""
+    return written(path).removeprefix(".")
 
 
 def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return an object as the API server stores it, and the unknown fields that it drops, in the
     server's order."""
     kept, unknown = conformed(obj, schema)
-    names = [written(path).removeprefix(".") for path, _ in unknown]
-    return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
+    of_metadata = []
+    others = []
+    for path, _ in unknown:
+        if path[0] == "metadata":
+            of_metadata.append(_field(path))
+        else:
+            others.append(_field(path))
+    return kept, sorted(others) + sorted(of_metadata)
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
