@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.explain.links import RUNS
-from eurekube_sync.model.kubernetes import GoodPass, LockRecord
+from eurekube_sync.model.kubernetes import FailedPass, GoodPass, LockRecord
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
@@ -63,9 +63,8 @@ def failing(look: Look) -> Problem | None:
         text = f"{not_good}. The installation is stopped. To start it: {look.deployed.start}"
         return Problem(reason=Reason.NO_INSTALLATION, subject="", text=text)
 
-    failed = lock.failed if lock is not None else None
-    # A good pass ends it; one of an older version leaves it there.
-    if failed is not None and (good is None or failed.at >= good.at):
+    failed = _failed_after_good(look)
+    if failed is not None:
         if failed.reason == Reason.LAST_INSTANCE_LOST:
             return None  # the row of its syncer says it
         ago = span(look.at - failed.at)
@@ -75,9 +74,9 @@ def failing(look: Look) -> Problem | None:
     if look.unread_by_passes:
         first = look.unread_by_passes[0]
         lasted = span(look.at - first.last_transition)
-        say = f"For {lasted} passes say: {first.message}"
-        # Without a lock, or without a good pass in it, nothing is known of good passes.
-        texts = [say] if good is None else [not_good, say]
+        texts = [f"For {lasted} passes say: {first.message}"]
+        if good is not None:
+            texts.insert(0, not_good)
         return _problem(first.reason, texts, look)
 
     if lock is None or good is None or recent:
@@ -85,6 +84,16 @@ def failing(look: Look) -> Problem | None:
     if _run(lock, look.at):
         return _problem(Reason.WRITE_FAILED, [not_good, "Passes run all the same"], look)
     return None
+
+
+def _failed_after_good(look: Look) -> FailedPass | None:
+    """Return the last pass that was not good, as the lock has it; None if a good one followed. A
+    good pass takes it out of the lock, but one of an older version leaves it there."""
+    failed = look.lock.failed if look.lock is not None else None
+    good = look.last_good
+    if failed is not None and good is not None and failed.at < good.at:
+        return None
+    return failed
 
 
 def _problem(reason: str, texts: list[str], look: Look) -> Problem:
