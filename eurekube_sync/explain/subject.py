@@ -170,13 +170,8 @@ def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subj
                 return None
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
-        case Kind.POD:
-            keys = _of_pods([what.name], what.namespace, claim, report, look, services)
-            if keys is None:
-                return None
-        case Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
-            pods = pods_of(what, look)
-            keys = _of_pods(pods, what.namespace, claim, report, look, services)
+        case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
+            keys = _of_pods(what, services, claim, report, look)
             if keys is None:
                 return None
         case Kind.APP:
@@ -202,21 +197,20 @@ def _may_reach(what: What, claim: Claim) -> bool:
 
 
 def _of_pods(
-    names: Iterable[str],
-    namespace: str,
-    claim: Claim,
-    report: PassReport,
-    look: Look,
-    services: tuple[str, ...],
+    what: What, services: tuple[str, ...], claim: Claim, report: PassReport, look: Look
 ) -> frozenset[InstanceKey] | None:
-    """Return the instances of these pods; None if these Services have none of the pods."""
+    """Return the instances of a pod, or of a workload's pods; None if these Services have none of
+    them."""
+    names = [what.name]
+    if what.kind is not Kind.POD:
+        names = pods_of(what, look)
     there: set[Socket] = set()
     selected = False
     for name in names:
-        slices = slices_of(report, namespace, services, pod=name)
+        slices = slices_of(report, what.namespace, services, pod=name)
         there |= _sockets(slices)
         # A pod that is no endpoint yet is in no slice.
-        pod = What(Kind.POD, name, namespace)
+        pod = What(Kind.POD, name, what.namespace)
         selected = selected or _selects_pod(look, pod, services)
     if not there and not selected:
         return None
