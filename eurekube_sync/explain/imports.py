@@ -38,7 +38,7 @@ from eurekube_sync.explain.links import (
     until_broken,
 )
 from eurekube_sync.explain.registry import last_pass_link
-from eurekube_sync.explain.what import Kind, What, near_names
+from eurekube_sync.explain.what import Kind, What, near_names, similar
 from eurekube_sync.model.imports import ImportObject, ImportRef
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
@@ -171,11 +171,8 @@ def _listed(ref: ImportRef, report: ImportReport) -> ImportObject | Link:
             return import_
     text = f"there is no EurekaImport {ref}"
     fix = f"kubectl get eimp -n {ref.namespace}"
-    details = []
     names = [import_.name for import_ in every(report.view.imports)]
-    near = near_names(ref.name, names)
-    if near:
-        details.append(f"similar: {', '.join(near)}")
+    details = similar(near_names(ref.name, names))
     return breaks(Part.IMPORT, Reason.NOTHING_FOUND, text, *details, fix=fix)
 
 

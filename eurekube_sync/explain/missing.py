@@ -41,6 +41,7 @@ from eurekube_sync.explain.what import (
     Kind,
     What,
     near_names,
+    similar,
 )
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import is_of_an_import
@@ -219,17 +220,10 @@ def _no_pod(what: What, look: Look) -> Link:
         of_kind, _, name = workload(pod).partition(" ")
         if of_kind == kind:
             names.add(name)
-    similar = _similar(_nearest(what.name, names))
+    details = similar(_nearest(what.name, names))
     text = f"no pod is of {kind} {what.namespace}/{what.name}"
     fix = f"kubectl get {what.kind} -n {what.namespace}"
-    return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *similar, fix=fix)
-
-
-def _similar(names: Sequence[str]) -> list[str]:
-    """Return the detail that names similar things; empty for none."""
-    if not names:
-        return []
-    return [f"similar: {', '.join(names)}"]
+    return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *details, fix=fix)
 
 
 def _service(what: What, look: Look) -> tuple[Link, str]:
@@ -337,7 +331,7 @@ def _similar_apps(what: What, look: Look) -> Iterator[str]:
                 wanted.setdefault(app, ref)
     apps = {instance.key.app for instance in read(look.listed)}
     near = near_names(str(what), apps.union(wanted))
-    yield from _similar(near)
+    yield from similar(near)
     for app in near:
         if app in wanted:
             yield f"EurekaSyncer {wanted[app]} registers as {app}"

@@ -142,3 +142,10 @@ def _is_ip(text: str) -> bool:
 def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
     """Return at most three similar names, the most similar first."""
     return get_close_matches(name, sorted(set(names)), n=3, cutoff=ALIKE)
+
+
+def similar(names: Sequence[str]) -> list[str]:
+    """Return the detail that names similar things; empty for none."""
+    if not names:
+        return []
+    return [f"similar: {', '.join(names)}"]
