@@ -32,7 +32,8 @@ def look_after(report: PassReport, *, at: float, lock: LockRecord) -> Look:
     else:
         # As callers got it when the pass began, so an explanation says what they do not see yet.
         observed = report.registry.data
-        listed = Complete(data=(*observed.ours.values(), *observed.others.values()))
+        instances = (*observed.ours.values(), *observed.others.values())
+        listed = Complete(data=instances)
     return Look(
         report=_as_left(report),
         asked=report.settings.scope,
@@ -73,13 +74,15 @@ def _as_left(report: PassReport) -> PassReport:
         outcome = outcomes.get(action.key)
         if isinstance(action, Renew) or outcome is None or outcome.failed:
             planned.append(action)
-    left = replace(report, plan=replace(report.plan, actions=tuple(planned)))
+    plan = replace(report.plan, actions=tuple(planned))
+    left = replace(report, plan=plan)
     if isinstance(report.registry, Complete):
         registry = Complete(data=_written(report.registry.data, report))
         left = replace(left, registry=registry)
     if report.desired is not None:
         claims = _with_statuses(report.desired.claims, report)
-        left = replace(left, desired=replace(report.desired, claims=claims))
+        desired = replace(report.desired, claims=claims)
+        left = replace(left, desired=desired)
     return left
 
 
@@ -104,7 +107,8 @@ def _written(observed: Observed, report: PassReport) -> Observed:
         elif before is None:
             continue
         elif outcome.status is not None:
-            left[key] = replace(before, instance=replace(before.instance, status=outcome.status))
+            instance = replace(before.instance, status=outcome.status)
+            left[key] = replace(before, instance=instance)
         elif not outcome.failed:
             left[key] = None
     return observed.refreshed(left)
@@ -118,6 +122,7 @@ def _with_statuses(
     for ref, claim in claims.items():
         status = report.all_statuses.get(ref)
         if status is not None and status is not claim.syncer.status:
-            claim = replace(claim, syncer=replace(claim.syncer, status=status))
+            syncer = replace(claim.syncer, status=status)
+            claim = replace(claim, syncer=syncer)
         written[ref] = claim
     return written

@@ -25,7 +25,9 @@ from eurekube_sync.explain.links import (
     Part,
     breaks,
     first_broken,
+    noted,
     unseen,
+    until_broken,
 )
 from eurekube_sync.explain.passes import see_to_passes
 from eurekube_sync.explain.registry import (
@@ -36,6 +38,7 @@ from eurekube_sync.explain.registry import (
     last_pass_link,
     registry_links,
     up_in,
+    wanted_up,
 )
 from eurekube_sync.explain.subject import (
     Subject,
@@ -48,10 +51,10 @@ from eurekube_sync.explain.subject import (
 )
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.docs import page
-from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus, SyncerStatus
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Complete, Server, Unknown
+from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
 from eurekube_sync.plan.duplicates import TURN_OFF, otherwise
 from eurekube_sync.plan.value import Obstacle
@@ -68,32 +71,40 @@ _ALTHOUGH_UP: Mapping[str, str] = {
 def explain(subject: Subject, look: Look) -> Explanation:
     """Make the chain of one syncer, or of the part that the question is about."""
     held = held_by_eureka(subject, look)
-    known = not isinstance(look.listed, Unknown)
-    meant = _meant(subject)
-    staying = [removal.key for removal in _held_removals(subject)[0]]
+    removals, _ = _held_removals(subject)
+    staying = [removal.key for removal in removals]
     dead = dead_in(held, subject, look, staying)
-    alive = {key: instance for key, instance in held.items() if key not in dead}
-    links: list[Link] = []
-    for link in _cluster_links(subject, look, up_in(alive), meant):
-        links.append(link)
-        if link.broken:
-            break
+    alive: dict[InstanceKey, ObservedInstance] = {}
+    for key, instance in held.items():
+        if key not in dead:
+            alive[key] = instance
+    up = up_in(alive)
+    meant = _meant(subject)
+    known = not isinstance(look.listed, Unknown)
+
+    links = until_broken(_cluster_links(subject, look, up, meant))
     broken = links[-1].broken
+    # What callers get now is shown also if an earlier link is broken.
     links += registry_links(subject, look, held, dead, broken=broken)
     links += _passes(subject, look, alone=not known and not broken)
+
     outcome, sentence = _outcome(subject, look, alive, meant, links)
     if dead:
         sentence = f"{sentence}; {dead_text(dead, look)}"
+    fix = otherwise = ""
     first = first_broken(links)
+    if first is not None:
+        fix = first.fix
+        otherwise = first.otherwise
     return Explanation(
         about=str(subject.what),
         syncer=str(subject.ref),
         links=tuple(links),
         outcome=outcome,
         sentence=sentence,
-        fix=first.fix if first else "",
-        otherwise=first.otherwise if first else "",
-        up=up_in(alive) if known else None,
+        fix=fix,
+        otherwise=otherwise,
+        up=up if known else None,
         of=meant,
         apps=apps_of(subject.claim),
     )
@@ -103,10 +114,14 @@ def _meant(subject: Subject) -> int:
     """Count what should be registered: no terminating endpoints, and none over the limit, unless
     all are over the limit. What is held stays, so it counts as well, as in the syncer's status."""
     there = set()
+    within_limit = set()
     for key, verdict in subject.verdicts.items():
-        if not (isinstance(verdict, Leaving) and verdict.terminating):
-            there.add(key)
-    meant = there - subject.of(OverLimit).keys() or there
+        if isinstance(verdict, Leaving) and verdict.terminating:
+            continue
+        there.add(key)
+        if not isinstance(verdict, OverLimit):
+            within_limit.add(key)
+    meant = within_limit or there
     if isinstance(subject.claim, Serving):
         removals, _ = _held_removals(subject)
         meant.update(removal.key for removal in removals)
@@ -119,58 +134,70 @@ def _held_removals(subject: Subject) -> tuple[list[Removal], Hold | None]:
     removals: list[Removal] = []
     first = None
     held = subject.report.held
-    if held:
-        for hold in held.holds:
-            for removal in hold.removals:
-                if subject.has(removal.syncer, removal.key):
-                    removals.append(removal)
-                    first = first or hold
-    return sorted(removals, key=lambda removal: removal.key), first
+    if held is None:
+        return removals, first
+    for hold in held.holds:
+        for removal in hold.removals:
+            if subject.has(removal.syncer, removal.key):
+                removals.append(removal)
+                first = first or hold
+    removals.sort(key=lambda removal: removal.key)
+    return removals, first
 
 
 def _cluster_links(subject: Subject, look: Look, up: int, meant: int) -> Iterator[Link]:
+    """Make the links before those of Eureka. `up` instances are UP, of those that are `meant` to be
+    registered."""
     brake = list(brake_links(subject, look))
-    yield from syncer_links(subject, look, registered=up >= meant > 0, held=bool(brake))
-    wanted = [verdict.instance.status for verdict in subject.of(Wanted).values()]
-    ready = wanted.count(InstanceStatus.UP)
+    all_up = up >= meant > 0
+    yield from syncer_links(subject, look, registered=all_up, held=bool(brake))
+    pods = list(pod_links(subject, look))
+    yield from brake
+    ready = len(wanted_up(subject))
     status = subject.claim.syncer.status
     if isinstance(look.listed, Unknown):
         up = status.up if status else -1  # the only information about it
-    pods = list(pod_links(subject, look))
-    yield from brake
+    conduct = conduct_links(subject, look, missing=up < ready)
     # If some pods are ready, the links that hold them back come before those of the unready pods.
-    last = pods if ready and first_broken(pods) else []
-    if not last:
+    if ready and first_broken(pods):
+        yield from conduct
         yield from pods
-    yield from conduct_links(subject, look, missing=up < ready)
-    yield from last
+    else:
+        yield from pods
+        yield from conduct
 
 
 def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     """Show the status that the last pass wrote, and when the last good pass was. With `alone`, no
     other source tells whether the syncer is registered, so a status that is not Ready is a broken
     link."""
+    link = _status_link(subject, look, alone=alone)
+    yield link
+    yield last_pass_link(look, alone=alone and not link.broken)
+
+
+def _status_link(subject: Subject, look: Look, *, alone: bool) -> Link:
+    """Show the status that the last pass wrote. It is a broken link if passes cannot read what they
+    need, or if it is not Ready and `alone`."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
-    counts = False
     if status is None or ready is None:
-        yield Link(Part.STATUS, Mark.NOTE, "no pass has written its status")
+        return noted(Part.STATUS, "no pass has written its status")
+    lasted = span(look.at - ready.last_transition)
+    since = f"Ready has been {ready.status} ({ready.reason}) for {lasted}"
+    text = f"the syncer's status says {status.ready} UP; {since}"
+    details: tuple[str, ...] = ()
+    if ready.status is not ConditionStatus.TRUE:
+        details = (ready.message,)
+    unread = look.unread(subject.claim.syncer) is not None
+    if unread:
+        fix = see_to_passes(look)
+    elif alone and ready.status is ConditionStatus.FALSE:
+        fix = subject.kubectl("describe")
     else:
-        lasted = span(look.at - ready.last_transition)
-        text = (
-            f"the syncer's status says {status.ready} UP; Ready has been {ready.status} "
-            f"({ready.reason}) for {lasted}"
-        )
-        details = () if ready.status is ConditionStatus.TRUE else (ready.message,)
-        unread = look.unread(subject.claim.syncer)
-        counts = unread is not None or (alone and ready.status is ConditionStatus.FALSE)
-        if counts:
-            fix = see_to_passes(look) if unread else subject.kubectl("describe")
-            cause = ready.message
-            yield Link(Part.STATUS, Mark.BROKEN, text, ready.reason, details, cause, fix)
-        else:
-            yield Link(Part.STATUS, Mark.NOTE, text, details=details)
-    yield last_pass_link(look, alone=alone and not counts)
+        return noted(Part.STATUS, text, *details)
+    cause = ready.message
+    return Link(Part.STATUS, Mark.BROKEN, text, ready.reason, details, cause, fix)
 
 
 def _outcome(
@@ -189,22 +216,29 @@ def _outcome(
     up = up_in(alive)
     apps = ", ".join(apps_of(subject.claim)[:3])
     as_apps = f" as {apps}" if apps else ""
+    # Eureka may hold more than is meant, such as pods that terminate.
     counts = f"{up} of {max(meant, up)} UP{as_apps}"
     broken = first_broken(links)
     if broken is None:
         unknown = _unknown(subject, links, as_apps)
         if unknown:
             return Outcome.UNKNOWN, unknown
+        # Without endpoints nothing is registered, though nothing is broken.
         if up >= max(meant, 1):
             limited = limit_text(subject.claim, up) if subject.of(OverLimit) else ""
             return Outcome.REGISTERED, f"Registered: {limited or counts}"
-    cause = f"; {broken.cause}" if broken else ""
     if up:
-        return Outcome.PARTLY, f"{_although_up(broken)}: {counts}{cause}"
-    if isinstance(look.listed, Unknown):
-        return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown{cause}"
+        text = f"{_although_up(broken)}: {counts}"
+        if broken is not None:
+            text = f"{text}; {broken.cause}"
+        return Outcome.PARTLY, text
+    why = counts
+    if broken is not None:
+        why = broken.cause
+        if isinstance(look.listed, Unknown):
+            return Outcome.NOT_REGISTERED, f"What Eureka holds is unknown; {why}"
     head = "Registered, but not UP" if alive else "Not registered"
-    return Outcome.NOT_REGISTERED, f"{head}: {broken.cause if broken else counts}"
+    return Outcome.NOT_REGISTERED, f"{head}: {why}"
 
 
 def _unknown(subject: Subject, links: Sequence[Link], as_apps: str) -> str:
@@ -217,13 +251,13 @@ def _unknown(subject: Subject, links: Sequence[Link], as_apps: str) -> str:
             text = link.text
         if link.mark is Mark.OK and link.part is Part.LAST_PASS:
             passes = True
+    if not text:
+        return ""
     status = subject.claim.syncer.status
-    if text and passes and status is not None:
+    if passes and status is not None:
         saw = f"The last pass saw {status.ready} UP{as_apps}"
         return f"{saw}; Eureka itself could not be looked at"
-    if text:
-        return f"Unknown whether it is registered: {text}"
-    return ""
+    return f"Unknown whether it is registered: {text}"
 
 
 def _although_up(broken: Link | None) -> str:
@@ -261,18 +295,17 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
         if claim.conduct.suspend:
-            text = "the syncer is suspended: its instances are renewed, and not changed"
-            yield breaks(
-                Part.SUSPEND,
-                Reason.SUSPENDED,
-                text,
-                cause="its syncer is suspended",
-                fix=f"set spec.suspend to false: {subject.kubectl('edit')}",
-                if_=missing,
-            )
+            yield _suspend(subject, missing=missing)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
     yield from owner_links(subject.report)
+
+
+def _suspend(subject: Subject, *, missing: bool) -> Link:
+    text = "the syncer is suspended: its instances are renewed, and not changed"
+    cause = "its syncer is suspended"
+    fix = f"set spec.suspend to false: {subject.kubectl('edit')}"
+    return breaks(Part.SUSPEND, Reason.SUSPENDED, text, cause=cause, fix=fix, if_=missing)
 
 
 def limit_text(claim: Claim, up: int) -> str:
@@ -282,8 +315,10 @@ def limit_text(claim: Claim, up: int) -> str:
         return ""
     ready = len(claim.of(OverLimit))
     for wanted in claim.wanted.values():
-        ready += wanted.instance.status is InstanceStatus.UP
-    return f"{up} of {counted(ready, 'ready pod')} (limit {claim.conduct.limit})"
+        if wanted.instance.status is InstanceStatus.UP:
+            ready += 1
+    pods = counted(ready, "ready pod")
+    return f"{up} of {pods} (limit {claim.conduct.limit})"
 
 
 _FOLLOWS: Mapping[Measure, str] = {
@@ -294,51 +329,69 @@ _FOLLOWS: Mapping[Measure, str] = {
 
 
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
+    """Say how many pods a limit leaves out. It is a broken link only if it leaves out all."""
     out = list(subject.of(OverLimit).values())
     if not out:
         for note in claim.notes:
-            yield Link(Part.LIMIT, Mark.NOTE, note)
+            yield noted(Part.LIMIT, note)
         return
+    limit = claim.conduct.limit
     everything = len(out) == len(subject.verdicts)
-    text = f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"
     if everything:
         text = out[0].why
-    reason, cause = Reason.OVER_LIMIT, "it is over the limit of its syncer"
-    if claim.conduct.claims_nothing:
-        reason, cause = Reason.LIMIT_ZERO, "its limit is 0"
+    else:
+        notes = "; ".join(claim.notes)
+        text = f"{counted(len(out), 'pod')} over the limit: {notes}"
     fix = f"raise spec.limit: {subject.kubectl('edit')}"
     details = []
-    follows = _FOLLOWS.get(claim.conduct.limit.measure) if claim.conduct.limit else None
-    if follows and not claim.conduct.claims_nothing:
-        # An unchanged percentage removes nothing, so the loss comes later, with the new pods.
-        details.append(
-            f"{follows}; so a release may leave out pods whose predecessors were registered"
-        )
+    if claim.conduct.claims_nothing:
+        reason = Reason.LIMIT_ZERO
+        cause = "its limit is 0"
+    else:
+        reason = Reason.OVER_LIMIT
+        cause = "it is over the limit of its syncer"
+        follows = _FOLLOWS.get(limit.measure) if limit else None
+        if follows:
+            # An unchanged percentage removes nothing, so the loss comes later, with the new pods.
+            loss = "so a release may leave out pods whose predecessors were registered"
+            details.append(f"{follows}; {loss}")
     yield breaks(Part.LIMIT, reason, text, *details, cause=cause, fix=fix, if_=everything)
 
 
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
-    drained = [verdict for verdict in subject.of(Wanted).values() if verdict.drained]
+    """Say which object drains the instances in question, and how to end that. It is a broken link
+    only if all are drained."""
+    drained = []
+    for wanted in subject.of(Wanted).values():
+        if wanted.drained:
+            drained.append(wanted)
     if not drained:
         for warning in claim.drain_warnings:
             yield unseen(Part.DRAIN, warning)
         return
     more = and_more(len(drained))
-    known = [verdict for verdict in drained if verdict.drainer is not None]
-    why = (known or drained)[0].why
-    if known and known[0].drainer is not None:
-        drainer = known[0].drainer
+    known = [wanted for wanted in drained if wanted.drainer is not None]
+    first = (known or drained)[0]
+    drainer = first.drainer
+    if drainer is not None:
         text = f"{drainer}{more} has the annotation {DRAIN_ANNOTATION}"
         of_object = f"{drainer.kind} {drainer.name} -n {subject.namespace}"
         fix = f"kubectl annotate {of_object} {DRAIN_ANNOTATION}-"
     else:
-        text = f"{why}{more}"
-        kinds: set[str] = set()
-        for verdict in drained:
-            kinds.update(f"{kind.title()}s" for kind in verdict.unreadable_drain_kinds)
-        fix = f"see that eurekube-sync can list {' and '.join(sorted(kinds))}"
+        text = f"{first.why}{more}"
+        fix = f"see that eurekube-sync can list {_unreadable_kinds(drained)}"
     everything = len(drained) == len(subject.verdicts)
-    yield breaks(Part.DRAIN, Reason.DRAINED, text, cause=why, fix=fix, if_=everything)
+    yield breaks(Part.DRAIN, Reason.DRAINED, text, cause=first.why, fix=fix, if_=everything)
+
+
+def _unreadable_kinds(drained: Sequence[Wanted]) -> str:
+    """Return the kinds of object whose annotations could not be read, such as `Pods and
+    Services`."""
+    kinds: set[str] = set()
+    for wanted in drained:
+        for kind in wanted.unreadable_drain_kinds:
+            kinds.add(f"{kind.title()}s")
+    return " and ".join(sorted(kinds))
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -353,10 +406,12 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     keys = [key for key in claim.rivals if key in subject.verdicts]
     if not keys:
         return
-    rival = claim.rivals[keys[0]]
-    text = f"{address_of(keys[0])}{and_more(len(keys))}: {rival}"
+    first = keys[0]
+    rival = claim.rivals[first]
+    text = f"{address_of(first)}{and_more(len(keys))}: {rival}"
     other = claims_in(subject.report).get(rival.syncer)
     lacks = _vips_beside(claim, other)
+    edit = subject.kubectl("edit")
     edit_other = f"kubectl edit esync {rival.syncer.name} -n {rival.syncer.namespace}"
     own_app = "give this syncer an app of its own with spec.appName"
     details: list[str] = []
@@ -367,13 +422,11 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     elif other and lacks and rival.syncer.namespace == subject.ref.namespace:
         details.append(f"so nothing of it is registered under VIP {', '.join(lacks)}")
         both = ",".join([*vips_of(other), *lacks])
-        fix = (
-            f"to have all VIP addresses, set spec.vipAddress to {both} in the other syncer, and "
-            f"delete this one: {edit_other}"
-        )
-        otherwise = f"{own_app}: {subject.kubectl('edit')}"
+        set_both = f"set spec.vipAddress to {both} in the other syncer"
+        fix = f"to have all VIP addresses, {set_both}, and delete this one: {edit_other}"
+        otherwise = f"{own_app}: {edit}"
     else:
-        fix = f"{own_app}, or other Services, or delete it: {subject.kubectl('edit')}"
+        fix = f"{own_app}, or other Services, or delete it: {edit}"
     link = breaks(Part.RIVALS, Reason.CONFLICT, text, *details, cause=str(rival), fix=fix)
     yield replace(link, otherwise=otherwise)
 
@@ -432,27 +485,38 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
 def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     """Show the removals that the pass would hold. If it could not read the whole cluster, show the
     condition RemovalHeld that the last pass wrote."""
-    held, status = subject.report.held, subject.claim.syncer.status
+    before = _removal_held(subject.claim.syncer.status)
+    # The brake weighs all namespaces and what Eureka lists, so without them it judges nothing.
     if look.narrowed or isinstance(subject.report.registry, Unknown):
-        yield from _held_before(status)
+        if before is not None:
+            yield _held_before(before)
         return
-    if held is None:
+    held = subject.report.held
+    removals, first = _held_removals(subject)
+    if held is None or first is None:
         return
-    mine, first = _held_removals(subject)
-    if first is None:
-        return
-    are = one_or_more(len(mine), "is", "are")
-    since = _held_since(status)
-    lasted = f" for {span(look.at - since)}" if since is not None else ""
-    text = f"{len(mine)} of its removals {are} held{lasted}: {first.text}"
-    cause = f"{counted(len(mine), 'removal')} {are} held by the brake"
-    evidence = evidence_of(mine, held.pods) if first.for_a_person else None
+
+    since = None
+    lasted = ""
+    if before is not None:
+        since = before.last_transition
+        lasted = f" for {span(look.at - since)}"
+    are = one_or_more(len(removals), "is", "are")
+    text = f"{len(removals)} of its removals {are} held{lasted}: {first.text}"
+    cause = f"{counted(len(removals), 'removal')} {are} held by the brake"
+    details = []
+    evidence = None
+    if first.for_a_person:
+        evidence = evidence_of(removals, held.pods)
+        details.append(evidence.sentence)
+        if evidence.advice.warns:
+            cause = f"{cause}; {evidence.advice.text}"
     hints = list(selecting_nothing(subject, look))
-    details = [evidence.sentence] if evidence else []
-    details += [hint for hint, _ in hints]
-    details += [f"{address_of(removal.key)}: {removal.why}" for removal in mine[:_MOST_HELD]]
-    if evidence and evidence.advice.warns:
-        cause = f"{cause}; {evidence.advice.text}"
+    for hint, _ in hints:
+        details.append(hint)
+    for removal in removals[:_MOST_HELD]:
+        details.append(f"{address_of(removal.key)}: {removal.why}")
+
     approve = approve_command(held.plan_id, subject.report.settings.options)
     release = f"if all held removals are right, {approve}"
     keep = hints[0][1] if hints else ""
@@ -480,45 +544,48 @@ def _ways_out(
     first_keep = evidence.advice.warns
     if isinstance(subject.claim, Deleting):
         first_keep = evidence.counts[PodState.READY] > 0
-        keep = (
-            f"to keep the instances, {subject.kubectl('annotate')} {ABANDON_ANNOTATION}=true, wait "
-            f"for the next pass, and create the syncer again: {page('brake', 'undoing-a-deletion')}"
-        )
-    keep = keep or f"kubectl get pods -n {subject.namespace}"
-    return (keep, release) if first_keep else (release, keep)
+        abandon = f"{subject.kubectl('annotate')} {ABANDON_ANNOTATION}=true"
+        again = "wait for the next pass, and create the syncer again"
+        undoing = page("brake", "undoing-a-deletion")
+        keep = f"to keep the instances, {abandon}, {again}: {undoing}"
+    if not keep:
+        keep = f"kubectl get pods -n {subject.namespace}"
+    if first_keep:
+        return keep, release
+    return release, keep
 
 
-def _held_before(status: SyncerStatus | None) -> Iterator[Link]:
-    """Yield what the last pass wrote of held removals."""
-    before = status.condition("RemovalHeld") if status else None
-    if before is not None and before.status is ConditionStatus.TRUE:
-        text = f"the last pass said: {before.message}"
-        cause = "its removals are held by the brake"
-        fix = "if all held removals are right, let the operator release them"
-        yield Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
-
-
-def _held_since(status: SyncerStatus | None) -> float | None:
-    """Return since when removals of the syncer are held, in Unix seconds; None if no pass wrote
-    it."""
+def _removal_held(status: SyncerStatus | None) -> Condition | None:
+    """Return the condition RemovalHeld that the last pass wrote; None if it is not True."""
     held = status.condition("RemovalHeld") if status else None
     if held is None or held.status is not ConditionStatus.TRUE:
         return None
-    return held.last_transition
+    return held
+
+
+def _held_before(before: Condition) -> Link:
+    """Show what the last pass wrote of held removals."""
+    text = f"the last pass said: {before.message}"
+    cause = "its removals are held by the brake"
+    fix = "if all held removals are right, let the operator release them"
+    return Link(Part.BRAKE, Mark.BROKEN, text, before.reason, cause=cause, fix=fix)
 
 
 def owner_links(report: PassReport) -> Iterator[Link]:
     """Show other owners that serve our syncers, and other clusters that use our owner."""
     for other in report.other_owners:
-        text, fix = other.sentence, "stop one of the two installations"
+        text = other.sentence
+        fix = "stop one of the two installations"
         if other.stops_us:
-            text, fix = other.question, f"give --owner {quote(other.name)}, if that is right"
+            text = other.question
+            fix = f"give --owner {quote(other.name)}, if that is right"
         cause = f"owner {other.name} serves the same syncer"
         yield breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)
-    if isinstance(report.registry, Complete):
-        for cluster in report.registry.data.clashes:
-            text = f"cluster {cluster} has instances of the same owner in Eureka"
-            cause = "another cluster uses the same owner, so a pass only renews"
-            replaces = f"eurekube-sync run --former-cluster {quote(cluster)}"
-            fix = f"give each cluster its own owner; if this cluster replaces it: {replaces}"
-            yield breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)
+    if isinstance(report.registry, Unknown):
+        return
+    for cluster in report.registry.data.clashes:
+        text = f"cluster {cluster} has instances of the same owner in Eureka"
+        cause = "another cluster uses the same owner, so a pass only renews"
+        replaces = f"eurekube-sync run --former-cluster {quote(cluster)}"
+        fix = f"give each cluster its own owner; if this cluster replaces it: {replaces}"
+        yield breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)

@@ -15,8 +15,18 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.chain import owner_links
-from eurekube_sync.explain.links import CALLERS_SECONDS, RUNS, Check, Finding, Grade, Mark
-from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
+from eurekube_sync.explain.links import (
+    CALLERS_SECONDS,
+    RUNS,
+    Check,
+    Finding,
+    Grade,
+    Mark,
+    failed,
+    passed,
+    warned,
+)
+from eurekube_sync.explain.passes import failing, is_recent, see_to_passes
 from eurekube_sync.explain.registry import last_pass_link, lease_end
 from eurekube_sync.explain.subject import claims_in, slices_of, syncers_in, workload
 from eurekube_sync.manifests.schema import lacking_fields
@@ -52,6 +62,10 @@ _PASS_WRITES = (
 _OF_EUREKA_ITSELF = (
     "give the address of Eureka itself, or let the proxy before it pass calls and answers unchanged"
 )
+_FIND_RENEWALS = (
+    "find out why renewals are missing; while self-preservation lasts, the server lists dead "
+    "instances (eureka.server.enable-self-preservation)"
+)
 _SHUTDOWN = 30  # seconds for an app after its `preStop`, as Kubernetes gives by default
 
 
@@ -82,21 +96,33 @@ def everything(
         yield finding
     if before and answers:
         yield from rights(TO_INSTALL, [namespace], cluster)
+    # What follows is about an installation that exists. Without an answer of the API, a look would
+    # only repeat that there is none.
     if before or not answers:
         return
+
     names = sorted(settings.scope.namespaces or ())
     looked = look(seen, settings, names)
+    # A server that gives no list says nothing of its replicas, and has its finding above.
     batching = world.registry.batching() if all_read else None
     if batching:
         yield replicas(batching)
-    yield from rights(_needed(looked, settings, namespace if locked else None), names, cluster)
+    lock = namespace if locked else None
+    yield from rights(_needed(looked, settings, lock), names, cluster)
     yield from _absent(looked.report)
     yield from _owner(looked)
     if looked.last_pass is not None:
         yield of_last_pass(looked)
-    claims = claims_in(looked.report).values()
-    served = sorted({selected_namespace(claim.syncer) for claim in claims})
-    yield from pod_ends(with_details(seen, looked, served[:_MOST_NAMESPACES]), interval)
+    with_pods = with_details(seen, looked, _selected_namespaces(looked)[:_MOST_NAMESPACES])
+    yield from pod_ends(with_pods, interval)
+
+
+def _selected_namespaces(look: Look) -> list[str]:
+    """Return the namespaces whose Services the syncers select."""
+    namespaces = set()
+    for claim in claims_in(look.report).values():
+        namespaces.add(selected_namespace(claim.syncer))
+    return sorted(namespaces)
 
 
 def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Needed]:
@@ -105,9 +131,11 @@ def _needed(look: Look, settings: PassSettings, lock: str | None) -> Sequence[Ne
     for syncer in syncers_in(look.report):
         if look.asked.takes(syncer) and syncer.spec.get("readinessGate"):
             gates = True
-    view, grants = look.report.view, None
+    grants = None
     if settings.scope.granted_only:
         grants = "get" if settings.scope.namespaces else "list"
+    # A pass lists these only if a syncer needs them.
+    view = look.report.view
     nodes = view is not None and view.nodes is not None
     ingresses = view is not None and view.ingresses is not None
     gateways = view is not None and view.routes is not None
@@ -125,19 +153,24 @@ def _absent(report: PassReport) -> Iterator[Finding]:
 
 
 def of_last_pass(look: Look) -> Finding:
+    """Check that the last pass was good, and not long ago."""
     trouble = failing(look)
     if trouble is not None:
-        good = look.last_good
-        recent = good is not None and look.at - good.at <= SILENT
-        grade = Grade.WARNING if recent else Grade.FAILED  # one failure may end by itself
-        return Finding(Check.LAST_PASS, grade, trouble.sentence, see_to_passes(look))
+        fix = see_to_passes(look)
+        # One failure may end by itself.
+        if is_recent(look.last_good, look.at):
+            return warned(Check.LAST_PASS, trouble.sentence, fix)
+        return failed(Check.LAST_PASS, trouble.sentence, fix)
     last = last_pass_link(look, alone=True)
     if last.mark is Mark.OK:
-        return Finding(Check.LAST_PASS, Grade.OK, last.text)
-    grade = Grade.FAILED if last.broken else Grade.WARNING
+        return passed(Check.LAST_PASS, last.text)
     fix = last.fix or f"give --owner and --lock as run does, or {RUNS}"
-    text = last.cause if last.mark is Mark.NOTE and last.cause else last.text
-    return Finding(Check.LAST_PASS, grade, text, fix)
+    if last.broken:
+        return failed(Check.LAST_PASS, last.text, fix)
+    text = last.text
+    if last.mark is Mark.NOTE and last.cause:
+        text = last.cause  # without the fix, which stands beside it here
+    return warned(Check.LAST_PASS, text, fix)
 
 
 def reachable(cluster: Details, identity: Source[str]) -> Finding:
@@ -145,16 +178,14 @@ def reachable(cluster: Details, identity: Source[str]) -> Finding:
     server = cluster.server()
     if isinstance(server, Unknown):
         fix = "check --kubeconfig and --context: kubectl version"
-        return Finding(Check.KUBERNETES, Grade.FAILED, server.message, fix)
+        return failed(Check.KUBERNETES, server.message, fix)
     if isinstance(identity, Unknown):
-        text = (
-            "it is unknown which cluster this is (the UID of the namespace kube-system): "
-            f"{identity.message}"
-        )
-        fix = f"grant get on the namespace kube-system, as the installation does: {page('install')}"
-        return Finding(Check.KUBERNETES, Grade.FAILED, text, fix)
-    text = f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
-    return Finding(Check.KUBERNETES, Grade.OK, text)
+        unknown = "it is unknown which cluster this is (the UID of the namespace kube-system)"
+        grant = "grant get on the namespace kube-system, as the installation does"
+        text = f"{unknown}: {identity.message}"
+        return failed(Check.KUBERNETES, text, f"{grant}: {page('install')}")
+    short = identity.data[:8]
+    return passed(Check.KUBERNETES, f"Kubernetes {server.data} answers, cluster {short}")
 
 
 def definition(
@@ -168,29 +199,41 @@ def definition(
     """Check that the CRD of a kind exists, is not being deleted, and has this version's schema.
     `before`: it may be missing."""
     name = f"{kind.lower()}s.eurekube.io"
-    schema, crd = cluster.schema(kind), f"the CustomResourceDefinition {name}"
+    crd = f"the CustomResourceDefinition {name}"
+    schema = cluster.schema(kind)
     if isinstance(schema, Unknown):
-        if schema.cause is Cause.CRD_MISSING and before:
-            return Finding(Check.CRD, Grade.OK, f"{crd} is not installed yet")
-        # The message of a missing CRD has the command, too.
-        missing = schema.cause is Cause.CRD_MISSING
-        text = f"{crd} is not installed" if missing else schema.message
-        return Finding(Check.CRD, Grade.FAILED, text, f"install it: {INSTALL}")
+        text = schema.message
+        if schema.cause is Cause.CRD_MISSING:
+            if before:
+                return passed(Check.CRD, f"{crd} is not installed yet")
+            # The message of a missing CRD has the command, too.
+            text = f"{crd} is not installed"
+        return failed(Check.CRD, text, f"install it: {INSTALL}")
     if isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
         fix = f"look at the deletion before anything else: kubectl get crd {name} -o json"
-        return Finding(Check.CRD, Grade.FAILED, live.message, fix)
+        return failed(Check.CRD, live.message, fix)
     if schema.data == expected:
-        return Finding(Check.CRD, Grade.OK, f"{crd} is of this version")
+        return passed(Check.CRD, f"{crd} is of this version")
+    return _of_another_version(crd, schema.data, expected)
+
+
+def _of_another_version(
+    crd: str, schema: Mapping[str, Any], expected: Mapping[str, Any]
+) -> Finding:
+    """Say whether a CRD is older or newer than the program, by the fields that one of them lacks."""
     fix = f"bring it to this version: {INSTALL}"
-    text = f"{crd} is not of this version: its rules or its descriptions differ"
-    lacking = lacking_fields(schema.data, expected)
-    newer = lacking_fields(expected, schema.data)
+    lacking = lacking_fields(schema, expected)
     if lacking:
-        text = f"{crd} is older than this program: it drops {some_of(lacking, _MOST_FIELDS)}"
-    elif newer:
-        text = f"{crd} is newer than this program, which lacks {some_of(newer, _MOST_FIELDS)}"
+        drops = some_of(lacking, _MOST_FIELDS)
+        return warned(Check.CRD, f"{crd} is older than this program: it drops {drops}", fix)
+    newer = lacking_fields(expected, schema)
+    if newer:
+        lacks = some_of(newer, _MOST_FIELDS)
+        text = f"{crd} is newer than this program, which lacks {lacks}"
         fix = "keep it, because an older one drops fields, and upgrade eurekube-sync"
-    return Finding(Check.CRD, Grade.WARNING, text, fix)
+        return warned(Check.CRD, text, fix)
+    text = f"{crd} is not of this version: its rules or its descriptions differ"
+    return warned(Check.CRD, text, fix)
 
 
 def dropped(cluster: Details, expected: Mapping[str, Any], kind: str = SYNCER) -> str:
@@ -202,43 +245,44 @@ def dropped(cluster: Details, expected: Mapping[str, Any], kind: str = SYNCER) -
     fields = lacking_fields(schema.data, expected)
     if not fields:
         return ""
-    told = (
-        f"the CustomResourceDefinition {kind.lower()}s.eurekube.io is older than this program, and "
-        f"drops {some_of(fields, _MOST_FIELDS)}: {INSTALL}"
-    )
+    older = f"the CustomResourceDefinition {kind.lower()}s.eurekube.io is older than this program"
+    text = f"{older}, and drops {some_of(fields, _MOST_FIELDS)}: {INSTALL}"
     if any(field.startswith("spec.") for field in fields):
-        told = f"{told}. Then apply each object again that sets a dropped field: it was not stored"
-    return told
+        text = f"{text}. Then apply each object again that sets a dropped field: it was not stored"
+    return text
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:
+    """Compare a server's clock with ours; `ahead` in seconds."""
     if isinstance(ahead, Unknown):
         text = f"the clock of {name} could not be looked at: {ahead.message}"
-        return Finding(Check.CLOCK, Grade.WARNING, text)
+        return warned(Check.CLOCK, text)
     seconds = abs(ahead.data)
     if seconds < _SKEW:
-        return Finding(Check.CLOCK, Grade.OK, f"the clock of {name} agrees with ours")
+        return passed(Check.CLOCK, f"the clock of {name} agrees with ours")
     side = "ahead of" if ahead.data > 0 else "behind"
-    grade = Grade.FAILED if seconds >= _LARGE_SKEW else Grade.WARNING
     text = f"the clock of {name} is {seconds:.0f} s {side} ours: the older of two writes may win"
     fix = "set the time on both machines: timedatectl, chronyc tracking"
-    return Finding(Check.CLOCK, grade, text, fix)
+    if seconds >= _LARGE_SKEW:
+        return failed(Check.CLOCK, text, fix)
+    return warned(Check.CLOCK, text, fix)
 
 
-def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
-    """Check each Eureka server, by its address; `now` in Unix seconds."""
-    if not found:
+def servers(by_address: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
+    """Check each Eureka server; `now` in Unix seconds."""
+    if not by_address:
         fix = "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL"
-        yield Finding(Check.EUREKA_READ, Grade.FAILED, "no Eureka is named", fix)
-    for address, server in found.items():
+        yield failed(Check.EUREKA_READ, "no Eureka is named", fix)
+    for address, server in by_address.items():
         listed = server.list_instances()
         if isinstance(listed, Unknown):
             yield _unlisted(address, listed)
             continue
-        text = f"{address} lists {counted(len(listed.data), 'instance')}"
-        yield Finding(Check.EUREKA_READ, Grade.OK, text)
+        instances = counted(len(listed.data), "instance")
+        yield passed(Check.EUREKA_READ, f"{address} lists {instances}")
         yield _write(address, server)
         yield _evicts(address, listed.data, now)
+        # The clock is a call of its own, which may fail although the list came.
         try:
             yield clock(address, Complete(data=server.ahead()))
         except RegistryError as error:
@@ -251,7 +295,7 @@ def _unlisted(address: str, listed: Unknown) -> Finding:
         fix = "give its login: --eureka-username and --eureka-password-file, or --eureka-token-file"
     elif listed.cause is Cause.UNUSABLE:
         fix = _RIGHT_URL
-    return Finding(Check.EUREKA_READ, Grade.FAILED, listed.message, fix)
+    return failed(Check.EUREKA_READ, listed.message, fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
@@ -261,11 +305,9 @@ def _write(address: str, server: EurekaServer) -> Finding:
     is tried, too: one that Eureka refuses in its own way."""
     try:
         if server.renew(_NOBODY):
-            text = (
-                f"{address} says that it renewed an instance that does not exist: something "
-                "answers in its place"
-            )
-            return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, _OF_EUREKA_ITSELF)
+            renewed = f"{address} says that it renewed an instance that does not exist"
+            text = f"{renewed}: something answers in its place"
+            return failed(Check.EUREKA_WRITE, text, _OF_EUREKA_ITSELF)
         server.try_registration()
     except RegistryError as error:
         refusal = unknown_from(error)
@@ -275,8 +317,8 @@ def _write(address: str, server: EurekaServer) -> Finding:
             fix = _PASS_WRITES
         elif refusal.cause is Cause.UNAVAILABLE:
             fix = "see that it runs and that writes reach it from here"
-        return Finding(Check.EUREKA_WRITE, Grade.FAILED, text, fix)
-    return Finding(Check.EUREKA_WRITE, Grade.OK, f"{address} takes writes")
+        return failed(Check.EUREKA_WRITE, text, fix)
+    return passed(Check.EUREKA_WRITE, f"{address} takes writes")
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:
@@ -287,24 +329,19 @@ def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Fin
             overdue.append(instance)
     if not overdue:
         text = f"{address} lists no instance whose lease ended long ago"
-        return Finding(Check.SELF_PRESERVATION, Grade.OK, text)
-    text = (
-        f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as "
-        f"{overdue[0].key}, did not renew"
-    )
-    fix = (
-        "find out why renewals are missing; while self-preservation lasts, the server lists dead "
-        "instances (eureka.server.enable-self-preservation)"
-    )
-    return Finding(Check.SELF_PRESERVATION, Grade.WARNING, text, fix)
+        return passed(Check.SELF_PRESERVATION, text)
+    instances = counted(len(overdue), "instance")
+    first = overdue[0].key
+    text = f"{address} evicts nobody: {instances}, such as {first}, did not renew"
+    return warned(Check.SELF_PRESERVATION, text, _FIND_RENEWALS)
 
 
 def replicas(batching: Batching) -> Finding:
     """Check that --eureka-url names every replica that the servers name."""
     if batching.on:
-        return Finding(Check.REPLICAS, Grade.OK, "--eureka-url names every server")
+        return passed(Check.REPLICAS, "--eureka-url names every server")
     fix = "if single calls are enough, use --eureka-batch off"
-    return Finding(Check.REPLICAS, Grade.WARNING, batching.why, fix)
+    return warned(Check.REPLICAS, batching.why, fix)
 
 
 def _owner(look: Look) -> Iterator[Finding]:
@@ -312,14 +349,14 @@ def _owner(look: Look) -> Iterator[Finding]:
     syncers."""
     if not OWNER_PATTERN.fullmatch(look.owner):
         text = "the owner is not known, so clashes of owners were not looked for"
-        yield Finding(Check.OWNER, Grade.WARNING, text, "give --owner as run does")
+        yield warned(Check.OWNER, text, "give --owner as run does")
         return
     clashes = list(owner_links(look.report))
     for clash in clashes:
-        yield Finding(Check.OWNER, Grade.FAILED, clash.text, clash.fix)
+        yield failed(Check.OWNER, clash.text, clash.fix)
     if not clashes and isinstance(look.report.registry, Complete):
         text = f"owner {look.owner} is used by this cluster alone"
-        yield Finding(Check.OWNER, Grade.OK, text)
+        yield passed(Check.OWNER, text)
 
 
 def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
@@ -329,24 +366,26 @@ def pod_ends(look: Look, interval: float) -> Iterator[Finding]:
     needed = round(interval) + CALLERS_SECONDS
     left: set[str] = set()
     for ref, claim in sorted(claims_in(look.report).items()):
+        # In mode service, callers know the Service's address, and no pod's.
         of_services = claim.syncer.spec.get("mode") == "service"
         if of_services or not isinstance(claim, Serving) or not claim.wanted:
             continue
         namespace = selected_namespace(claim.syncer)
         pods = look.pods.get(namespace)
-        if pods is None:
+        if pods is None:  # it is not among the first, whose pods were listed
             left.add(namespace)
         elif isinstance(pods, Unknown):
             text = f"{ref}: its pods could not be looked at: {pods.message}"
             fix = f"grant list on pods in {namespace}"
-            yield Finding(Check.POD_END, Grade.WARNING, text, fix)
+            yield warned(Check.POD_END, text, fix)
         else:
-            for name, alike in sorted(_by_workload(claim, look, pods.data).items()):
+            workloads = _by_workload(claim, look, pods.data)
+            for name, alike in sorted(workloads.items()):
                 yield of_workload(ref, namespace, name, alike, needed)
     if left:
         text = f"the pods of {counted(len(left), 'more namespace')} were not looked at"
         fix = f"look at them by name: eurekube-sync check -n {min(left)}"
-        yield Finding(Check.POD_END, Grade.WARNING, text, fix)
+        yield warned(Check.POD_END, text, fix)
 
 
 def _by_workload(
@@ -356,7 +395,9 @@ def _by_workload(
     their workload. Bare pods that end alike are one."""
     names: set[str] = set()
     for piece in slices_of(look.report, selected_namespace(claim.syncer), claim.services):
-        names.update(endpoint.pod.name for endpoint in piece.endpoints if endpoint.pod)
+        for endpoint in piece.endpoints:
+            if endpoint.pod is not None:
+                names.add(endpoint.pod.name)
     alike: dict[str, list[PodDetail]] = {}
     ends_alike: dict[tuple[object, ...], list[PodDetail]] = {}
     for pod in pods:
@@ -367,7 +408,8 @@ def _by_workload(
         else:
             ends_alike.setdefault((pod.pre_stops, pod.grace), []).append(pod)
     for bare in ends_alike.values():
-        alike[min(workload(pod) for pod in bare)] = bare
+        first = min(map(workload, bare))
+        alike[first] = bare
     return alike
 
 
@@ -375,23 +417,36 @@ def of_workload(
     ref: SyncerRef, namespace: str, name: str, pods: Sequence[PodDetail], needed: int
 ) -> Finding:
     """Check that the pods of a workload serve for `needed` seconds after they begin to
-    terminate."""
-    worst = min(pods, key=_sleeps)
-    sleeps, grace = _sleeps(worst), worst.grace
+    terminate.
+
+    | its `preStop`           | its grace period          | finding |
+    |-------------------------|---------------------------|---------|
+    | sleeps long enough      | is longer                 | passed  |
+    | sleeps long enough      | is not                    | warned  |
+    | is of an unknown time   | has time for a shutdown   | passed  |
+    | is any other, or none   | any                       | warned  |
+    """
+    worst = min(pods, key=_sleeps)  # they may be of two ReplicaSets
+    sleeps = _sleeps(worst)
+    unreadable = None in worst.pre_stops and not sleeps
+    if unreadable:
+        pre_stop = "a preStop whose time cannot be read"
+    elif worst.pre_stops:
+        pre_stop = f"a preStop of {sleeps:g} s"
+    else:
+        pre_stop = "no preStop"
     about = f"{ref}: {name}{and_more(len(pods))}"
     if worst.controller:
-        about = f"{ref}: {name} ({counted(len(pods), 'pod')})"
-    unreadable = None in worst.pre_stops and not sleeps
-    serves = f"{about} has no preStop"
-    if unreadable:
-        serves = f"{about} has a preStop whose time cannot be read"
-    elif worst.pre_stops:
-        serves = f"{about} has a preStop of {sleeps:g} s"
+        number = counted(len(pods), "pod")
+        about = f"{ref}: {name} ({number})"
+    serves = f"{about} has {pre_stop}"
+
+    grace = worst.grace
     if sleeps >= needed and grace > sleeps:
-        return Finding(Check.POD_END, Grade.OK, serves)
+        return passed(Check.POD_END, serves)
     if unreadable and grace >= needed + _SHUTDOWN:
         killed = f"is killed after {grace:g} s, and its last call comes within {needed} s"
-        return Finding(Check.POD_END, Grade.OK, f"{serves}; it {killed}")
+        return passed(Check.POD_END, f"{serves}; it {killed}")
     text = f"{serves}, but callers may call it for {needed} s after it begins to terminate"
     if sleeps >= needed:
         text = f"{serves}, but is killed after {grace:g} s"
@@ -399,14 +454,15 @@ def of_workload(
     if worst.controller:
         kind, _, short = name.partition(" ")
         fix = f"add these lines: kubectl edit {kind.lower()} {short} -n {namespace}"
-    return Finding(Check.POD_END, Grade.WARNING, text, fix, _lines_to_add(worst, needed))
+    return warned(Check.POD_END, text, fix, _lines_to_add(worst, needed))
 
 
 def _lines_to_add(pod: PodDetail, needed: int) -> str:
     """Return the YAML with which the pods of a workload, or the bare pod, serve long enough."""
+    sleep = {"sleep": {"seconds": needed}}
     container = {
         "name": pod.containers[0] if pod.containers else "app",
-        "lifecycle": {"preStop": {"sleep": {"seconds": needed}}},
+        "lifecycle": {"preStop": sleep},
     }
     spec: dict[str, Any] = {
         "terminationGracePeriodSeconds": needed + _SHUTDOWN,
@@ -414,7 +470,8 @@ def _lines_to_add(pod: PodDetail, needed: int) -> str:
     }
     if pod.controller:
         spec = {"template": {"spec": spec}}
-    return str(yaml.safe_dump({"spec": spec}, sort_keys=False)).rstrip()
+    lines = yaml.safe_dump({"spec": spec}, sort_keys=False)
+    return str(lines).rstrip()
 
 
 def _sleeps(pod: PodDetail) -> float:
@@ -537,13 +594,13 @@ def rights(
     granted = 0
     for need in needed:
         missing = []
-        places = (namespaces or [""]) if need.where is None else [need.where]
+        places = [need.where] if need.where is not None else namespaces or [""]
         for place in places:
             answer = cluster.may(need.right, place)
+            # The next question would be answered no better.
             if isinstance(answer, Unknown):
                 text = f"the rights could not be looked at: {answer.message}"
-                fix = "see that the Kubernetes API answers"
-                yield Finding(Check.RIGHTS, Grade.FAILED, text, fix)
+                yield failed(Check.RIGHTS, text, "see that the Kubernetes API answers")
                 return
             if answer.data:
                 granted += 1
@@ -552,26 +609,35 @@ def rights(
         if missing:
             yield _missing(need, missing)
     if granted:
-        yield Finding(Check.RIGHTS, Grade.OK, f"{granted} rights are granted")
+        yield passed(Check.RIGHTS, f"{granted} rights are granted")
 
 
 def _missing(need: Needed, places: Sequence[str]) -> Finding:
     """Report a right that is missing in these namespaces, or in the whole cluster."""
-    where = "for the whole cluster" if places == [""] else f"in {', '.join(places[:3])}"
+    where = f"in {', '.join(places[:3])}"
+    if places == [""]:
+        where = "for the whole cluster"
     text = f"the right to {need.right} is not granted {where}: where it is missing, {need.without}"
-    whole, _, subresource = need.resource.partition("/")
-    asked = f"{need.verb} {whole}"
+    fix = f"grant it, then ask again: kubectl auth can-i {_asked(need, places[0])}"
+    if need.optional:
+        return warned(Check.RIGHTS, text, fix)
+    return failed(Check.RIGHTS, text, fix)
+
+
+def _asked(need: Needed, place: str) -> str:
+    """Return the arguments of `kubectl auth can-i` that ask for a right in a namespace; empty for
+    the whole cluster."""
+    resource, _, subresource = need.resource.partition("/")
+    asked = f"{need.verb} {resource}"
     if need.name:
         asked += f"/{need.name}"
     if subresource:
         asked += f" --subresource {subresource}"
-    if places[0]:
-        asked += f" -n {places[0]}"
-    elif need.where is None:
+    if place:
+        asked += f" -n {place}"
+    elif need.where is None:  # a resource of no namespace takes no -A
         asked += " -A"
-    grade = Grade.WARNING if need.optional else Grade.FAILED
-    fix = f"grant it, then ask again: kubectl auth can-i {asked}"
-    return Finding(Check.RIGHTS, grade, text, fix)
+    return asked
 
 
 def code_of_check(findings: Iterable[Finding]) -> ExitCode:

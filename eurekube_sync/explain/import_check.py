@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -11,10 +11,10 @@ from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.imports import Network, parsed_networks
 from eurekube_sync.desired.scope import parsed_address
 from eurekube_sync.explain.check import DEFINITIONS, Needed, definition, rights
-from eurekube_sync.explain.links import Check, Finding, Grade
+from eurekube_sync.explain.links import Check, Finding, failed, passed, warned
 from eurekube_sync.model.imports import IMPORT, is_of_an_import
 from eurekube_sync.model.kubernetes import EndpointSlice
-from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Listed, Source, Unknown
 from eurekube_sync.model.text import and_more, counted
 
 _OBJECTS = "eurekaimports.eurekube.io"
@@ -58,20 +58,23 @@ def overlaps(
 ) -> Iterator[Finding]:
     """Check that no network of the data centre leads into the cluster: to ClusterIPs, to the API
     server, or to pods."""
-    wrong = list(_wrong(networks, of_services, slices))
-    yield from wrong
+    wrong = [*_of_cluster_ips(networks, of_services), *_of_endpoints(networks, slices)]
+    for text in wrong:
+        fix = "leave that network out of --import-networks, or name smaller ones"
+        yield failed(Check.IMPORT_NETWORKS, text, fix)
     for name, source in _unread(of_services, slices):
         text = f"{name} could not be looked at: {source.message}"
         fix = "see that --import-networks names the data centre alone"
-        yield Finding(Check.IMPORT_NETWORKS, Grade.WARNING, text, fix)
+        yield warned(Check.IMPORT_NETWORKS, text, fix)
     if not wrong:
-        text = f"no address of the cluster is seen in {counted(len(networks), 'import network')}"
-        yield Finding(Check.IMPORT_NETWORKS, Grade.OK, text)
+        seen_in = counted(len(networks), "import network")
+        yield passed(Check.IMPORT_NETWORKS, f"no address of the cluster is seen in {seen_in}")
 
 
 def _unread(
     of_services: Source[tuple[str, ...]], slices: Listed[EndpointSlice]
 ) -> Iterator[tuple[str, Unknown]]:
+    """Yield what could not be read. The first namespace stands for all."""
     if isinstance(of_services, Unknown):
         yield "the networks of ClusterIPs", of_services
     sources: list[Source[Any]] = [*slices.by_namespace.values()]
@@ -83,35 +86,38 @@ def _unread(
             return
 
 
-def _wrong(
-    networks: Sequence[Network],
-    of_services: Source[tuple[str, ...]],
-    slices: Listed[EndpointSlice],
-) -> Iterator[Finding]:
-    fix = "leave that network out of --import-networks, or name smaller ones"
-    if isinstance(of_services, Complete):
-        for text in of_services.data:
-            taken = ip_network(text)
-            for network in networks:
-                if network.version == taken.version and network.overlaps(taken):
-                    why = f"import network {network} overlaps {taken}, the network of ClusterIPs"
-                    yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
+def _of_cluster_ips(
+    networks: Sequence[Network], of_services: Source[tuple[str, ...]]
+) -> Iterator[str]:
+    """Yield the networks that overlap those of ClusterIPs."""
+    if isinstance(of_services, Unknown):
+        return
+    for text in of_services.data:
+        taken = ip_network(text)
+        for network in networks:
+            if network.overlaps(taken):
+                yield f"import network {network} overlaps {taken}, the network of ClusterIPs"
+
+
+def _of_endpoints(networks: Sequence[Network], slices: Listed[EndpointSlice]) -> Iterator[str]:
+    """Yield the networks that have addresses of endpoints, with the first one."""
     for network in networks:
         inside = sorted(_inside(network, slices))
         if inside:
-            why = f"import network {network} has {inside[0]}{and_more(len(inside))}"
-            yield Finding(Check.IMPORT_NETWORKS, Grade.FAILED, why, fix)
+            yield f"import network {network} has {inside[0]}{and_more(len(inside))}"
 
 
-def _inside(network: Network, slices: Listed[EndpointSlice]) -> Iterable[str]:
+def _inside(network: Network, slices: Listed[EndpointSlice]) -> Iterator[str]:
     """Yield each slice of others with an address in the network, with that address."""
     for source in slices.by_namespace.values():
-        if isinstance(source, Complete):
-            for piece in source.data:
-                if is_of_an_import(piece):
-                    continue
-                for endpoint in piece.endpoints:
-                    address = parsed_address(endpoint.address)
-                    if address is not None and address in network:
-                        yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
-                        break
+        if isinstance(source, Unknown):
+            continue
+        for piece in source.data:
+            # Slices of imports have addresses of the data centre, as they should.
+            if is_of_an_import(piece):
+                continue
+            for endpoint in piece.endpoints:
+                address = parsed_address(endpoint.address)
+                if address is not None and address in network:
+                    yield f"{endpoint.address} of EndpointSlice {piece.namespace}/{piece.name}"
+                    break  # one address of a slice is enough

@@ -30,11 +30,15 @@ from eurekube_sync.explain.links import (
     Part,
     breaks,
     first_broken,
+    met,
     not_read,
+    noted,
+    out_of_scope,
     unseen,
+    until_broken,
 )
 from eurekube_sync.explain.registry import last_pass_link
-from eurekube_sync.explain.what import Kind, What, near_names
+from eurekube_sync.explain.what import Kind, What, near_names, similar
 from eurekube_sync.model.imports import ImportObject, ImportRef
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
@@ -53,13 +57,16 @@ _PARTS = {
 def explained_imports(look: Look) -> Sequence[tuple[ImportRef, Explanation]]:
     """Make the chains of all imports in scope, the worst first."""
     report = look.report.imports
-    explained: list[tuple[ImportRef, Explanation]] = []
+    if report is None:
+        return ()
     standing = _Standing(report)
-    for ref in sorted(report.claims) if report else ():
+    explained: list[tuple[ImportRef, Explanation]] = []
+    for ref in sorted(report.claims):
         what = What(Kind.IMPORT, ref.name, ref.namespace)
         explained.append((ref, _explained(what, look, standing)))
-    order = list(Outcome)
-    return sorted(explained, key=lambda pair: order.index(pair[1].outcome))
+    worst_first = list(Outcome)
+    explained.sort(key=lambda pair: worst_first.index(pair[1].outcome))
+    return explained
 
 
 def explain_import(what: What, look: Look) -> Explanation:
@@ -71,41 +78,40 @@ class _Standing:
     """What stays for now, and how much is written, of each import."""
 
     def __init__(self, report: ImportReport | None) -> None:
+        self._report = report
         self._holds = holds_by_import(report.held if report else None)
-        self._kept = report.plan.kept if report else {}
-        self._outcomes = report.outcomes if report else {}
 
     def holds(self, ref: ImportRef) -> Sequence[Hold]:
         return self._holds.get(SyncerRef(*ref), ())
 
     def count(self, claim: ImportClaim | None) -> EndpointCount:
         """Count the endpoints. A pass that writes counts what it wrote."""
-        if not isinstance(claim, Importing):
+        report = self._report
+        if report is None or not isinstance(claim, Importing):
             return EndpointCount(0, 0)
         ref = claim.import_.ref
-        return count_of(claim, self._outcomes.get(ref), self._kept.get(ref, ()))
+        outcome = report.outcomes.get(ref)
+        kept = report.plan.kept.get(ref, ())
+        return count_of(claim, outcome, kept)
 
 
 def _explained(what: What, look: Look, standing: _Standing) -> Explanation:
     """Make the chain of an import."""
     ref = ImportRef(what.namespace, what.name)
     report = look.report.imports
-    links: list[Link] = []
-    for link in _links(ref, report, standing, look):
-        links.append(link)
-        if link.broken:
-            break
-    links.append(last_pass_link(look, alone=False))
     claim = report.claims.get(ref) if report else None
-    written, wanted = standing.count(claim)
     known = report is not None and report.registry is None
-    outcome = _outcome(links, written)
+    written, wanted = standing.count(claim)
+
+    links = until_broken(_links(ref, report, standing, look))
     broken = first_broken(links)
+    outcome = _outcome(links, written)
+    links.append(last_pass_link(look, alone=False))
     return Explanation(
         about=str(what),
         links=tuple(links),
         outcome=outcome,
-        sentence=_sentence(outcome, links, written, wanted),
+        sentence=_sentence(outcome, broken, written, wanted),
         fix=broken.fix if broken else "",
         up=written if known else None,
         of=wanted,
@@ -123,27 +129,28 @@ def _apps(claim: ImportClaim | None) -> tuple[str, ...]:
 def _links(
     ref: ImportRef, report: ImportReport | None, standing: _Standing, look: Look
 ) -> Iterator[Link]:
+    """Make the links of the import, its spec, its instances and its slices."""
     if report is None:
         text = "imports are off: no networks were given"
         fix = "give --import-networks as the installation does"
         yield unseen(Part.IMPORT, text, fix=fix)
         return
-    found = _listed(ref, report)
-    if not isinstance(found, ImportObject):
-        yield found
+    import_ = _listed(ref, report)
+    if isinstance(import_, Link):
+        yield import_
         return
-    yield Link(Part.IMPORT, Mark.OK, f"EurekaImport {ref} exists")
+    yield met(Part.IMPORT, f"EurekaImport {ref} exists")
     claim = report.claims.get(ref)
     match claim:
         case None:
-            yield _unserved(ref, found)
+            yield out_of_scope(class_of(import_), fix=_edit(ref))
         case NotImported():
             yield _not_imported(ref, claim)
         case Ending():
             text = "the import is being deleted, and its Service and slices with it"
             fix = f"kubectl describe eimp {ref.name} -n {ref.namespace}"
             link = breaks(Part.SPEC, Reason.DELETING, text, fix=fix)
-            yield replace(link, since=found.deleted)
+            yield replace(link, since=import_.deleted)
         case Importing():
             yield from _of_spec(ref, claim, report)
             # Also where Eureka lists nothing, because that may be why
@@ -162,18 +169,11 @@ def _listed(ref: ImportRef, report: ImportReport) -> ImportObject | Link:
     for import_ in source.data:
         if import_.name == ref.name:
             return import_
-    near = near_names(ref.name, (import_.name for import_ in every(report.view.imports)))
-    details = [f"similar: {', '.join(near)}"] if near else []
-    fix = f"kubectl get eimp -n {ref.namespace}"
     text = f"there is no EurekaImport {ref}"
+    fix = f"kubectl get eimp -n {ref.namespace}"
+    names = [import_.name for import_ in every(report.view.imports)]
+    details = similar(near_names(ref.name, names))
     return breaks(Part.IMPORT, Reason.NOTHING_FOUND, text, *details, fix=fix)
-
-
-def _unserved(ref: ImportRef, import_: ImportObject) -> Link:
-    name = class_of(import_)
-    served = f"class {name}" if name else "it, and the scope given here excludes it"
-    text = f"no installation seems to serve {served}"
-    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, fix=_edit(ref))
 
 
 def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
@@ -188,27 +188,38 @@ def _not_imported(ref: ImportRef, claim: NotImported) -> Link:
 
 def _of_spec(ref: ImportRef, claim: Importing, report: ImportReport) -> Iterator[Link]:
     """Yield the links about the spec and the Service."""
-    spec = claim.spec
-    outcome = report.outcomes.get(ref)
-    broken = None
-    if claim.refusals:
-        refusal = claim.refusals[0]
-        part = _PARTS.get(refusal.reason, Part.SERVICES)
-        broken = breaks(part, refusal.reason, refusal.message, fix=_edit(ref))
-    if broken is None or broken.part is not Part.SPEC:
+    refused = _refused(ref, claim)
+    if refused is None or refused.part is not Part.SPEC:
+        spec = claim.spec
         name = f"app {spec.app}" if spec.app else f"VIP {spec.vip_address}"
-        yield Link(Part.SPEC, Mark.OK, f"its spec is valid: {name}")
-    if broken is not None:
-        yield broken
-    elif outcome is not None and outcome.made:
-        text = f"Service {spec.service.name} was made by this pass"
-        yield Link(Part.SERVICES, Mark.OK, text)
-    elif claim.service is None:
-        text = f"Service {spec.service.name} is still to be made by the next pass"
-        yield Link(Part.SERVICES, Mark.NOTE, text)
+        yield met(Part.SPEC, f"its spec is valid: {name}")
+    if refused is not None:
+        yield refused
     else:
-        ports = ", ".join(str(port.port) for port in claim.service.ports)
-        yield Link(Part.SERVICES, Mark.OK, f"Service {claim.service.name} has port {ports}")
+        yield _of_service(ref, claim, report)
+
+
+def _refused(ref: ImportRef, claim: Importing) -> Link | None:
+    """Make the link of the first refusal; None if there is none."""
+    if not claim.refusals:
+        return None
+    first = claim.refusals[0]
+    part = _PARTS.get(first.reason, Part.SERVICES)
+    return breaks(part, first.reason, first.message, fix=_edit(ref))
+
+
+def _of_service(ref: ImportRef, claim: Importing, report: ImportReport) -> Link:
+    """Show the Service of the import, or who makes it."""
+    name = claim.spec.service.name
+    outcome = report.outcomes.get(ref)
+    # The claim is from before the write, so it has no Service yet.
+    if outcome is not None and outcome.made:
+        return met(Part.SERVICES, f"Service {name} was made by this pass")
+    service = claim.service
+    if service is None:
+        return noted(Part.SERVICES, f"Service {name} is still to be made by the next pass")
+    ports = ", ".join(str(port.port) for port in service.ports)
+    return met(Part.SERVICES, f"Service {service.name} has port {ports}")
 
 
 def _of_eureka(claim: Importing, report: ImportReport) -> Iterator[Link]:
@@ -221,7 +232,7 @@ def _of_eureka(claim: Importing, report: ImportReport) -> Iterator[Link]:
         yield breaks(Part.EUREKA, Reason.NO_INSTANCES, text)
     else:
         listed = counted(len(claim.verdicts), "instance")
-        yield Link(Part.EUREKA, Mark.OK, f"Eureka lists {listed} of {name}")
+        yield met(Part.EUREKA, f"Eureka lists {listed} of {name}")
         yield from _left_out(claim)
 
 
@@ -231,55 +242,58 @@ def _left_out(claim: Importing) -> Iterator[Link]:
     for key, verdict in sorted(claim.verdicts.items()):
         if isinstance(verdict, LeftOut):
             left_out.append(f"{key}: {verdict.reason}: {verdict.why}")
-    if left_out:
-        number = counted(len(left_out), "instance")
-        are = one_or_more(len(left_out), "is no endpoint", "are no endpoints")
-        reason = next(iter(claim.left_out))
-        details = left_out[:_MOST]
-        text = f"{number} {are}"
-        yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
+    if not left_out:
+        return
+    number = counted(len(left_out), "instance")
+    are = one_or_more(len(left_out), "is no endpoint", "are no endpoints")
+    reason = next(iter(claim.left_out))
+    details = left_out[:_MOST]
+    text = f"{number} {are}"
+    yield breaks(Part.INSTANCES, reason, text, *details, if_=not claim.wanted)
 
 
 def _of_slices(
     ref: ImportRef, claim: Importing, report: ImportReport, count: EndpointCount
 ) -> Iterator[Link]:
     """Yield the links about what is written, and what is not."""
-    if claim.spec.suspend:
+    suspended = claim.spec.suspend
+    if suspended:
         text = "it is suspended: its Service and slices are not written"
-        yield Link(Part.SUSPEND, Mark.NOTE, text)
+        yield noted(Part.SUSPEND, text)
+    # Without Eureka's list it is unknown what they should have.
     if report.registry is not None:
         return
     written, wanted = count
     text = f"its slices have {written} of {counted(wanted, 'endpoint')}"
     if written == wanted:
-        yield Link(Part.SLICES, Mark.OK, text)
-        return
-    reason = Reason.SUSPENDED if claim.spec.suspend else Reason.DIFFERS
-    fix = _edit(ref) if claim.spec.suspend else "wait for the next pass"
-    yield breaks(Part.SLICES, reason, text, fix=fix)
+        yield met(Part.SLICES, text)
+    elif suspended:
+        yield breaks(Part.SLICES, Reason.SUSPENDED, text, fix=_edit(ref))
+    else:
+        yield breaks(Part.SLICES, Reason.DIFFERS, text, fix="wait for the next pass")
 
 
 def _of_brake(held: Sequence[Hold], look: Look) -> Iterator[Link]:
     """Yield what is held, with the command for a person who has to decide. Callers lose nothing by
     it."""
     report = look.report
+    imports_held = report.imports.held if report.imports else None
     for hold in held:
         count = len(hold.removals)
         stay = one_or_more(count, "endpoint stays", "endpoints stay")
         details = []
-        if hold.for_a_person and report.imports is not None and report.imports.held is not None:
-            plan_id = report.imports.held.plan_id
-            approve = approve_command(plan_id, report.settings.options)
+        if hold.for_a_person and imports_held is not None:
+            approve = approve_command(imports_held.plan_id, report.settings.options)
             details.append(f"if all held removals are right, {approve}")
-        yield Link(Part.BRAKE, Mark.NOTE, f"{count} {stay}: {hold.text}", details=tuple(details))
+        yield noted(Part.BRAKE, f"{count} {stay}: {hold.text}", *details)
 
 
 def _edit(ref: ImportRef) -> str:
     return f"kubectl edit eimp {ref.name} -n {ref.namespace}"
 
 
-def _outcome(links: list[Link], written: int) -> Outcome:
-    """Sum up the links.
+def _outcome(links: Sequence[Link], written: int) -> Outcome:
+    """Sum up the links, without that of the last pass, which does not matter here.
 
     | a link is broken | a link is unknown | written | outcome        |
     |------------------|-------------------|---------|----------------|
@@ -289,17 +303,17 @@ def _outcome(links: list[Link], written: int) -> Outcome:
     | yes              | any               | none    | NOT_REGISTERED |
     """
     if first_broken(links) is not None:
-        return Outcome.PARTLY if written else Outcome.NOT_REGISTERED
-    # When the last pass was does not matter here.
-    if any(link.mark is Mark.UNKNOWN for link in links[:-1]):
+        if written:
+            return Outcome.PARTLY
+        return Outcome.NOT_REGISTERED
+    if any(link.mark is Mark.UNKNOWN for link in links):
         return Outcome.UNKNOWN
     return Outcome.REGISTERED
 
 
-def _sentence(outcome: Outcome, links: list[Link], written: int, wanted: int) -> str:
+def _sentence(outcome: Outcome, broken: Link | None, written: int, wanted: int) -> str:
     """Return the last line."""
     endpoints = f"{written} of {counted(wanted, 'endpoint')} written"
-    broken = first_broken(links)
     match outcome:
         case Outcome.REGISTERED:
             return f"Callable: {endpoints}"

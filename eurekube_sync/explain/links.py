@@ -72,6 +72,16 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
+def met(part: Part, text: str, *details: str) -> Link:
+    """Make a link of a requirement that is met."""
+    return Link(part, Mark.OK, text, details=details)
+
+
+def noted(part: Part, text: str, *details: str) -> Link:
+    """Make a link that prevents no registration."""
+    return Link(part, Mark.NOTE, text, details=details)
+
+
 def unseen(
     part: Part, text: str, *details: str, reason: Reason = Reason.NOT_LOOKED_AT, fix: str = ""
 ) -> Link:
@@ -97,8 +107,17 @@ def breaks(
 ) -> Link:
     """Make a broken link, or a note if `if_` is false."""
     if not if_:
-        return Link(part, Mark.NOTE, text, details=details)
+        return noted(part, text, *details)
     return Link(part, Mark.BROKEN, text, reason, details, cause or text, fix)
+
+
+def out_of_scope(class_: str | None, fix: str = "") -> Link:
+    """Make the link of a syncer or import of this class that the given scope does not take."""
+    served = "it, and the scope given here excludes it"
+    if class_:
+        served = f"class {class_}"
+    text = f"no installation seems to serve {served}"
+    return breaks(Part.SERVED, Reason.NO_INSTALLATION, text, fix=fix)
 
 
 def first_broken(links: Iterable[Link]) -> Link | None:
@@ -106,6 +125,16 @@ def first_broken(links: Iterable[Link]) -> Link | None:
         if link.broken:
             return link
     return None
+
+
+def until_broken(links: Iterable[Link]) -> list[Link]:
+    """Return the links up to the first broken one: what follows depends on it."""
+    made = []
+    for link in links:
+        made.append(link)
+        if link.broken:
+            break
+    return made
 
 
 class Outcome(StrEnum):
@@ -274,3 +303,15 @@ class Finding:
         if self.grade is Grade.OK:
             return ""
         return help_on(self.check.value)
+
+
+def passed(check: Check, text: str) -> Finding:
+    return Finding(check, Grade.OK, text)
+
+
+def warned(check: Check, text: str, fix: str = "", manifest: str = "") -> Finding:
+    return Finding(check, Grade.WARNING, text, fix, manifest)
+
+
+def failed(check: Check, text: str, fix: str) -> Finding:
+    return Finding(check, Grade.FAILED, text, fix)

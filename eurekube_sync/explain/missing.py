@@ -13,11 +13,11 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.links import (
     Explanation,
     Link,
-    Mark,
     Outcome,
     Part,
     breaks,
     not_read,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.subject import (
@@ -27,9 +27,11 @@ from eurekube_sync.explain.subject import (
     is_meant,
     named_app,
     observed_at,
+    pods_in,
     pods_of,
     read,
     selector_of,
+    selectors_in,
     subjects,
     syncers_in,
     workload,
@@ -39,6 +41,7 @@ from eurekube_sync.explain.what import (
     Kind,
     What,
     near_names,
+    similar,
 )
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import is_of_an_import
@@ -60,54 +63,73 @@ def explain_missing(what: What, look: Look, *, absent: bool = False) -> Explanat
     in question does not exist."""
     theirs = _held_by_eureka(what, look)
     failed = _unknown_syncers(look, what.namespace)
-    if failed is not None and failed.cause is Cause.NOT_READ:
-        first, service = _out_of_scope(what, look), ""
-    elif failed is not None:
-        of = f" of namespace {what.namespace}" if what.namespace else ""
-        first, service = _not_read(Part.SYNCER, f"EurekaSyncers{of}", failed), ""
+    service = ""
+    if failed is not None:
+        first = _syncers_not_read(what, failed, look)
     elif absent:
         text = f"namespace {what.namespace} does not exist"
         fix = "kubectl get namespaces"
-        first, service = breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, fix=fix), ""
+        first = breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, fix=fix)
     else:
         first, service = _first_link(what, theirs, look)
     links = [first]
+    # Eureka has no names of Services and pods, and of an app or address the first link tells.
     if failed is not None or theirs or what.kind is Kind.SYNCER:
         links += _in_eureka(theirs, look)
-    outcome, sentence = Outcome.UNKNOWN, f"Unknown whether it is registered: {first.text}"
+
+    outcome = Outcome.UNKNOWN
+    sentence = f"Unknown whether it is registered: {first.text}"
     if first.broken:
         outcome = Outcome.NOT_REGISTERED
         head = "Registered, but by no syncer in scope" if theirs else "Not registered"
         sentence = f"{head}: {first.cause}"
+    manifest: dict[str, Any] = {}
+    if service:
+        manifest = _smallest_syncer(what.namespace, service)
     return Explanation(
         about=str(what),
         links=tuple(links),
         outcome=outcome,
         sentence=sentence,
         fix=first.fix,
-        manifest=_smallest_syncer(what.namespace, service) if first.fix is _APPLY else {},
+        manifest=manifest,
     )
 
 
+def _syncers_not_read(what: What, failed: Unknown, look: Look) -> Link:
+    """Make the link of syncers that could not be listed, or were not asked for."""
+    if failed.cause is Cause.NOT_READ:
+        return _out_of_scope(what, look)
+    kind = "EurekaSyncers"
+    if what.namespace:
+        kind = f"{kind} of namespace {what.namespace}"
+    return _not_read(Part.SYNCER, kind, failed)
+
+
 def _first_link(what: What, theirs: Sequence[ObservedInstance], look: Look) -> tuple[Link, str]:
-    """Return why no syncer registers it, and the Service that a syncer could select; empty for
+    """Return why no syncer registers it, and the Service for which to apply a syncer; empty for
     none. `theirs` are the instances in question that Eureka lists."""
     if what.kind is Kind.SYNCER:
         names = [syncer.name for syncer in _syncers(look, what.namespace)]
         fix = f"kubectl get esync -n {what.namespace}"
         return _nothing("EurekaSyncer", what, names, fix, Reason.NO_SYNCER), ""
     if what.kind is Kind.SERVICE:
-        return _service(what, look), what.name
+        return _service(what, look)
     if what.kind is Kind.POD:
-        behind = _service_of(what, look)
-        if isinstance(behind, Link):
-            return behind, ""
-        return _service(behind, look), behind.name
+        return _pod(what, look)
     if what.kind in WORKLOADS:
-        return _workload(what, look), ""
+        return _workload(what, look)
     if theirs:
         return _in_eureka_alone(theirs[0], look), ""
     return _no_claim(what, look), ""
+
+
+def _pod(what: What, look: Look) -> tuple[Link, str]:
+    """Explain a pod that no syncer selects, by its Service; or that has none."""
+    behind = _service_of(what, look)
+    if isinstance(behind, Link):
+        return behind, ""
+    return _service(behind, look)
 
 
 def _held_by_eureka(what: What, look: Look) -> list[ObservedInstance]:
@@ -153,62 +175,75 @@ def _nothing(
     reason: Reason = Reason.NOTHING_FOUND,
 ) -> Link:
     """Report that an object does not exist, with similar names."""
-    near = [
-        f"{what.namespace}/{name}" for name in near_names(what.name, names) or sorted(names)[:3]
-    ]
-    details = [f"there is {', '.join(near)}"] if near else []
+    there = [f"{what.namespace}/{name}" for name in _nearest(what.name, names)]
+    details = []
+    if there:
+        details.append(f"there is {', '.join(there)}")
     text = f"there is no {kind} {what.namespace}/{what.name}"
     return breaks(Part.SYNCER, reason, text, *details, fix=fix)
 
 
+def _nearest(name: str, names: Collection[str]) -> Sequence[str]:
+    """Return similar names; the first ones if none is similar."""
+    return near_names(name, names) or sorted(names)[:3]
+
+
 def _in_eureka(theirs: list[ObservedInstance], look: Look) -> Iterator[Link]:
+    """Note the instances in question that Eureka lists, and whose they are."""
     if isinstance(look.listed, Unknown):
         yield not_read(Part.EUREKA, "what Eureka holds", look.listed)
     for instance in theirs[:_MOST]:
         syncer = syncer_of(instance)
         whose = f"syncer {syncer}" if syncer else "no mark of ours"
-        held = f"{instance.key} at {observed_at(instance)}, {instance.status}"
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds {held}, {whose}")
+        at = f"{instance.key} at {observed_at(instance)}"
+        yield noted(Part.EUREKA, f"Eureka holds {at}, {instance.status}, {whose}")
 
 
-def _workload(what: What, look: Look) -> Link:
+def _workload(what: What, look: Look) -> tuple[Link, str]:
     """Explain a workload whose pods no syncer selects, by its first pod; or that has no pod."""
     listed = look.pods.get(what.namespace)
     if isinstance(listed, Unknown):
-        return _not_read(Part.PODS, f"Pods of namespace {what.namespace}", listed)
+        return _not_read(Part.PODS, f"Pods of namespace {what.namespace}", listed), ""
     pods = pods_of(what, look)
     if not pods:
-        kind = WORKLOADS[what.kind]
-        names = []
-        for pod in read(listed):
-            of_kind, _, name = workload(pod).partition(" ")
-            if of_kind == kind:
-                names.append(name)
-        fix = f"kubectl get {what.kind} -n {what.namespace}"
-        near = near_names(what.name, names) or sorted(set(names))[:3]
-        details = [f"similar: {', '.join(near)}"] if near else []
-        text = f"no pod is of {kind} {what.namespace}/{what.name}"
-        return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *details, fix=fix)
-    behind = _service_of(What(Kind.POD, pods[0], what.namespace), look)
-    if isinstance(behind, Link):
-        return behind
-    return _service(behind, look)
+        return _no_pod(what, look), ""
+    # All its pods have the labels of its template.
+    first = What(Kind.POD, pods[0], what.namespace)
+    return _pod(first, look)
 
 
-def _service(what: What, look: Look) -> Link:
-    """Explain a Service that no syncer selects, or that does not exist."""
-    name, namespace = what.name, what.namespace
+def _no_pod(what: What, look: Look) -> Link:
+    """Report a workload without pods, with similar names of its kind."""
+    kind = WORKLOADS[what.kind]
+    names = set()
+    for pod in pods_in(look, what.namespace):
+        of_kind, _, name = workload(pod).partition(" ")
+        if of_kind == kind:
+            names.add(name)
+    details = similar(_nearest(what.name, names))
+    text = f"no pod is of {kind} {what.namespace}/{what.name}"
+    fix = f"kubectl get {what.kind} -n {what.namespace}"
+    return breaks(Part.PODS, Reason.NOTHING_FOUND, text, *details, fix=fix)
+
+
+def _service(what: What, look: Look) -> tuple[Link, str]:
+    """Explain a Service that no syncer selects, or that does not exist. Return its name, too, if a
+    syncer is to be applied for it: not where one nearly selects it."""
+    name = what.name
+    namespace = what.namespace
     listed = look.selectors.get(namespace)
     if isinstance(listed, Unknown):
-        return _not_read(Part.SERVICES, f"Services of namespace {namespace}", listed)
+        return _not_read(Part.SERVICES, f"Services of namespace {namespace}", listed), ""
     there = {service.name: service.labels for service in read(listed)}
     if name not in there:
-        return _nothing("Service", what, there, f"kubectl get svc -n {namespace}")
-    nearly = list(_nearly_selecting(namespace, name, there[name], look))
-    details = [detail for detail, _ in nearly]
-    fix = nearly[0][1] if nearly else _APPLY
+        return _nothing("Service", what, there, f"kubectl get svc -n {namespace}"), ""
     text = f"Service {name} is selected by no EurekaSyncer"
-    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, *details, fix=fix)
+    nearly = list(_nearly_selecting(namespace, name, there[name], look))
+    if not nearly:
+        return breaks(Part.SYNCER, Reason.NO_SYNCER, text, fix=_APPLY), name
+    details = [detail for detail, _ in nearly]
+    _, fix = nearly[0]
+    return breaks(Part.SYNCER, Reason.NO_SYNCER, text, *details, fix=fix), ""
 
 
 def _nearly_selecting(
@@ -221,22 +256,26 @@ def _nearly_selecting(
             text = f"EurekaSyncer {syncer.ref} might select it, but its spec is invalid"
             yield text, f"eurekube-sync explain {syncer.ref}"
             continue
-        has = [near.label for near in near_labels(dict(selector.labels), [(name, labels)])]
+        near = near_labels(dict(selector.labels), [(name, labels)])
+        has = [label for label, _, _ in near]
+        # A selector by name has no labels.
         if not has and near_names(name, [selector.service or ""]):
             has = [name]
         if has:
             selects = f"EurekaSyncer {syncer.ref} selects {selector}"
-            fix = f"kubectl edit esync {syncer.name} -n {namespace}"
-            yield f"{selects}, and the Service has {', '.join(has)}", fix
+            text = f"{selects}, and the Service has {', '.join(has)}"
+            yield text, f"kubectl edit esync {syncer.name} -n {namespace}"
 
 
 def _service_of(what: What, look: Look) -> What | Link:
     """Return the Service that selects the pod, or a link with the reason why there is none."""
     namespace = what.namespace
-    pods, services = look.pods.get(namespace), look.selectors.get(namespace)
-    for source, kind in ((pods, "Pods"), (services, "Services")):
-        if isinstance(source, Unknown):
-            return _not_read(Part.PODS, f"{kind} of namespace {namespace}", source)
+    pods = look.pods.get(namespace)
+    if isinstance(pods, Unknown):
+        return _not_read(Part.PODS, f"Pods of namespace {namespace}", pods)
+    services = look.selectors.get(namespace)
+    if isinstance(services, Unknown):
+        return _not_read(Part.PODS, f"Services of namespace {namespace}", services)
     there = {pod.name: pod.labels for pod in read(pods)}
     if what.name not in there:
         return _nothing("pod", what, there, f"kubectl get pods -n {namespace}")
@@ -246,8 +285,8 @@ def _service_of(what: What, look: Look) -> What | Link:
         if matches(service.selector, labels):
             return What(Kind.SERVICE, service.name, namespace)
         selects = f"Service {service.name} selects {written(service.selector)}"
-        for near in near_labels(service.selector, [(service.name, labels)]):
-            details.append(f"{selects}, and the pod has {near.label}")
+        for label, _, _ in near_labels(service.selector, [(service.name, labels)]):
+            details.append(f"{selects}, and the pod has {label}")
     text = f"pod {what.name} is selected by no Service"
     fix = f"kubectl get svc -n {namespace} -o wide"
     return breaks(Part.SERVICES, Reason.NOT_SELECTED, text, *details, fix=fix)
@@ -256,26 +295,17 @@ def _service_of(what: What, look: Look) -> What | Link:
 def _no_claim(what: What, look: Look) -> Link:
     """Report an app, address or instance id that no claim and no instance has, with similar
     apps."""
-    wanted: dict[str, SyncerRef] = {}
-    for report in look.reports:
-        for failed in unread(report.view):
-            if failed.kind in (SourceKind.SERVICES, SourceKind.SLICES):
-                return _not_read(Part.SERVICES, "Services", failed.source)
-        for ref, claim in claims_in(report).items():
-            for app in apps_of(claim):
-                wanted.setdefault(app, ref)
-    apps = {instance.key.app for instance in read(look.listed)}
-    near = near_names(str(what), apps.union(wanted))
-    details = [f"similar: {', '.join(near)}"] if near else []
-    for app in near:
-        if app in wanted:
-            details.append(f"EurekaSyncer {wanted[app]} registers as {app}")
+    # A Service that was not read may give it.
+    failed = _unread_services(look)
+    if failed is not None:
+        return _not_read(Part.SERVICES, "Services", failed)
+    details = list(_similar_apps(what, look))
     beside = list(_other_ports(what, look))
     details += beside
-    text = f"no syncer wants {what}"
     fix = join(("eurekube-sync", "status", "-a", *look.asked.options))
     if beside:
         fix = join(("eurekube-sync", "explain", what.name, *look.asked.options))
+    text = f"no syncer wants {what}"
     if isinstance(look.listed, Unknown):
         text = f"{text}; what Eureka holds could not be looked at: {look.listed.message}"
         return unseen(Part.SYNCER, text, *details, fix=fix)
@@ -283,29 +313,65 @@ def _no_claim(what: What, look: Look) -> Link:
     return breaks(Part.SYNCER, Reason.NOTHING_FOUND, text, *details, fix=fix)
 
 
+def _unread_services(look: Look) -> Unknown | None:
+    """Return why Services or slices could not be read; None if they were."""
+    for report in look.reports:
+        for failed in unread(report.view):
+            if failed.kind in (SourceKind.SERVICES, SourceKind.SLICES):
+                return failed.source
+    return None
+
+
+def _similar_apps(what: What, look: Look) -> Iterator[str]:
+    """Yield similar apps that Eureka or a syncer has, and which syncers register them."""
+    wanted: dict[str, SyncerRef] = {}
+    for report in look.reports:
+        for ref, claim in claims_in(report).items():
+            for app in apps_of(claim):
+                wanted.setdefault(app, ref)
+    apps = {instance.key.app for instance in read(look.listed)}
+    near = near_names(str(what), apps.union(wanted))
+    yield from similar(near)
+    for app in near:
+        if app in wanted:
+            yield f"EurekaSyncer {wanted[app]} registers as {app}"
+
+
 def _other_ports(what: What, look: Look) -> Iterator[str]:
     """Yield what syncers register at the address in question at other ports."""
     if what.kind is not Kind.ADDRESS or what.port is None:
         return
-    for subject in subjects(What(Kind.ADDRESS, what.name), look):
+    at_any_port = What(Kind.ADDRESS, what.name)
+    for subject in subjects(at_any_port, look):
         for key in sorted(subject.keys or ()):
-            syncer = f"EurekaSyncer {subject.ref}"
-            yield f"{syncer} registers {address_of(key)} as {key.app}, and not port {what.port}"
+            registers = f"EurekaSyncer {subject.ref} registers {address_of(key)} as {key.app}"
+            yield f"{registers}, and not port {what.port}"
 
 
 def _in_eureka_alone(instance: ObservedInstance, look: Look) -> Link:
-    """Explain by its marks an instance that no syncer in scope registers."""
+    """Explain by its marks an instance that no syncer in scope registers.
+
+    | its marks           | its syncer                 | link                 |
+    |---------------------|----------------------------|----------------------|
+    | none, or not ours   | any                        | broken: NoSyncer     |
+    | ours                | exists, or is out of scope | unknown              |
+    | ours                | is in scope, and is gone   | broken: NoSyncer     |
+    """
     ref = syncer_of(instance)
-    owner, cluster = instance.metadata.get(OWNER, ""), instance.metadata.get(CLUSTER)
+    owner = instance.metadata.get(OWNER, "")
+    cluster = instance.metadata.get(CLUSTER)
+    # If it is unknown which cluster this is, the instance may be of this one.
     here = isinstance(look.identity, Unknown) or cluster == look.identity.data
-    if ref is None or owner not in ("", look.owner) or not here:
+    by_our_owner = owner in ("", look.owner)
+    if ref is None or not by_our_owner or not here:
         cause = "it has no mark of eurekube-sync"
         if owner:
             elsewhere = "" if here or cluster is None else " of another cluster"
             cause = f"owner {owner}{elsewhere} registered it"
         text = f"no EurekaSyncer in scope registers it: {cause}"
         return breaks(Part.SYNCER, Reason.NO_SYNCER, text, cause=cause)
-    exists = ref in [syncer.ref for syncer in syncers_in(look.report)]
+    refs = [syncer.ref for syncer in syncers_in(look.report)]
+    exists = ref in refs
     if exists or not look.asked.covers(ref):
         fix = f"eurekube-sync explain {quote(str(ref))} -n {quote(ref.namespace)}"
         text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
@@ -330,7 +396,12 @@ def namespaces_beside(what: What, look: Look) -> list[str]:
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:
-    return [syncer for syncer in syncers_in(look.report) if syncer.namespace == namespace]
+    """Return the listed syncers of a namespace."""
+    syncers = []
+    for syncer in syncers_in(look.report):
+        if syncer.namespace == namespace:
+            syncers.append(syncer)
+    return syncers
 
 
 def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
@@ -355,7 +426,8 @@ def _unknown_syncers(look: Look, namespace: str) -> Unknown | None:
 def unselected(look: Look, namespace: str) -> list[str]:
     """Return the names of the namespace's Services that no syncer selects; empty if that is
     unknown."""
-    if look.report.view is None or isinstance(look.report.view.syncers.of(namespace), Unknown):
+    view = look.report.view
+    if view is None or isinstance(view.syncers.of(namespace), Unknown):
         return []
     selectors = []
     for syncer in syncers_in(look.report):
@@ -363,7 +435,7 @@ def unselected(look: Look, namespace: str) -> list[str]:
         if selector is not None and selected_namespace(syncer) == namespace:
             selectors.append(selector)
     names = []
-    for listed in read(look.selectors.get(namespace)):
+    for listed in selectors_in(look, namespace):
         if is_of_an_import(listed):
             continue
         service = Service(namespace=namespace, name=listed.name, labels=listed.labels)

@@ -3,7 +3,7 @@ that is in order, or else from its explanation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eurekube_sync.apply.lost import Lost
@@ -16,7 +16,15 @@ from eurekube_sync.desired.spec import class_of, parse, selected_namespace
 from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.imports import explained_imports
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, breaks, first_broken
+from eurekube_sync.explain.links import (
+    Explanation,
+    Link,
+    Mark,
+    Outcome,
+    Part,
+    noted,
+    out_of_scope,
+)
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.passes import failing, reached_by_passes
 from eurekube_sync.explain.registry import last_pass_link, looks_silent
@@ -59,43 +67,48 @@ _NOTABLE = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
 class Row:
     syncer: SyncerObject
     status: SyncerStatus | None  # as computed by this look; None if unknown
-    found: Explanation  # without links if all is well by the status
+    explanation: Explanation  # without links if all is well by the status
     lost: Lost | None = None  # of an app that callers do not find any more
 
     @property
     def apps(self) -> tuple[str, ...]:
         """Its app names; those of the last pass that resolved them, if it is not served."""
-        return self.found.apps or (self.status.apps if self.status is not None else ())
+        if self.explanation.apps or self.status is None:
+            return self.explanation.apps
+        return self.status.apps
 
     @property
     def desired(self) -> int:
         """How many instances it should have; as its status says, if its app was lost."""
         if self.lost is not None and self.status is not None:
-            return max(self.found.of, self.status.desired)
-        return self.found.of
+            return max(self.explanation.of, self.status.desired)
+        return self.explanation.of
 
     @property
     def reason(self) -> str:
         """A word as in conditions; `InSync` if nothing is wrong."""
-        if self.found.broken:
-            return self.found.broken.reason
-        if self.found.outcome is Outcome.UNKNOWN:
+        if self.explanation.broken:
+            return self.explanation.broken.reason
+        if self.explanation.outcome is Outcome.UNKNOWN:
             return Reason.NOT_LOOKED_AT
         ready = _ready(self.status)
-        return ready.reason if ready else Reason.IN_SYNC
+        if ready is None:
+            return Reason.IN_SYNC
+        return ready.reason
 
     @property
     def why(self) -> str:
         """The first broken link, the first unknown one, or what is notable; empty for nothing."""
-        broken = self.found.broken
+        broken = self.explanation.broken
         if broken:
-            details = () if broken.reason in _WHOLE else broken.details[:1]
-            texts = [broken.text, *details]
+            texts = [broken.text]
+            if broken.reason not in _WHOLE:
+                texts += broken.details[:1]
             if self.lost is not None:
                 texts.append(f"{Reason.LAST_INSTANCE_LOST}: {self.lost}")
             return "; ".join(texts)
-        for link in self.found.links:
-            if self.found.outcome is Outcome.UNKNOWN:
+        for link in self.explanation.links:
+            if self.explanation.outcome is Outcome.UNKNOWN:
                 tells = link.mark is Mark.UNKNOWN
             else:
                 tells = link.mark is Mark.NOTE and link.part in _NOTABLE
@@ -108,37 +121,40 @@ class Row:
         """Since when the row's reason holds, in Unix seconds: as the broken link says, as the
         latest condition with this reason, or since the creation, if no pass wrote a status. None if
         it is unknown."""
-        return _since(self.syncer, self.found, self.reason)
+        return _since(self.syncer, self.explanation, self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRow:
     import_: ImportObject
     status: ImportStatus  # as computed by this look
-    found: Explanation
+    explanation: Explanation
 
     @property
     def reason(self) -> str:
         """A word as in conditions; `InSync` if nothing is wrong."""
-        if self.found.outcome is Outcome.UNKNOWN and not self.found.broken:
+        if self.explanation.outcome is Outcome.UNKNOWN and not self.explanation.broken:
             return Reason.NOT_LOOKED_AT
-        return self.found.reason or Reason.IN_SYNC
+        return self.explanation.reason or Reason.IN_SYNC
 
     @property
     def since(self) -> float | None:
         """As `Row.since`."""
-        return _since(self.import_, self.found, self.reason)
+        return _since(self.import_, self.explanation, self.reason)
 
 
-def _since(row_of: SyncerObject | ImportObject, found: Explanation, reason: str) -> float | None:
-    broken = found.broken
+def _since(
+    row_of: SyncerObject | ImportObject, explanation: Explanation, reason: str
+) -> float | None:
+    """Return since when the reason of a row holds, as `Row.since` says."""
+    broken = explanation.broken
     if broken is not None and broken.since is not None:
         return broken.since
     status = row_of.status
     if status is None or not status.conditions:
         return row_of.created
     reasons = {reason}
-    if found.outcome is Outcome.NOT_REGISTERED:
+    if explanation.outcome is Outcome.NOT_REGISTERED:
         reasons.add(Reason.NONE_UP)  # its cause is what the row names
     times = []
     for condition in status.conditions:
@@ -186,23 +202,33 @@ class Overview:
         return None
 
     def count(self, *outcomes: Outcome) -> int:
-        return len([row for row in self.rows if row.found.outcome in outcomes])
+        return _number(self.rows, outcomes)
 
     def count_imports(self, *outcomes: Outcome) -> int:
-        return len([row for row in self.imports if row.found.outcome in outcomes])
+        return _number(self.imports, outcomes)
+
+
+def _number(rows: Iterable[Row | ImportRow], outcomes: Collection[Outcome]) -> int:
+    number = 0
+    for row in rows:
+        if row.explanation.outcome in outcomes:
+            number += 1
+    return number
 
 
 def overview(look: Look) -> Overview:
     """Sum up a look. It needs the Pods of the namespaces of `in_need`."""
     report = look.report
     rows = [*_served(look), *_others(look)]
-    rows.sort(key=lambda row: (_ORDER.index(row.found.outcome), row.syncer.ref))
-    hinted = _hinted(look)
-    services = []
-    for namespace in sorted(look.asked.namespaces or ()):
-        for name in unselected(look, namespace):
-            if (namespace, name) not in hinted:
-                services.append(f"{namespace}/{name}")
+    rows.sort(key=_worst_first)
+    # The brake weighs all namespaces, so a look at one of them does not judge it.
+    problems: tuple[Problem, ...] = ()
+    if not look.narrowed:
+        problems = tuple(problems_to_decide(report))
+    conflicts = 0
+    for block in report.plan.blocked:
+        if block.conflict:
+            conflicts += 1
     return Overview(
         rows=tuple(rows),
         look=look,
@@ -210,24 +236,37 @@ def overview(look: Look) -> Overview:
         last_pass=last_pass_link(look, alone=False),
         renewals=_renewals(look),
         unread=unread_of(report),
-        unselected=tuple(services),
+        unselected=tuple(_unselected(look)),
         held=held_by(report),
-        # The brake weighs all namespaces, so a look at one of them does not judge it.
-        problems=() if look.narrowed else tuple(problems_to_decide(report)),
-        conflicts=len([blocked for blocked in report.plan.blocked if blocked.conflict]),
+        problems=problems,
+        conflicts=conflicts,
         imports=tuple(_imports(look)),
         failing=failing(look),
         reached=reached_by_passes(look),
     )
 
 
+def _worst_first(row: Row) -> tuple[int, SyncerRef]:
+    return _ORDER.index(row.explanation.outcome), row.syncer.ref
+
+
+def _unselected(look: Look) -> Iterator[str]:
+    """Yield the Services of the named namespaces that no syncer selects, and no row names."""
+    hinted = _hinted(look)
+    for namespace in sorted(look.asked.namespaces or ()):
+        for name in unselected(look, namespace):
+            if (namespace, name) not in hinted:
+                yield f"{namespace}/{name}"
+
+
 def _imports(look: Look) -> Iterator[ImportRow]:
     report = look.report.imports
     if report is None:
         return
-    for ref, found in explained_imports(look):
+    for ref, explanation in explained_imports(look):
         import_ = report.claims[ref].import_
-        yield ImportRow(import_=import_, status=report.all_statuses[ref], found=found)
+        status = report.all_statuses[ref]
+        yield ImportRow(import_=import_, status=status, explanation=explanation)
 
 
 def _hinted(look: Look) -> set[tuple[str, str]]:
@@ -238,7 +277,8 @@ def _hinted(look: Look) -> set[tuple[str, str]]:
         if isinstance(claim, NotServed) and claim.reason is Reason.NO_MATCHING_SERVICE:
             namespace = selected_namespace(claim.syncer)
             labels = dict(parse(claim.syncer).selector.labels)
-            for near in near_services(labels, services_in(look.report, namespace)):
+            services = services_in(look.report, namespace)
+            for near in near_services(labels, services):
                 hinted.update((namespace, name) for name in near.names)
     return hinted
 
@@ -248,12 +288,23 @@ def renewals_to_read(look: Look) -> frozenset[InstanceKey]:
     that looks as if nobody renewed it, the instance that the list shows with the oldest renewal. If
     there are too many, those of the oldest; if there is none, the oldest instance of all."""
     oldest = _oldest_by_syncer(look, claims_in(look.report))
-    beside = [syncer.ref for syncer in syncers_in(look.report) if not look.asked.takes(syncer)]
+    beside = _oldest_by_syncer(look, _out_of_scope(look))
     suspects = []
-    for instance in (*oldest, *_oldest_by_syncer(look, beside)):
+    for instance in (*oldest, *beside):
         if looks_silent(instance, look):
             suspects.append(instance)
-    return frozenset(instance.key for instance in (suspects or oldest[:1])[:_MOST_READ])
+    # Where nobody is suspected, one read shows that renewals go on.
+    sample = suspects[:_MOST_READ] or oldest[:1]
+    return frozenset(instance.key for instance in sample)
+
+
+def _out_of_scope(look: Look) -> list[SyncerRef]:
+    """Return the listed syncers that the given scope does not take."""
+    beside = []
+    for syncer in syncers_in(look.report):
+        if not look.asked.takes(syncer):
+            beside.append(syncer.ref)
+    return beside
 
 
 def _oldest_by_syncer(look: Look, syncers: Iterable[SyncerRef]) -> list[ObservedInstance]:
@@ -276,14 +327,17 @@ def _by_renewal(instance: ObservedInstance) -> tuple[float, InstanceKey]:
 
 
 def _renewals(look: Look) -> Renewals:
+    """Sum up the uncached reads of `renewals_to_read`."""
     ages = []
     unread = 0
     for instance in _oldest_by_syncer(look, claims_in(look.report)):
         answers = look.uncached(instance.key)
         if not answers:
-            unread += looks_silent(instance, look)
+            if looks_silent(instance, look):
+                unread += 1
         elif isinstance(answers[0], ObservedInstance):
-            ages.append(max(0.0, look.eureka_time - answers[0].renewed))
+            age = look.eureka_time - answers[0].renewed
+            ages.append(max(0.0, age))  # their clocks may differ
     return Renewals(oldest=max(ages, default=None), read=len(ages), unread=unread)
 
 
@@ -297,16 +351,20 @@ def in_need(look: Look) -> frozenset[str]:
 
 
 def _served(look: Look) -> Iterator[Row]:
+    """Make the rows of the syncers in scope. Only those that are not in order are explained."""
     report = look.report
     for ref, claim in claims_in(report).items():
+        syncer = claim.syncer
         status = report.all_statuses.get(ref)
         if status is not None and _in_order(claim, look) and _is_renewed(ref, look):
-            yield _by_its_status(claim.syncer, status, limit_text(claim, status.up))
+            yield _by_its_status(syncer, status, limit_text(claim, status.up))
             continue
-        subject = subject_of(What(Kind.SYNCER, ref.name, ref.namespace), report, claim, look)
+        what = What(Kind.SYNCER, ref.name, ref.namespace)
+        subject = subject_of(what, report, claim, look)
         if subject is not None:
-            found = explain(subject, look)
-            yield Row(syncer=claim.syncer, status=status, found=found, lost=report.lost.get(ref))
+            explanation = explain(subject, look)
+            lost = report.lost.get(ref)
+            yield Row(syncer=syncer, status=status, explanation=explanation, lost=lost)
 
 
 def _is_renewed(ref: SyncerRef, look: Look) -> bool:
@@ -315,24 +373,32 @@ def _is_renewed(ref: SyncerRef, look: Look) -> bool:
     if isinstance(look.listed, Unknown):
         return False
     for instance in look.marked(ref):
-        for answer in look.uncached(instance.key)[:1]:
-            seen = instance if isinstance(answer, Unknown) else answer
-            if seen is None or looks_silent(seen, look):
-                return False
+        answers = look.uncached(instance.key)
+        if not answers:
+            continue
+        held = answers[0]
+        if isinstance(held, Unknown):
+            held = instance  # no server answered, so the list is all there is
+        if held is None or looks_silent(held, look):
+            return False
     return True
 
 
 def _in_order(claim: Claim, look: Look) -> bool:
     """Whether all wanted instances are UP by the pass's own count, and nothing waits."""
-    status = look.report.all_statuses.get(claim.syncer.ref)
+    syncer = claim.syncer
+    status = look.report.all_statuses.get(syncer.ref)
     if status is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
         return False
-    if refused_by_its_installation(claim.syncer, look) is not None:
+    # The installation may refuse, or not have read, what this look did.
+    if refused_by_its_installation(syncer, look) is not None:
         return False
-    if look.unread(claim.syncer) is not None:
+    if look.unread(syncer) is not None:
         return False
-    synced = _is_true(_ready(status)) and _is_true(status.condition("Synced"))
-    return synced and status.up >= status.desired > 0
+    for type_ in ("Ready", "Synced"):
+        if not _is_true(status.condition(type_)):
+            return False
+    return status.up >= status.desired > 0
 
 
 def _ready(status: SyncerStatus | None) -> Condition | None:
@@ -347,21 +413,25 @@ def _by_its_status(syncer: SyncerObject, status: SyncerStatus, limited: str = ""
     """Make a row without an explanation. A Ready that is not True is its one link, or else what a
     limit leaves out."""
     ready = _ready(status)
+    outcome = Outcome.REGISTERED
     links: list[Link] = []
     if limited:
-        links.append(Link(Part.LIMIT, Mark.NOTE, limited))
-    if not _is_true(ready):
-        reason, text = (ready.reason, ready.message) if ready else (Reason.IN_SYNC, "")
-        links.append(Link(Part.STATUS, Mark.BROKEN, text, reason))
-    found = Explanation(
+        links.append(noted(Part.LIMIT, limited))
+    if ready is None:
+        outcome = Outcome.NOT_REGISTERED
+        links.append(Link(Part.STATUS, Mark.BROKEN, "", Reason.IN_SYNC))
+    elif ready.status is not ConditionStatus.TRUE:
+        outcome = Outcome.NOT_REGISTERED
+        links.append(Link(Part.STATUS, Mark.BROKEN, ready.message, ready.reason))
+    explanation = Explanation(
         about=str(syncer.ref),
         links=tuple(links),
-        outcome=Outcome.REGISTERED if first_broken(links) is None else Outcome.NOT_REGISTERED,
+        outcome=outcome,
         up=status.up,
         of=status.desired,
         apps=status.apps,
     )
-    return Row(syncer=syncer, status=status, found=found)
+    return Row(syncer=syncer, status=status, explanation=explanation)
 
 
 def _others(look: Look) -> Iterator[Row]:
@@ -374,29 +444,36 @@ def _others(look: Look) -> Iterator[Row]:
         if syncer.status is not None and is_served_elsewhere(syncer, look):
             yield _by_its_status(syncer, syncer.status)
             continue
-        name = class_of(syncer)
-        served = f"class {name}" if name else "it, and the scope given here excludes it"
-        text = f"no installation seems to serve {served}"
-        link = breaks(Part.SERVED, Reason.NO_INSTALLATION, text)
-        found = Explanation(about=str(syncer.ref), links=(link,), outcome=Outcome.NOT_REGISTERED)
-        yield Row(syncer=syncer, status=None, found=found)
+        link = out_of_scope(class_of(syncer))
+        outcome = Outcome.NOT_REGISTERED
+        explanation = Explanation(about=str(syncer.ref), links=(link,), outcome=outcome)
+        yield Row(syncer=syncer, status=None, explanation=explanation)
 
 
-def chosen(found: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
+def chosen(whole: Overview, *, app: str | None = None, condition: str | None = None) -> Overview:
     """Return only the rows of an app, and of a condition or reason: `RemovalHeld`, `Ready=False`,
     `NotReady`."""
     rows = []
-    for row in found.rows:
-        of_app = app is None or app.upper() in (*row.apps, named_app(row.syncer))
-        if of_app and (condition is None or _has(row, condition)):
+    for row in whole.rows:
+        apps = (*row.apps, named_app(row.syncer))
+        if _is_chosen(row, apps, app, condition):
             rows.append(row)
     imports = []
-    for import_row in found.imports:
-        of_app = app is None or app.upper() in import_row.found.apps
-        if of_app and (condition is None or _has(import_row, condition)):
+    for import_row in whole.imports:
+        if _is_chosen(import_row, import_row.explanation.apps, app, condition):
             imports.append(import_row)
-    left_out = len(found.rows) - len(rows)
-    return replace(found, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
+    left_out = len(whole.rows) - len(rows)
+    return replace(whole, rows=tuple(rows), imports=tuple(imports), left_out=left_out)
+
+
+def _is_chosen(
+    row: Row | ImportRow, apps: Collection[str], app: str | None, condition: str | None
+) -> bool:
+    if app is not None and app.upper() not in apps:
+        return False
+    if condition is None or row.reason == condition:
+        return True
+    return has_condition(row.status, condition)
 
 
 def parse_condition(given: str) -> str:
@@ -405,39 +482,39 @@ def parse_condition(given: str) -> str:
     name, equals, status = given.strip().partition("=")
     if equals and status not in list(ConditionStatus):
         raise ValueError(f"{given!r}: write {name}=True, {name}=False or {name}=Unknown")
-    known = [*CONDITIONS, *([] if equals else Reason)]
+    known: list[str] = [*CONDITIONS]
+    if not equals:
+        known += list(Reason)
     if name not in known:
         raise ValueError(f"there is no condition or reason {name!r}{did_you_mean(name, known)}")
     return given.strip()
 
 
-def _has(row: Row | ImportRow, condition: str) -> bool:
-    """Whether the row has this reason, or a condition of this type and status, True by default."""
-    return row.reason == condition or has_condition(row.status, condition)
-
-
 def has_condition(status: CustomStatus | None, condition: str) -> bool:
     """Whether a status has this reason, or a condition of this type and status, True by default."""
+    if status is None:
+        return False
     type_, _, value = condition.partition("=")
-    wanted = (type_, value or ConditionStatus.TRUE)
-    for present in status.conditions if status else ():
-        if present.reason == condition or (present.type, present.status) == wanted:
-            return True
-    return False
+    present = status.condition(type_)
+    if present is not None and present.status == (value or ConditionStatus.TRUE):
+        return True
+    return condition in [present.reason for present in status.conditions]
 
 
-def code_of_overview(found: Overview) -> ExitCode:
+def code_of_overview(whole: Overview) -> ExitCode:
     """Return 0 only if all is known to be in sync. A broken syncer comes before a failed read."""
-    wrong = (Outcome.NOT_REGISTERED, Outcome.PARTLY)
-    if found.count(*wrong) or found.count_imports(*wrong) or found.look.report.absent:
+    broken = (Outcome.NOT_REGISTERED, Outcome.PARTLY)
+    wrong = whole.count(*broken) + whole.count_imports(*broken)
+    if wrong or whole.look.report.absent:
         return ExitCode.NOT_REGISTERED
-    unknown = found.count(Outcome.UNKNOWN) + found.count_imports(Outcome.UNKNOWN)
-    if unknown and found.eureka is not None:
-        return of_cause(Server.EUREKA, found.eureka.cause)
-    if found.unlisted is not None:
-        return of_cause(Server.KUBERNETES, found.unlisted.cause)
-    if found.unread and (unknown or not found.rows):
-        return of_cause(Server.KUBERNETES, found.unread[0].source.cause)
-    if unknown or found.failing is not None:
+    unknown = whole.count(Outcome.UNKNOWN) + whole.count_imports(Outcome.UNKNOWN)
+    if unknown and whole.eureka is not None:
+        return of_cause(Server.EUREKA, whole.eureka.cause)
+    if whole.unlisted is not None:
+        return of_cause(Server.KUBERNETES, whole.unlisted.cause)
+    # What could not be read counts only if it leaves something unknown.
+    if whole.unread and (unknown or not whole.rows):
+        return of_cause(Server.KUBERNETES, whole.unread[0].source.cause)
+    if unknown or whole.failing is not None:
         return ExitCode.INCOMPLETE
     return ExitCode.OK

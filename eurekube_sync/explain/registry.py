@@ -19,7 +19,9 @@ from eurekube_sync.explain.links import (
     Mark,
     Part,
     breaks,
+    met,
     not_read,
+    noted,
     unseen,
 )
 from eurekube_sync.explain.passes import SILENT, failing, see_to_passes
@@ -28,14 +30,14 @@ from eurekube_sync.explain.subject import (
     address_of,
     apps_of,
     observed_at,
-    read,
+    pods_in,
     syncers_in,
 )
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import LockRecord, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 _MOST = 6  # instances with a line each
@@ -48,7 +50,9 @@ def looks_silent(instance: ObservedInstance, look: Look) -> bool:
     """Whether an instance was not renewed for long, as far as it was seen. A renewal that a list
     shows did happen, but the list may lack later ones (LIST_LAG), so only an uncached read proves
     that there were none."""
-    return bool(instance.last_renewal) and look.eureka_time - instance.renewed > SILENT
+    if not instance.last_renewal:
+        return False
+    return look.eureka_time - instance.renewed > SILENT
 
 
 def lease_end(instance: ObservedInstance) -> float:
@@ -68,8 +72,11 @@ def keys_to_read(subject: Subject, look: Look) -> frozenset[InstanceKey]:
 
 def held_by_eureka(subject: Subject, look: Look) -> Held:
     """Return our instances in question that Eureka holds."""
-    held = _all_held(subject, look)
-    return {key: instance for key, instance in held.items() if subject.concerns(key)}
+    held: dict[InstanceKey, ObservedInstance] = {}
+    for key, instance in _all_held(subject, look).items():
+        if subject.concerns(key):
+            held[key] = instance
+    return held
 
 
 def _all_held(subject: Subject, look: Look) -> Held:
@@ -78,17 +85,12 @@ def _all_held(subject: Subject, look: Look) -> Held:
     the syncer's if it has its mark, or if the pass gives it to this syncer."""
     if isinstance(look.listed, Unknown):
         return {}
-    registry, shown = subject.report.registry, look.marked(subject.ref)
-    if look.owner and isinstance(registry, Complete):
-        # The pass has read again what it would change, so right after a `run` it knows more than
-        # the list.
-        observed = registry.data
-        shown = [observed.ours[key] for key in observed.keys_by_syncer.get(subject.ref, ())]
-    held = {instance.key: instance for instance in shown}
+    held = {instance.key: instance for instance in _shown_to_pass(subject, look)}
     for key in keys_to_read(subject, look) | held.keys():
         answers = look.uncached(key)
         if not answers or isinstance(answers[0], Unknown):
             continue
+        # An uncached answer comes before what a list shows, also if it is "not there".
         held.pop(key, None)
         answer = answers[0]
         if answer is None or not look.is_ours(answer):
@@ -98,17 +100,32 @@ def _all_held(subject: Subject, look: Look) -> Held:
     return dict(sorted(held.items()))
 
 
+def _shown_to_pass(subject: Subject, look: Look) -> Sequence[ObservedInstance]:
+    """Return the syncer's instances as the dry pass has them. It has read again what it would
+    change, so right after a `run` it knows more than the list. Without the owner it has none."""
+    registry = subject.report.registry
+    if not look.owner or isinstance(registry, Unknown):
+        return look.marked(subject.ref)
+    observed = registry.data
+    keys = observed.keys_by_syncer.get(subject.ref, ())
+    return [observed.ours[key] for key in keys]
+
+
 def _given_to(key: InstanceKey, subject: Subject) -> SyncerRef | None:
     """Return the syncer that gets this instance in the pass; None if no syncer wants it."""
     desired = subject.report.desired
-    return desired.wanted_by.get(key) if desired else None
+    if desired is None:
+        return None
+    return desired.wanted_by.get(key)
 
 
 def dead_in(held: Held, subject: Subject, look: Look, staying: Collection[InstanceKey]) -> Held:
     """Return the UP instances that nothing desired is behind: their pod is gone from a complete
     list, or a pass removes them. `staying` are those that the brake holds, which count as long as
     it does. Of a syncer that is being deleted a pass removes all, so only the pods count."""
-    removals = {} if isinstance(subject.claim, Deleting) else subject.removals
+    removals: Collection[InstanceKey] = ()
+    if not isinstance(subject.claim, Deleting):
+        removals = subject.removals
     dead = {}
     for key in sorted(_up(held.values())):
         if key in subject.verdicts or key in staying:
@@ -119,6 +136,7 @@ def dead_in(held: Held, subject: Subject, look: Look, staying: Collection[Instan
 
 
 def _pod_is_gone(instance: ObservedInstance, look: Look) -> bool:
+    """Say whether a complete list of pods lacks the instance's."""
     uids = look.pod_uids.get(pod_namespace_of(instance) or "")
     uid = pod_uid_of(instance)
     return uids is not None and uid is not None and uid not in uids
@@ -127,18 +145,23 @@ def _pod_is_gone(instance: ObservedInstance, look: Look) -> bool:
 def _why_dead(dead: Held, look: Look) -> tuple[str, str]:
     """Say what is wrong with dead instances: after `UP in Eureka, but`, and as a clause."""
     number = len(dead)
-    are = f"{counted(number, 'instance')} that {one_or_more(number, 'is', 'are')} UP"
+    instances = counted(number, "instance")
+    are_up = one_or_more(number, "is UP", "are UP")
     if all(_pod_is_gone(instance, look) for instance in dead.values()):
         but = one_or_more(number, "its pod is gone", "their pods are gone")
         of = one_or_more(number, "is of a pod that is gone", "are of pods that are gone")
-        return but, f"{are} {of}"
-    but = one_or_more(number, "it has no endpoint", "they have no endpoint")
-    return but, f"{are} {one_or_more(number, 'has', 'have')} no endpoint"
+    else:
+        but = one_or_more(number, "it has no endpoint", "they have no endpoint")
+        of = one_or_more(number, "has no endpoint", "have no endpoint")
+    return but, f"{instances} that {are_up} {of}"
 
 
 def dead_text(dead: Held, look: Look) -> str:
     """Return a clause about dead instances; empty if there are none."""
-    return _why_dead(dead, look)[1] if dead else ""
+    if not dead:
+        return ""
+    _, clause = _why_dead(dead, look)
+    return clause
 
 
 def up_in(held: Held) -> int:
@@ -146,7 +169,11 @@ def up_in(held: Held) -> int:
 
 
 def _up(instances: Iterable[ObservedInstance]) -> set[InstanceKey]:
-    return {instance.key for instance in instances if instance.status is InstanceStatus.UP}
+    up = set()
+    for instance in instances:
+        if instance.status is InstanceStatus.UP:
+            up.add(instance.key)
+    return up
 
 
 def registry_links(
@@ -161,18 +188,27 @@ def registry_links(
     if fault is not None:
         yield fault
     elif held:
-        text = f"Eureka holds {counted(len(held), 'instance')} of this syncer, {up_in(held)} UP"
+        instances = counted(len(held), "instance")
+        text = f"Eureka holds {instances} of this syncer, {up_in(held)} UP"
         mark = Mark.NOTE if broken else Mark.OK
         yield Link(Part.EUREKA, mark, text, details=tuple(_details(subject, look, held)))
     else:
-        apps = apps_of(subject.claim)
-        named = f" ({one_or_more(len(apps), 'app', 'apps')} {', '.join(apps)})" if apps else ""
-        yield Link(Part.EUREKA, Mark.NOTE, f"Eureka holds no instance of this syncer{named}")
+        yield _none_held(subject)
     if dead:
         addresses = some_of([observed_at(instance) for instance in dead.values()])
-        text = f"callers still call {addresses}: UP in Eureka, but {_why_dead(dead, look)[0]}"
-        yield Link(Part.CALLERS, Mark.NOTE, text)
+        but, _ = _why_dead(dead, look)
+        yield noted(Part.CALLERS, f"callers still call {addresses}: UP in Eureka, but {but}")
     yield from _callers(subject, held)
+
+
+def _none_held(subject: Subject) -> Link:
+    """Note that Eureka holds nothing, with the apps to look for."""
+    text = "Eureka holds no instance of this syncer"
+    apps = apps_of(subject.claim)
+    if apps:
+        noun = one_or_more(len(apps), "app", "apps")
+        text = f"{text} ({noun} {', '.join(apps)})"
+    return noted(Part.EUREKA, text)
 
 
 def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
@@ -180,16 +216,8 @@ def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
     servers."""
     removals = subject.removals
     for instance in list(held.values())[:_MOST]:
-        override = instance.instance.override
-        parts = [instance.status.value]
-        if override is not InstanceStatus.UNKNOWN:
-            parts.append(f"override {override}")
-        if drained_kinds(instance.metadata):
-            parts.append(f"by the drain annotation of {_drained_by(instance, 'a')}")
-        # A list may lack renewals of some minutes, so it does not show when a lease ends.
-        if instance.last_renewal and _was_read(instance, look):
-            parts.append(f"lease {_ends(instance, look)}")
-        text = f"{instance.key.app} {observed_at(instance)}: {', '.join(parts)}"
+        states = ", ".join(_states(instance, look))
+        text = f"{instance.key.app} {observed_at(instance)}: {states}"
         elsewhere = "; ".join(_elsewhere(instance, look))
         if elsewhere:
             text = f"{text} ({elsewhere})"
@@ -200,33 +228,46 @@ def _details(subject: Subject, look: Look, held: Held) -> Iterator[str]:
         yield f"and {len(held) - _MOST} more"
 
 
+def _states(instance: ObservedInstance, look: Look) -> Iterator[str]:
+    """Yield the status of an instance, what overrides it, and its lease."""
+    yield instance.status.value
+    override = instance.instance.override
+    if override is not InstanceStatus.UNKNOWN:
+        yield f"override {override}"
+    if drained_kinds(instance.metadata):
+        yield f"by the drain annotation of {_drained_by(instance, 'a')}"
+    # A list may lack renewals of some minutes, so it does not show when a lease ends.
+    if instance.last_renewal and _was_read(instance, look):
+        yield f"lease {_ends(instance, look)}"
+
+
 def _elsewhere(instance: ObservedInstance, look: Look) -> Iterator[str]:
     """Say where another of several servers differs."""
-    if len(look.readings) > 1:
-        for server, readings in look.readings.items():
-            match readings.get(instance.key):
-                case Unknown():
-                    yield f"{server} gave no answer"
-                case None:
-                    yield f"{server} does not hold it"
-                case other if other.status is not instance.status:
-                    yield f"{server} has it {other.status}"
+    if len(look.readings) < 2:
+        return
+    for server, readings in look.readings.items():
+        match readings.get(instance.key):
+            case Unknown():
+                yield f"{server} gave no answer"
+            case None:
+                yield f"{server} does not hold it"
+            case other if other.status is not instance.status:
+                yield f"{server} has it {other.status}"
 
 
 def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     """Find a fault in Eureka, if all links of the cluster hold. With an unknown owner, our keys are
     unknown, too."""
-    up = set()
-    for key, wanted in subject.of(Wanted).items():
-        if wanted.instance.status is InstanceStatus.UP:
-            up.add(key)
+    up = wanted_up(subject)
     lacking = sorted(up - held.keys())
     if lacking and (look.owner or not held):
         return _under_another_owner(subject, look, held) or _lacking(subject, look, lacking)
     down = []
     silent = []
     for key, instance in held.items():
-        if instance.status is not InstanceStatus.UP and (key in up or not look.owner):
+        # Without the owner it is unknown which instances a pass wants UP.
+        meant = key in up or not look.owner
+        if meant and instance.status is not InstanceStatus.UP:
             down.append(instance)
         if looks_silent(instance, look):
             silent.append(instance)
@@ -238,23 +279,39 @@ def _fault(subject: Subject, look: Look, held: Held) -> Link | None:
     return _not_renewed(silent, look)
 
 
+def wanted_up(subject: Subject) -> set[InstanceKey]:
+    """Return the instances in question that the pass wants UP."""
+    up = set()
+    for key, wanted in subject.of(Wanted).items():
+        if wanted.instance.status is InstanceStatus.UP:
+            up.add(key)
+    return up
+
+
 def _not_renewed(old: list[ObservedInstance], look: Look) -> Link | None:
     """Make a link if an uncached read shows one of these instances, which look old, as old as
     before. The link is unknown if no server answered. Instances that nobody asked for give none."""
     silent = [instance for instance in old if _was_read(instance, look)]
     if silent:
-        first = min(silent, key=lambda instance: instance.renewed)
-        whose = f"{observed_at(first)}{and_more(len(silent))}"
-        ends = f"the first lease {_ends(min(silent, key=lease_end), look)}"
-        text = f"nobody renewed {whose} for {span(look.eureka_time - first.renewed)}; {ends}"
-        cause = "no pass renews it any more"
-        link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=see_to_passes(look))
-        return replace(link, since=first.renewed - look.eureka_ahead)
+        return _silent(silent, look)
     for instance in old:
         for answer in look.uncached(instance.key):
             if isinstance(answer, Unknown):
                 return not_read(Part.EUREKA, "whether its leases are renewed", answer)
     return None
+
+
+def _silent(silent: list[ObservedInstance], look: Look) -> Link:
+    """Say for how long nobody renewed these instances, and when the first lease ends."""
+    first = min(silent, key=lambda instance: instance.renewed)
+    first_to_end = min(silent, key=lease_end)  # their leases may differ in length
+    whose = f"{observed_at(first)}{and_more(len(silent))}"
+    lasted = span(look.eureka_time - first.renewed)
+    ends = _ends(first_to_end, look)
+    text = f"nobody renewed {whose} for {lasted}; the first lease {ends}"
+    cause = "no pass renews it any more"
+    link = breaks(Part.EUREKA, Reason.NOT_RENEWED, text, cause=cause, fix=see_to_passes(look))
+    return replace(link, since=first.renewed - look.eureka_ahead)  # by our clock
 
 
 def _was_read(instance: ObservedInstance, look: Look) -> bool:
@@ -275,9 +332,10 @@ def _under_another_owner(subject: Subject, look: Look, held: Held) -> Link | Non
     owners = look.owners_beside(subject.ref)
     if held or not owners:
         return None
-    text = f"Eureka holds its instances under owner {owners[0]}, and none under owner {look.owner}"
-    cause = f"owner {owners[0]} registers it, not owner {look.owner}"
-    fix = f"give --owner {quote(owners[0])}, if that is right"
+    other = owners[0]
+    text = f"Eureka holds its instances under owner {other}, and none under owner {look.owner}"
+    cause = f"owner {other} registers it, not owner {look.owner}"
+    fix = f"give --owner {quote(other)}, if that is right"
     return breaks(Part.OWNER, Reason.OWNER_CLASH, text, cause=cause, fix=fix)
 
 
@@ -293,25 +351,19 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     | yes | no, or unknown | Expired |
     """
     status = subject.claim.syncer.status
-    if status is not None and len(_all_held(subject, look)) < status.registered:
-        newer = _newer_pods(subject, look)
-        wanted = subject.of(Wanted)
-        lost = []
-        for key in lacking:
-            pod = wanted[key].pod
-            if pod is None or pod.uid not in newer:
-                lost.append(address_of(key))
+    held = len(_all_held(subject, look))
+    if status is not None and held < status.registered:
+        lost = _lost(subject, look, lacking)
         if lost:
-            text = (
-                f"Eureka does not hold {some_of(lost)}, but the syncer's status says {status.up} UP"
-            )
+            says = f"the syncer's status says {status.up} UP"
+            text = f"Eureka does not hold {some_of(lost)}, but {says}"
             why = "no pass renewed the leases in time, or Eureka started again without its list"
             cause = "the leases expired, or Eureka lost its list"
-            return breaks(
-                Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=see_to_passes(look)
-            )
+            fix = see_to_passes(look)
+            return breaks(Part.EUREKA, Reason.EXPIRED, text, why, cause=cause, fix=fix)
     addresses = some_of([address_of(key) for key in lacking])
     them = one_or_more(len(lacking), "it", "them")
+    # While passes fail, the next one may fail, too.
     then = f"the next pass should register {them}"
     if failing(look) is not None:
         then = f"the next good pass registers {them}"
@@ -321,16 +373,28 @@ def _lacking(subject: Subject, look: Look, lacking: list[InstanceKey]) -> Link:
     return breaks(Part.EUREKA, Reason.NOT_YET_REGISTERED, text, cause=cause, fix=fix)
 
 
+def _lost(subject: Subject, look: Look, lacking: list[InstanceKey]) -> list[str]:
+    """Return the addresses of the lacking instances that a pass could have registered."""
+    newer = _newer_pods(subject, look)
+    wanted = subject.of(Wanted)
+    lost = []
+    for key in lacking:
+        pod = wanted[key].pod
+        if pod is None or pod.uid not in newer:
+            lost.append(address_of(key))
+    return lost
+
+
 def _newer_pods(subject: Subject, look: Look) -> set[str]:
     """Return the UIDs of pods that became ready after the last good pass, so that no pass could
     register them; empty if that is unknown."""
-    beat = look.last_pass.found if look.last_pass else None
     newer: set[str] = set()
-    if not isinstance(beat, LockRecord) or beat.good is None:
+    good = look.last_good
+    if good is None:
         return newer
-    for pod in read(look.pods.get(subject.namespace)):
+    for pod in pods_in(look, subject.namespace):
         ready = pod.condition("Ready")
-        if ready is not None and ready.since is not None and ready.since > beat.good.at:
+        if ready is not None and ready.since is not None and ready.since > good.at:
             newer.add(pod.uid)
     return newer
 
@@ -347,32 +411,41 @@ def _put_out(instances: Sequence[ObservedInstance], subject: Subject, look: Look
     first = instances[0]
     text = f"{_shown(first, len(instances))}: a person set it in Eureka"
     details = ["an override stays when the instance is registered again, so no pass changes it"]
-    others = []
-    for key, instance in _all_held(subject, look).items():
-        if not subject.concerns(key) and _was_put_out(instance):
-            others.append(instance)
     otherwise = ""
+    others = _others_put_out(subject, look)
+    number = len(instances) + len(others)
     if others:
         more = counted(len(others), "more instance")
         have = one_or_more(len(others), "has", "have")
         addresses = some_of([observed_at(instance) for instance in others])
         details.append(f"{more} of this syncer {have} such a status: {addresses}")
         everything = sorted([*instances, *others], key=lambda instance: instance.key)
-        otherwise = f"for all {len(everything)}: {_end_of_override(everything, look)}"
-    if len(instances) + len(others) > _MOST:
-        number = len(instances) + len(others)
+        otherwise = f"for all {number}: {_end_of_override(everything, look)}"
+    if number > _MOST:
         details.append(f"the command is for the first {_MOST} of {number}; explain again after it")
-    cause, fix = f"a person set it {first.status}", _end_of_override(instances, look)
+    cause = f"a person set it {first.status}"
+    fix = _end_of_override(instances, look)
     link = breaks(Part.EUREKA, Reason.OUT_OF_SERVICE, text, *details, cause=cause, fix=fix)
     return replace(link, otherwise=otherwise)
 
 
+def _others_put_out(subject: Subject, look: Look) -> list[ObservedInstance]:
+    """Return the syncer's other instances whose status a person set."""
+    others = []
+    for key, instance in _all_held(subject, look).items():
+        if not subject.concerns(key) and _was_put_out(instance):
+            others.append(instance)
+    return others
+
+
 def _end_of_override(instances: Sequence[ObservedInstance], look: Look) -> str:
     """Return the command that ends the status which a person set, of the first instances."""
+    # Where no server was asked, its address is unknown.
     server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
     urls = []
     for instance in instances[:_MOST]:
-        app, id_ = in_url(instance.key.app, safe=""), in_url(instance.key.id, safe=":")
+        app = in_url(instance.key.app, safe="")
+        id_ = in_url(instance.key.id, safe=":")
         urls.append(f"{server}/apps/{app}/{id_}/status")
     return f"curl -X DELETE {' '.join(urls)}"
 
@@ -385,15 +458,16 @@ def _shown(instance: ObservedInstance, number: int) -> str:
 
 def _with_another_status(instance: ObservedInstance, number: int) -> Link:
     """Explain the status of an instance that is not UP, the first of `number`."""
-    status, shown = instance.status, _shown(instance, number)
+    text = f"{_shown(instance, number)} in Eureka"
     if not drained_kinds(instance.metadata):
-        text, cause = f"{shown} in Eureka", f"it is {status} in Eureka"
+        cause = f"it is {instance.status} in Eureka"
         fix = "wait for the next pass"
         return breaks(Part.EUREKA, Reason.ANOTHER_STATUS, text, cause=cause, fix=fix)
     by = _drained_by(instance, "a")
-    text = f"{shown} in Eureka: the last pass saw it drained by annotation of {by}"
+    text = f"{text}: the last pass saw it drained by annotation of {by}"
+    cause = f"it is drained by {by}"
     fix = f"remove the annotation {DRAIN_ANNOTATION} from {_drained_by(instance, 'the')}"
-    return breaks(Part.EUREKA, Reason.DRAINED, text, cause=f"it is drained by {by}", fix=fix)
+    return breaks(Part.EUREKA, Reason.DRAINED, text, cause=cause, fix=fix)
 
 
 def _drained_by(instance: ObservedInstance, article: str) -> str:
@@ -403,23 +477,21 @@ def _drained_by(instance: ObservedInstance, article: str) -> str:
 
 def _callers(subject: Subject, held: Held) -> Iterator[Link]:
     """Show where the cached list differs from what the server holds."""
-    listed, now = _up(subject.listed), _up(held.values())
-    stale, missing = len(listed - now), len(now - listed)
+    listed = _up(subject.listed)
+    now = _up(held.values())
+    stale = len(listed - now)
+    missing = len(now - listed)
     if stale:
-        yield Link(
-            Part.CALLERS,
-            Mark.NOTE,
-            f"callers may still call {counted(stale, 'instance')}, for at most {CALLERS_SECONDS} "
-            f"s: Eureka's cached list still has {one_or_more(stale, 'it', 'them')}",
-        )
+        call = f"callers may still call {counted(stale, 'instance')}"
+        it = one_or_more(stale, "it", "them")
+        text = f"{call}, for at most {CALLERS_SECONDS} s: Eureka's cached list still has {it}"
+        yield noted(Part.CALLERS, text)
     if missing:
-        yield Link(
-            Part.CALLERS,
-            Mark.NOTE,
-            f"callers do not see {counted(missing, 'instance')} yet: Eureka's cached list does "
-            f"not have {one_or_more(missing, 'it', 'them')}; they follow within "
-            f"{CALLERS_SECONDS} s",
-        )
+        see = f"callers do not see {counted(missing, 'instance')} yet"
+        it = one_or_more(missing, "it", "them")
+        follow = f"they follow within {CALLERS_SECONDS} s"
+        text = f"{see}: Eureka's cached list does not have {it}; {follow}"
+        yield noted(Part.CALLERS, text)
 
 
 def last_pass_link(look: Look, *, alone: bool) -> Link:
@@ -435,17 +507,24 @@ def last_pass_link(look: Look, *, alone: bool) -> Link:
         return unseen(Part.LAST_PASS, text)
     good = beat.found.good
     if good is None:
-        return Link(Part.LAST_PASS, Mark.NOTE, "last good pass: none yet")
+        return noted(Part.LAST_PASS, "last good pass: none yet")
+
     age = look.at - good.at
-    text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
+    ago = f"{span(age)} ago"
+    text = f"last good pass: {ago} by {good.holder}: {good.result}"
+    details = []
     trouble = failing(look)
-    details = (trouble.sentence,) if trouble is not None else ()
+    if trouble is not None:
+        details.append(trouble.sentence)
     if age <= SILENT:
-        mark = Mark.OK if trouble is None else Mark.NOTE
-        return Link(Part.LAST_PASS, mark, text, details=details)
-    reason, cause = Reason.NOT_RENEWED, f"the last good pass was {span(age)} ago"
+        if trouble is None:
+            return met(Part.LAST_PASS, text)
+        return noted(Part.LAST_PASS, text, *details)
+    reason = Reason.NOT_RENEWED
+    cause = f"the last good pass was {ago}"
     if age > _LEASE_SECONDS:
-        reason, cause = Reason.EXPIRED, f"{cause}, so its leases expired"
+        reason = Reason.EXPIRED
+        cause = f"{cause}, so its leases expired"
     fix = see_to_passes(look)
     return breaks(Part.LAST_PASS, reason, text, *details, cause=cause, fix=fix, if_=alone)
 
@@ -456,27 +535,28 @@ def _not_recorded(look: Look) -> tuple[str, str]:
         return "last pass: not known without the owner", "give --owner"
     if look.offline:
         return "last pass: the files do not say when it was", ""
+    see_why = ""
+    if look.deployed.resource:
+        see_why = f"see why: kubectl describe {look.deployed.resource}"
     if _none_made(look):
-        if look.deployed.resource:
-            return "no pass was made yet", f"see why: kubectl describe {look.deployed.resource}"
-        return "no pass was made yet", "see what one would do: eurekube-sync run --dry-run"
+        first = "see what one would do: eurekube-sync run --dry-run"
+        return "no pass was made yet", see_why or first
     if look.last_pass is None:
         return "last pass: not recorded, because this installation uses no lock", ""
     text = f"last pass: not recorded in the Lease {look.last_pass.name}"
-    if look.deployed.resource:
-        return text, f"see why: kubectl describe {look.deployed.resource}"
-    return text, "give run and this command the same --lock"
+    return text, see_why or "give run and this command the same --lock"
 
 
 def _none_made(look: Look) -> bool:
     """Say whether both servers were read, and nothing in them is from a pass of this owner."""
-    if isinstance(look.listed, Unknown) or look.report.view is None or unread_of(look.report):
+    report = look.report
+    if isinstance(look.listed, Unknown) or report.view is None or unread_of(report):
         return False
     for report in look.reports:
         for syncer in syncers_in(report):
             if syncer.status is not None:
                 return False
-    return not any(look.is_ours(instance) for instance in look.listed.data)
+    return not any(map(look.is_ours, look.listed.data))
 
 
 def is_first(look: Look) -> bool:

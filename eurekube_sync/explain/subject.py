@@ -18,9 +18,11 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.kubernetes import (
+    Endpoint,
     EndpointSlice,
     PodDetail,
     Service,
+    ServiceSelector,
     SyncerObject,
     SyncerRef,
 )
@@ -29,6 +31,7 @@ from eurekube_sync.model.sources import Complete, Source
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Verdict)
+Socket = tuple[str, int | None]  # an address as in an id of ours, and its port; None for any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +65,31 @@ class Subject:
     @property
     def terminating(self) -> int:
         """The number of its endpoints that terminate."""
-        leaving = self.of(Leaving).values()
-        return sum(verdict.terminating for verdict in leaving)
+        number = 0
+        for verdict in self.of(Leaving).values():
+            number += verdict.terminating
+        return number
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
         """Return its verdicts of one kind, by key."""
-        return {key: verdict for key, verdict in self.verdicts.items() if isinstance(verdict, kind)}
+        verdicts: dict[InstanceKey, V] = {}
+        for key, verdict in self.verdicts.items():
+            if isinstance(verdict, kind):
+                verdicts[key] = verdict
+        return verdicts
 
     def kubectl(self, verb: str) -> str:
-        return f"kubectl {verb} esync {self.ref.name} -n {self.ref.namespace}"
+        ref = self.ref
+        return f"kubectl {verb} esync {ref.name} -n {ref.namespace}"
 
     @property
     def removals(self) -> Mapping[InstanceKey, str]:
         """What the pass removes of it, each with the reason."""
-        found: dict[InstanceKey, str] = {}
+        removals: dict[InstanceKey, str] = {}
         for action in self.report.plan.changes:
-            if action.syncer == self.ref and self.concerns(action.key) and comes_last(action):
-                found[action.key] = action.why
-        return found
+            if self.has(action.syncer, action.key) and comes_last(action):
+                removals[action.key] = action.why
+        return removals
 
     def concerns(self, key: InstanceKey) -> bool:
         return self.keys is None or key in self.keys
@@ -98,8 +108,10 @@ def subjects(what: What, look: Look) -> tuple[Subject, ...]:
     subjects = _subjects(What(Kind.VIP, what.name), look)
     if subjects:
         return subjects
-    for namespace in _namespaces_with_pod(what.name.lower(), look):
-        subjects += _subjects(What(Kind.POD, what.name.lower(), namespace), look)
+    name = what.name.lower()  # as an app it was put in upper case
+    for namespace in _namespaces_with_pod(name, look):
+        pod = What(Kind.POD, name, namespace)
+        subjects += _subjects(pod, look)
     return subjects
 
 
@@ -107,13 +119,17 @@ def _namespaces_with_pod(name: str, look: Look) -> list[str]:
     """Return the namespaces whose slices have a pod of this name."""
     namespaces = set()
     for report in look.reports:
-        if report.view:
-            for source in report.view.slices.by_namespace.values():
-                for piece in read(source):
-                    for endpoint in piece.endpoints:
-                        if endpoint.pod is not None and endpoint.pod.name == name:
-                            namespaces.add(piece.namespace)
+        if report.view is None:
+            continue
+        for source in report.view.slices.by_namespace.values():
+            for piece in read(source):
+                if any(_is_of_pod(endpoint, name) for endpoint in piece.endpoints):
+                    namespaces.add(piece.namespace)
     return sorted(namespaces)
+
+
+def _is_of_pod(endpoint: Endpoint, name: str) -> bool:
+    return endpoint.pod is not None and endpoint.pod.name == name
 
 
 def _subjects(what: What, look: Look) -> tuple[Subject, ...]:
@@ -128,30 +144,47 @@ def _subjects(what: What, look: Look) -> tuple[Subject, ...]:
 
 def subject_of(what: What, report: PassReport, claim: Claim, look: Look) -> Subject | None:
     """Return the part of a syncer that the question is about; None if it is not about this
-    syncer."""
+    syncer.
+
+    | the question is about                      | the part                             |
+    |--------------------------------------------|--------------------------------------|
+    | the syncer, or one of its VIP addresses    | all                                  |
+    | a Service that it selects                  | the instances of the Service         |
+    | a pod or workload that its Services select | the instances of the pods            |
+    | an app that it registers, or that it names | the instances of the app's Services  |
+    | the address or id of instances of it       | those instances                      |
+    """
     if not _may_reach(what, claim):
         return None
     services = services_of(claim, report)
-    keys: frozenset[InstanceKey] | None = _named_by(what, claim, look)
+    keys: frozenset[InstanceKey] | None = None
     match what.kind:
-        case Kind.SYNCER if claim.syncer.ref == (what.namespace, what.name):
-            keys = None
-        case Kind.SERVICE if what.name in services:
+        case Kind.SYNCER:
+            if claim.syncer.ref != (what.namespace, what.name):
+                return None
+        case Kind.VIP:
+            if what.name not in map(str.upper, vips_of(claim)):
+                return None
+        case Kind.SERVICE:
+            if what.name not in services:
+                return None
             services = (what.name,)
             keys = _given_by(services, claim, report, look)
         case Kind.POD | Kind.DEPLOYMENT | Kind.STATEFUL_SET | Kind.DAEMON_SET:
-            names = [what.name] if what.kind is Kind.POD else pods_of(what, look)
-            keys = _of_pods(names, what.namespace, claim, report, look, services)
+            keys = _of_pods(what, services, claim, report, look)
             if keys is None:
                 return None
-        case Kind.VIP if what.name in map(str.upper, vips_of(claim)):
-            keys = None
-        case Kind.APP if keys or what.name in (*apps_of(claim), named_app(claim.syncer)):
+        case Kind.APP:
+            named = {*apps_of(claim), named_app(claim.syncer)}
+            if what.name not in named and not _named_by(what, claim, look):
+                return None
             services = _services_of_app(what.name, services, claim)
             keys = _given_by(services, claim, report, look)
-        case Kind.ADDRESS | Kind.INSTANCE if keys:
-            pass
-        case _:
+        case Kind.ADDRESS | Kind.INSTANCE:
+            keys = _named_by(what, claim, look)
+            if not keys:
+                return None
+        case Kind.IMPORT:
             return None
     return _subject(what, report, claim, look, services, keys)
 
@@ -164,29 +197,34 @@ def _may_reach(what: What, claim: Claim) -> bool:
 
 
 def _of_pods(
-    names: Iterable[str],
-    namespace: str,
-    claim: Claim,
-    report: PassReport,
-    look: Look,
-    services: tuple[str, ...],
+    what: What, services: tuple[str, ...], claim: Claim, report: PassReport, look: Look
 ) -> frozenset[InstanceKey] | None:
-    """Return the instances of these pods; None if these Services have none of the pods."""
-    there: set[tuple[str, int | None]] = set()
+    """Return the instances of a pod, or of a workload's pods; None if these Services have none of
+    them."""
+    names = [what.name]
+    if what.kind is not Kind.POD:
+        names = pods_of(what, look)
+    there: set[Socket] = set()
     selected = False
     for name in names:
-        there |= _sockets(slices_of(report, namespace, services, pod=name))
-        selected = selected or _selects_pod(look, What(Kind.POD, name, namespace), services)
+        slices = slices_of(report, what.namespace, services, pod=name)
+        there |= _sockets(slices)
+        # A pod that is no endpoint yet is in no slice.
+        pod = What(Kind.POD, name, what.namespace)
+        selected = selected or _selects_pod(look, pod, services)
     if not there and not selected:
         return None
-    return frozenset(key for key in _keys_of(claim) if _is_at(key, there))
+    return frozenset(_at(_keys_of(claim), there))
 
 
 def pods_of(what: What, look: Look) -> list[str]:
     """Return the names of a workload's pods; empty if they were not read."""
     named = f"{WORKLOADS[what.kind]} {what.name}"
-    pods = read(look.pods.get(what.namespace))
-    return sorted(pod.name for pod in pods if workload(pod) == named)
+    names = []
+    for pod in pods_in(look, what.namespace):
+        if workload(pod) == named:
+            names.append(pod.name)
+    return sorted(names)
 
 
 def workload(pod: PodDetail) -> str:
@@ -194,7 +232,8 @@ def workload(pod: PodDetail) -> str:
     bare pod."""
     kind, _, name = pod.controller.partition(" ")
     if kind == "ReplicaSet":  # its name is its Deployment's name with a hash
-        return f"Deployment {name.rpartition('-')[0] or name}"
+        deployment, _, _ = name.rpartition("-")
+        return f"Deployment {deployment or name}"
     return pod.controller or f"pod {pod.name}"
 
 
@@ -213,16 +252,24 @@ def _subject(
     services: tuple[str, ...],
     keys: frozenset[InstanceKey] | None,
 ) -> Subject:
-    verdicts = claim.verdicts if isinstance(claim, Serving) else {}
-    listed = look.marked(claim.syncer.ref)
+    """Take the syncer's verdicts and listed instances that are in question, by key."""
+    verdicts: dict[InstanceKey, Verdict] = {}
+    if isinstance(claim, Serving):
+        for key in sorted(claim.verdicts):
+            if keys is None or key in keys:
+                verdicts[key] = claim.verdicts[key]
+    listed = []
+    for instance in look.marked(claim.syncer.ref):
+        if keys is None or instance.key in keys:
+            listed.append(instance)
     return Subject(
         what=what,
         report=report,
         claim=claim,
         services=services,
         keys=keys,
-        verdicts={key: verdicts[key] for key in sorted(verdicts) if keys is None or key in keys},
-        listed=tuple(instance for instance in listed if keys is None or instance.key in keys),
+        verdicts=verdicts,
+        listed=tuple(listed),
     )
 
 
@@ -230,7 +277,11 @@ def _services_of_app(app: str, services: tuple[str, ...], claim: Claim) -> tuple
     """Return the Services that give an app; all if the syncer does not register it now."""
     if app not in apps_of(claim):
         return services
-    return tuple(name for name in services if _app_of(claim, name) == app)
+    giving = []
+    for service in services:
+        if _app_of(claim, service) == app:
+            giving.append(service)
+    return tuple(giving)
 
 
 def _keys_of(claim: Claim) -> Collection[InstanceKey]:
@@ -243,7 +294,10 @@ def _keys_of(claim: Claim) -> Collection[InstanceKey]:
 
 def _named_by(what: What, claim: Claim, look: Look) -> frozenset[InstanceKey]:
     """Return the syncer's instances, wanted or listed, whose app, address or id is in question."""
-    keys = {key for key in _keys_of(claim) if is_meant(what, key)}
+    keys = set()
+    for key in _keys_of(claim):
+        if is_meant(what, key):
+            keys.add(key)
     for instance in look.marked(claim.syncer.ref):
         if is_meant(what, instance.key, instance.instance):
             keys.add(instance.key)
@@ -258,32 +312,53 @@ def _given_by(
     others = set(services_of(claim, report)) - set(names)
     if not isinstance(claim, Serving) or not others:
         return None
-    apps = {_app_of(claim, name) for name in names} - {_app_of(claim, name) for name in others}
-    keys = {listed.key for listed in look.marked(claim.syncer.ref) if listed.key.app in apps}
+    apps = _apps_of_services(names, claim) - _apps_of_services(others, claim)
+    # An id has no Service. A Service's app or, in mode pod, its slices tell which ids are its own.
     if claim.syncer.spec.get("mode") == "service":
         if not apps:
             return None
-        keys.update(key for key in claim.verdicts if key.app in apps)
+        wanted = _in_apps(claim.verdicts, apps)
     else:
-        there = _sockets(slices_of(report, selected_namespace(claim.syncer), names))
-        keys.update(key for key in claim.verdicts if _is_at(key, there))
-    return frozenset(keys)
+        slices = slices_of(report, selected_namespace(claim.syncer), names)
+        wanted = _at(claim.verdicts, _sockets(slices))
+    listed = [instance.key for instance in look.marked(claim.syncer.ref)]
+    return frozenset([*wanted, *_in_apps(listed, apps)])
 
 
-def _sockets(slices: Iterable[EndpointSlice]) -> frozenset[tuple[str, int | None]]:
+def _apps_of_services(services: Iterable[str], claim: Claim) -> set[str]:
+    return {_app_of(claim, service) for service in services}
+
+
+def _in_apps(keys: Iterable[InstanceKey], apps: Collection[str]) -> list[InstanceKey]:
+    """Return the keys whose app is one of these."""
+    of_apps = []
+    for key in keys:
+        if key.app in apps:
+            of_apps.append(key)
+    return of_apps
+
+
+def _sockets(slices: Iterable[EndpointSlice]) -> frozenset[Socket]:
     """Return the addresses and ports in these slices, as in an instance's id. Without ports, any
     port is meant."""
-    sockets: set[tuple[str, int | None]] = set()
+    sockets: set[Socket] = set()
     for piece in slices:
         ports = [listed.port for listed in piece.ports] or [None]
         for endpoint in piece.endpoints:
-            sockets.update((as_in_id(endpoint.address), port) for port in ports)
+            host = as_in_id(endpoint.address)
+            for port in ports:
+                sockets.add((host, port))
     return frozenset(sockets)
 
 
-def _is_at(key: InstanceKey, there: Collection[tuple[str, int | None]]) -> bool:
-    host, port = _socket_of(key)
-    return (host, port) in there or (host, None) in there
+def _at(keys: Iterable[InstanceKey], there: Collection[Socket]) -> list[InstanceKey]:
+    """Return the keys of ids of ours at these addresses and ports."""
+    at = []
+    for key in keys:
+        host, port = _socket_of(key)
+        if (host, port) in there or (host, None) in there:
+            at.append(key)
+    return at
 
 
 def _socket_of(key: InstanceKey) -> tuple[str, int]:
@@ -294,11 +369,12 @@ def _socket_of(key: InstanceKey) -> tuple[str, int]:
 
 def _selects_pod(look: Look, what: What, services: Collection[str]) -> bool:
     """Whether one of these Services selects the pod, even if it is no endpoint yet."""
-    for pod in read(look.pods.get(what.namespace)):
-        if pod.name == what.name:
-            for service in read(look.selectors.get(what.namespace)):
-                if service.name in services and matches(service.selector, pod.labels):
-                    return True
+    for pod in pods_in(look, what.namespace):
+        if pod.name != what.name:
+            continue
+        for service in selectors_in(look, what.namespace):
+            if service.name in services and matches(service.selector, pod.labels):
+                return True
     return False
 
 
@@ -311,11 +387,16 @@ def is_meant(what: What, key: InstanceKey, instance: Instance | None = None) -> 
         case Kind.INSTANCE:
             return key.id == what.name
         case Kind.ADDRESS if instance is not None:
-            ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
-            return instance.ip_addr == what.name and what.port in (None, *ports)
+            if instance.ip_addr != what.name:
+                return False
+            ports: set[int | None] = {None}  # a question without a port is about all
+            for port in (instance.port, instance.secure_port):
+                if port.enabled:
+                    ports.add(port.number)
+            return what.port in ports
         case Kind.ADDRESS:
-            host, port = _socket_of(key)
-            return host == as_in_id(what.name) and what.port in (None, port)
+            host, number = _socket_of(key)
+            return host == as_in_id(what.name) and what.port in (None, number)
         case _:
             return False
 
@@ -325,6 +406,16 @@ def read(source: Source[tuple[T, ...]] | None) -> tuple[T, ...]:
     if isinstance(source, Complete):
         return source.data
     return ()
+
+
+def pods_in(look: Look, namespace: str) -> tuple[PodDetail, ...]:
+    """Return the listed pods of a namespace; empty if they were not read."""
+    return read(look.pods.get(namespace))
+
+
+def selectors_in(look: Look, namespace: str) -> tuple[ServiceSelector, ...]:
+    """Return the selectors of a namespace's Services; empty if they were not read."""
+    return read(look.selectors.get(namespace))
 
 
 def claims_in(report: PassReport) -> Mapping[SyncerRef, Claim]:
@@ -346,8 +437,11 @@ def services_in(report: PassReport, namespace: str) -> tuple[Service, ...]:
     read."""
     if report.view is None:
         return ()
-    listed = read(report.view.services.of(namespace))
-    return tuple(service for service in listed if not is_of_an_import(service))
+    services = []
+    for service in read(report.view.services.of(namespace)):
+        if not is_of_an_import(service):
+            services.append(service)
+    return tuple(services)
 
 
 def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
@@ -399,17 +493,18 @@ def slices_of(
 ) -> list[EndpointSlice]:
     """Return the slices of these Services that have endpoints for syncers; if a pod is named, with
     its endpoints alone."""
-    slices = []
-    if report.view:
-        for piece in read(report.view.slices.of(namespace)):
-            if piece.service not in services or is_of_an_import(piece):
-                continue
-            endpoints = []
-            for endpoint in piece.endpoints:
-                if not pod or (endpoint.pod is not None and endpoint.pod.name == pod):
-                    endpoints.append(endpoint)
-            if endpoints:
-                slices.append(replace(piece, endpoints=tuple(endpoints)))
+    slices: list[EndpointSlice] = []
+    if report.view is None:
+        return slices
+    for piece in read(report.view.slices.of(namespace)):
+        if piece.service not in services or is_of_an_import(piece):
+            continue
+        endpoints = []
+        for endpoint in piece.endpoints:
+            if not pod or _is_of_pod(endpoint, pod):
+                endpoints.append(endpoint)
+        if endpoints:
+            slices.append(replace(piece, endpoints=tuple(endpoints)))
     return slices
 
 

@@ -117,13 +117,19 @@ def _instance_or_app(text: str) -> What:
 
 def _address(text: str) -> What | None:
     host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if colon and _is_ip(bare) and port.isdecimal() and (bare != host or ":" not in bare):
+    bare = _without_brackets(host)
+    # Without brackets, the last part of an IPv6 address is no port.
+    cut_off = bare != host or ":" not in bare
+    if colon and cut_off and _is_ip(bare) and port.isdecimal():
         return What(Kind.ADDRESS, bare, port=int(port))
-    whole = text.removeprefix("[").removesuffix("]")
+    whole = _without_brackets(text)
     if _is_ip(whole):
         return What(Kind.ADDRESS, whole)
     return None
+
+
+def _without_brackets(text: str) -> str:
+    return text.removeprefix("[").removesuffix("]")
 
 
 def _is_ip(text: str) -> bool:
@@ -136,3 +142,10 @@ def _is_ip(text: str) -> bool:
 def near_names(name: str, names: Iterable[str]) -> Sequence[str]:
     """Return at most three similar names, the most similar first."""
     return get_close_matches(name, sorted(set(names)), n=3, cutoff=ALIKE)
+
+
+def similar(names: Sequence[str]) -> list[str]:
+    """Return the detail that names similar things; empty for none."""
+    if not names:
+        return []
+    return [f"similar: {', '.join(names)}"]

@@ -35,7 +35,7 @@ def crd_text(kind: str = KIND) -> str:
 
 def crd_texts() -> str:
     """Return all CRDs as one stream of YAML."""
-    return "---\n".join(crd_text(kind) for kind in FILE_NAMES)
+    return "---\n".join(map(crd_text, FILE_NAMES))
 
 
 @cache
@@ -56,5 +56,6 @@ def load_crds() -> list[dict[str, Any]]:
 
 def object_schema(kind: str = KIND) -> dict[str, Any]:
     """Return the structural schema of the stored version. It is shared: do not change it."""
-    (version,) = (version for version in load_crd(kind)["spec"]["versions"] if version["storage"])
-    return cast(dict[str, Any], version["schema"]["openAPIV3Schema"])
+    versions = load_crd(kind)["spec"]["versions"]
+    (stored,) = [version for version in versions if version["storage"]]
+    return cast(dict[str, Any], stored["schema"]["openAPIV3Schema"])

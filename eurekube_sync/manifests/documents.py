@@ -40,9 +40,16 @@ class Finding:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        place = "".join(f"{part}:" for part in (self.file, self.line) if part)
-        document = f"document {self.document}: " if self.document else ""
-        return f"{place} {self.severity}: {document}{self.path}: {self.reason}".lstrip()
+        place = ""
+        if self.file:
+            place = f"{self.file}:"
+        if self.line:
+            place = f"{place}{self.line}:"
+        document = ""
+        if self.document:
+            document = f"document {self.document}: "
+        text = f"{place} {self.severity}: {document}{self.path}: {self.reason}"
+        return text.lstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,11 @@ class Report:
 
     @property
     def errors(self) -> int:
-        return sum(finding.severity is Severity.ERROR for finding in self.findings)
+        errors = 0
+        for finding in self.findings:
+            if finding.severity is Severity.ERROR:
+                errors += 1
+        return errors
 
     @property
     def warnings(self) -> int:
@@ -116,12 +127,11 @@ class Document:
     ) -> Finding:
         """Make a finding about the value at a path, on the line of that value unless `line` is
         given."""
-        at, path_text = line or self.line(path), f"${written(path)}"
         return Finding(
             file=self.file,
             document=self.number,
-            line=at,
-            path=path_text,
+            line=line or self.line(path),
+            path=f"${written(path)}",
             reason=reason,
             severity=severity,
         )
@@ -130,9 +140,11 @@ class Document:
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read a stream of YAML or JSON. A broken document does not hide the others."""
     text = text.removeprefix("\ufeff")
-    if match := _SURROGATE.search(text):
-        line = text.count("\n", 0, match.start()) + 1
-        return (_unread(text, Unparsable("half of a surrogate pair is no character", line), file),)
+    surrogate = _SURROGATE.search(text)
+    if surrogate:
+        line = text.count("\n", 0, surrogate.start()) + 1
+        half = Unparsable("half of a surrogate pair is no character", line)
+        return (_unread(text, half, file),)
     not_json = None
     if text.lstrip().startswith("{"):
         try:
@@ -140,7 +152,9 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
         except json.JSONDecodeError as error:
             reason = f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
             not_json = Unparsable(reason, error.lineno)
-    documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
+    # A text that begins with a brace may be YAML, too, such as `{a: b}`. If it is neither, its
+    # author meant JSON.
+    documents = tuple(_documents(text, _yaml_cuts(text), file))
     if not_json and any(document.unparsable for document in documents):
         return (_unread(text, not_json, file),)
     return documents
@@ -155,13 +169,18 @@ def _unread(text: str, unparsable: Unparsable, file: str) -> Document:
 def _documents(
     text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False
 ) -> Iterator[Document]:
+    """Read each part of the text between two cuts."""
     for number, (start, end) in enumerate(cuts, start=1):
-        offset, part = text.count("\n", 0, start), text[start:end]
-        template = None if is_json else _template_line(part, offset)
-        if is_json:
+        part = text[start:end]
+        offset = text.count("\n", 0, start)
+        template = None
+        if not is_json:
+            template = _template_line(part, offset)
+        else:
             # JSON is YAML, except for tabs, surrogate pairs, and characters that YAML refuses or
             # folds.
-            part = _JSON_CHARACTER.sub(_escaped, part.replace("\t", " "))
+            without_tabs = part.replace("\t", " ")
+            part = _JSON_CHARACTER.sub(_escaped, without_tabs)
         yaml = unparsable = None
         try:
             yaml = parse_yaml(part)
@@ -179,22 +198,29 @@ def _documents(
 
 
 def _template_line(text: str, offset: int) -> int | None:
+    """Return the line in the file of the first `{{ }}`; None without one."""
     mark = _TEMPLATE.search(text)
-    if mark:
-        return offset + text.count("\n", 0, mark.start()) + 1
-    return None
+    if mark is None:
+        return None
+    return offset + text.count("\n", 0, mark.start()) + 1
 
 
 def _yaml_cuts(text: str) -> list[tuple[int, int]]:
     """Return the start and end of each document. Lines `---` separate them, as in kubectl. Comments
     and directives before the first `---` belong to the first document."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
-    before = text[: starts[0]].splitlines() if starts else ["a document"]
-    if all(not line.strip() or line.startswith(("#", "%")) for line in before):
+    if starts and _is_preamble(text[: starts[0]]):
         starts[0] = 0
     else:
         starts.insert(0, 0)
-    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+    ends = [*starts[1:], len(text)]
+    return list(zip(starts, ends, strict=True))
+
+
+def _is_preamble(text: str) -> bool:
+    """Say whether a text has only comments and directives."""
+    lines = filter(str.strip, text.splitlines())  # those that are not empty
+    return all(line.startswith(("#", "%")) for line in lines)
 
 
 def _json_cuts(text: str) -> list[tuple[int, int]]:
@@ -212,7 +238,10 @@ def _json_cuts(text: str) -> list[tuple[int, int]]:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    character = json.loads(f'"{match["pair"]}"') if match["pair"] else match["odd"]
+    """Write a character as YAML reads it back; any other escape stays as it is."""
+    character = match["odd"]
+    if match["pair"]:
+        character = json.loads(f'"{match["pair"]}"')
     if character:
         return f"\\U{ord(character):08x}"
     return match[0]

@@ -23,11 +23,12 @@ MAX_YAML_BYTES = 32 * 1024 * 1024  # to read YAML takes fifty times as long
 def read_dumps(paths: Sequence[str], *, stdin: IO[bytes]) -> tuple[Dumped, ...]:
     """Read all objects of these files; `-` is standard input. Raises ConfigurationError."""
     objects: list[Dumped] = []
-    for path in dict.fromkeys(paths):
+    for path in dict.fromkeys(paths):  # each once, in their order
         name = "<stdin>" if path == "-" else path
         try:
             items: list[Dumped] = []
-            for document in _documents(_content(path, stdin)):
+            content = _content(path, stdin)
+            for document in _documents(content):
                 items += _items(document)
             if not items:
                 raise ConfigurationError(" has no object: check whether kubectl get failed")
@@ -50,18 +51,20 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
             ) from error
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(f" cannot be read: {reason}") from error
-    is_json = content.lstrip()[:1] == b"{"
-    most = MAX_JSON_BYTES if is_json else MAX_YAML_BYTES
+    most = MAX_YAML_BYTES
+    more = "; JSON may be larger: kubectl get -o json"
+    if content.lstrip().startswith(b"{"):
+        most = MAX_JSON_BYTES
+        more = ""
     if len(content) > most:
-        more = "" if is_json else "; JSON may be larger: kubectl get -o json"
         raise ConfigurationError(f" is larger than {most // 1024 // 1024} MiB{more}")
     return content
 
 
 def _documents(content: bytes) -> Iterator[Any]:
-    with suppress(
-        msgspec.MsgspecError, UnicodeDecodeError, RecursionError
-    ):  # several documents, or YAML
+    """Yield each document that is not empty."""
+    # It may be several documents, or YAML.
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         yield msgspec.json.decode(content)
         return
     try:
@@ -69,16 +72,18 @@ def _documents(content: bytes) -> Iterator[Any]:
     except UnicodeDecodeError as error:
         raise ConfigurationError(" is not UTF-8 text") from error
     for document in read_documents(text, file=""):
-        if found := document.findings:
-            raise ConfigurationError(f", line {found[0].line}: {found[0].reason}")
+        if document.findings:
+            first = document.findings[0]
+            raise ConfigurationError(f", line {first.line}: {first.reason}")
         if document.value is not None:
             yield document.value
 
 
 def _items(document: Any) -> Iterator[Dumped]:
     """Yield the items of a list, or the single object."""
-    document = document if isinstance(document, dict) else {}
-    kind, items, metadata = (document.get(name) for name in ("kind", "items", "metadata"))
+    if not isinstance(document, dict):
+        document = {}
+    kind = document.get("kind")
     if not isinstance(kind, str):
         # A truncated list in YAML has no kind either: its items come first.
         raise ConfigurationError(
@@ -87,16 +92,21 @@ def _items(document: Any) -> Iterator[Dumped]:
     if not kind.endswith("List"):
         yield _object(document)
         return
-    if _is_page(metadata):
+    if _is_page(document.get("metadata")):
         # The objects of the other pages would look deleted.
         raise ConfigurationError(" is only a part of a list: kubectl get -o json writes all of it")
+    items = document.get("items")
     if not isinstance(items, list):
         raise ConfigurationError(" is a list without items: it is cut")
+    # The items of a list of one kind may leave out what the list says.
     of_kind: dict[str, Any] = {}
     if kind != "List":
         of_kind = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for item in items:
-        yield _object({**of_kind, **item} if isinstance(item, dict) else {})
+        whole: dict[str, Any] = {}
+        if isinstance(item, dict):
+            whole = {**of_kind, **item}
+        yield _object(whole)
 
 
 def _is_page(metadata: Any) -> bool:
@@ -107,11 +117,13 @@ def _is_page(metadata: Any) -> bool:
 
 
 def _object(item: dict[str, Any]) -> Dumped:
+    """Return an item that has what each object has."""
     metadata = item.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    if not all(isinstance(text, str) for text in (item.get("apiVersion"), item.get("kind"), name)):
-        raise ConfigurationError(
-            " has an item without apiVersion, kind or metadata.name: write it with kubectl get -o "
-            "json or -o yaml"
-        )
+    for text in (item.get("apiVersion"), item.get("kind"), name):
+        if not isinstance(text, str):
+            raise ConfigurationError(
+                " has an item without apiVersion, kind or metadata.name: write it with kubectl get "
+                "-o json or -o yaml"
+            )
     return item

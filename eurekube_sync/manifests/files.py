@@ -29,8 +29,9 @@ def validate_paths(
     """Check files, folders (recursively) and `-`. Finding no object of ours is an error
     unless `allow_empty`, because the step that renders the manifests may have failed."""
     report = Report()
-    for path in dict.fromkeys(paths):
-        report = sum(_reports(path, stdin, check), report)
+    for path in dict.fromkeys(paths):  # each once, in their order
+        for of_file in _reports(path, stdin, check):
+            report += of_file
     if report.syncers or report.imports or allow_empty or report.errors:
         return report
     name = ""
@@ -60,16 +61,21 @@ def _of_folder(folder: str, check: Check) -> Iterator[Report]:
     skipped, because a mounted ConfigMap has its files a second time in `..data`."""
     unreadable: list[OSError] = []
     for place, folders, names in os.walk(folder, onerror=unreadable.append):
-        links = [
-            name for name in folders if os.path.islink(os.path.join(place, name))
-        ]  # links are not followed
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names + links):
-            if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield _of_file(os.path.join(place, name), check, named=False)
-    yield from (
-        _unread(error.filename, f"cannot be read: {error.strerror}") for error in unreadable
-    )
+        for name in folders:
+            if os.path.islink(os.path.join(place, name)):
+                names.append(name)  # it is not followed, so its name decides
+        # `os.walk` goes on with what is left in this list.
+        folders[:] = sorted(filter(_is_shown, folders))
+        for name in sorted(filter(_is_shown, names)):
+            if name.endswith(SUFFIXES):
+                path = os.path.join(place, name)
+                yield _of_file(path, check, named=False)
+    for error in unreadable:
+        yield _unread(error.filename, f"cannot be read: {error.strerror}")
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".")
 
 
 def _of_file(path: str, check: Check, *, named: bool) -> Report:
@@ -77,23 +83,24 @@ def _of_file(path: str, check: Check, *, named: bool) -> Report:
     try:
         with open_named(path) if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        return _unread(
-            path, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
-        )
+    except OSError as error:
+        return _unread(path, f"cannot be read: {error.strerror}")
+    except ValueError as error:  # such as a zero byte in its name
+        return _unread(path, f"cannot be read: {error}")
     return _of_content(path, content, check)
 
 
 def _of_content(file: str, content: bytes, check: Check) -> Report:
     if len(content) > MAX_BYTES:
-        return _unread(file, f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
+        most = MAX_BYTES // 1024 // 1024
+        return _unread(file, f"is larger than {most} MiB")
     try:
         return check(content.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
-        return _unread(file, "is not UTF-8 text", line=content.count(b"\n", 0, error.start) + 1)
+        line = content.count(b"\n", 0, error.start) + 1
+        return _unread(file, "is not UTF-8 text", line=line)
 
 
 def _unread(file: str, reason: str, *, line: int | None = None) -> Report:
-    return Report(
-        findings=(Finding(file=file, document=None, line=line, path="$", reason=reason),), files=1
-    )
+    finding = Finding(file=file, document=None, line=line, path="$", reason=reason)
+    return Report(findings=(finding,), files=1)

@@ -43,11 +43,12 @@ def read_planned(
         if not report.ok:
             return report
         for document, path, manifest in objects_of_ours(text, file):
-            thing = _planned(manifest, namespace)
-            if not thing.name:
+            object_ = _planned(manifest, namespace)
+            if not object_.name:
                 finding = document.finding((*path, "metadata"), _NO_NAME)
-                report = replace(report, findings=(*report.findings, finding))
-            planned[thing.kind, thing.namespace, thing.name] = thing
+                findings = (*report.findings, finding)
+                report = replace(report, findings=findings)
+            planned[object_.kind, object_.namespace, object_.name] = object_
         return report
 
     report = validate_paths(paths, stdin=stdin, allow_empty=True, check=check)
@@ -55,7 +56,9 @@ def read_planned(
 
 
 def _planned(manifest: Mapping[str, Any], namespace: str) -> PlannedObject:
-    stored, _ = conformed(manifest, object_schema(manifest["kind"]))
+    """Return an object of ours as it would be stored, with the defaults of the CRD."""
+    schema = object_schema(manifest["kind"])
+    stored, _ = conformed(manifest, schema)
     metadata = stored["metadata"]
     return PlannedObject(
         kind=stored["kind"],

@@ -76,41 +76,48 @@ def _lacking(schema: Schema, expected: Schema, path: str) -> Iterator[str]:
 def to_json_schema(schema: Schema) -> dict[str, Any]:
     """Convert a structural schema to JSON Schema. Validators ignore Kubernetes' own keywords, which
     may stay."""
-    found = dict(schema)
-    types = (
-        ["integer", "string"]
-        if schema.get("x-kubernetes-int-or-string")
-        else [*filter(None, [schema.get("type")])]
-    )
+    converted = dict(schema)
+    types = []
+    if schema.get("x-kubernetes-int-or-string"):
+        types = ["integer", "string"]
+    elif schema.get("type"):
+        types = [schema["type"]]
+    if types and schema.get("nullable"):
+        types.append("null")
     if types:
-        found["type"] = [*types, "null"] if schema.get("nullable") else types
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), Mapping):
-            found[name] = to_json_schema(schema[name])
+        converted["type"] = types
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), Mapping):
+            converted[keyword] = to_json_schema(schema[keyword])
     if "properties" in schema:
-        found["properties"] = {
-            name: to_json_schema(sub) for name, sub in schema["properties"].items()
-        }
-    return found
+        properties = {}
+        for name, property_ in schema["properties"].items():
+            properties[name] = to_json_schema(property_)
+        converted["properties"] = properties
+    return converted
 
 
 def conformed(obj: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], list[Fault]]:
     """Return an object as the API server stores it, and the unknown fields that it drops. Defaults
     are set, and nulls that are no values are dropped."""
-    unknown: list[Fault] = []
+    # A CRD need not describe what each object has.
     own = {**schema.get("properties", {}), "apiVersion": {}, "kind": {}, "metadata": METADATA}
-    return _conformed(obj, {**schema, "properties": own}, (), unknown), unknown
+    whole = {**schema, "properties": own}
+    unknown: list[Fault] = []
+    kept = _conformed(obj, whole, (), unknown)
+    return kept, unknown
 
 
 def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> Any:
+    """Return a value as it is stored, and add its unknown fields to `unknown`."""
     if isinstance(value, (list, tuple)):
-        items = schema.get("items", {})
-        return [
-            _conformed(item, items, (*path, index), unknown) for index, item in enumerate(value)
-        ]
-    if isinstance(value, Mapping) and (
-        schema.get("properties") or schema.get("additionalProperties")
-    ):
+        of_items = schema.get("items", {})
+        items = []
+        for index, item in enumerate(value):
+            items.append(_conformed(item, of_items, (*path, index), unknown))
+        return items
+    has_fields = schema.get("properties") or schema.get("additionalProperties")
+    if has_fields and isinstance(value, Mapping):
         return _conformed_object(value, schema, path, unknown)
     return value
 
@@ -118,8 +125,13 @@ def _conformed(value: Any, schema: Schema, path: Path, unknown: list[Fault]) -> 
 def _conformed_object(
     obj: Mapping[str, Any], schema: Schema, path: Path, unknown: list[Fault]
 ) -> dict[str, Any]:
+    """Return the fields of an object that are stored: defaults, and given values that its schema
+    has."""
     properties = schema.get("properties", {})
-    kept = {name: part["default"] for name, part in properties.items() if "default" in part}
+    kept = {}
+    for name, part in properties.items():
+        if "default" in part:
+            kept[name] = part["default"]
     for name, value in obj.items():
         part = properties.get(name, _of_others(schema))
         if part is None:
@@ -145,35 +157,40 @@ def _of_others(schema: Schema) -> Schema | None:
 def schema_faults(value: Any, json_schema: Schema, *, dropped: str = "") -> dict[Path, str]:
     """Return each missing field, and the first broken rule of each other value. The field `dropped`
     is not checked."""
-    found: dict[Path, str] = {}
+    faults: dict[Path, str] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
         path = tuple(error.absolute_path)
         if path[:1] == (dropped,):
             continue
-        if error.validator == "required":
-            missing = (name for name in error.validator_value if name not in error.instance)
-            found |= {(*path, name): missing_field(name) for name in missing}
-        else:
-            found.setdefault(path, _reason(error))
-    return found
+        if error.validator != "required":
+            faults.setdefault(path, _reason(error))
+            continue
+        # Its message names one field, and is about the object.
+        for name in error.validator_value:
+            if name not in error.instance:
+                faults[*path, name] = missing_field(name)
+    return faults
 
 
 def _reason(error: Any) -> str:
+    """Return the sentence about a broken rule of JSON Schema."""
     limit = error.validator_value
     match error.validator:
         case "type":
-            return wrong_type(error.instance, [limit] if isinstance(limit, str) else limit)
+            types = [limit] if isinstance(limit, str) else limit
+            return wrong_type(error.instance, types)
         case "minLength" | "minItems" | "minProperties" if limit == 1:
             return "must not be empty"
         case "maxItems" | "maxProperties":
-            return (
-                f"has {counted(len(error.instance), 'entry', 'entries')}, at most "
-                f"{counted(limit, 'is', 'are')} allowed"
-            )
+            entries = counted(len(error.instance), "entry", "entries")
+            most = counted(limit, "is", "are")
+            return f"has {entries}, at most {most} allowed"
         case "pattern":
+            pattern = limit.encode("ascii", "backslashreplace").decode()
+            rule = f"it must match {pattern}"
             example = _EXAMPLE.search(error.schema.get("description", ""))
-            such_as = f", such as {example[1] or example[2]}" if example else ""
-            rule = f"it must match {limit.encode('ascii', 'backslashreplace').decode()}{such_as}"
+            if example:
+                rule = f"{rule}, such as {example[1] or example[2]}"
         case keyword:
             rule = f"{keyword} is {shown(limit)}"
     return f"{shown(error.instance)} is not allowed: {rule}"

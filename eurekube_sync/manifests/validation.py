@@ -8,6 +8,7 @@ The parser refuses the same values as the CRD's CEL rules, with the same message
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -42,36 +43,51 @@ _OF_BOOT_ADMIN = ("management.", "health.path")
 
 def validate_text(text: str, file: str) -> Report:
     """Check all objects of our kinds in a stream of YAML or JSON, and count the others."""
-    findings: list[Finding] = []
-    documents = syncers = imports = others = 0
+    report = Report(files=1)
     for document in read_documents(text, file=file):
-        found = document.findings
-        documents += document.value is not None or bool(found)
-        objects = () if document.value is None else _objects(document.value, ())
-        for path, obj in objects:
-            kind = _kind(obj)
-            if kind is None:
-                reason = "no Kubernetes object: apiVersion and kind are needed"
-                found.append(document.finding(path, reason))
-            elif kind not in KINDS and str(obj["apiVersion"]).partition("/")[0] != GROUP:
-                others += 1
-            else:  # our kind or our group: one of them may be a typo
-                imports += kind == IMPORT
-                syncers += kind != IMPORT
-                found.extend(findings_of(document, path, obj))
-        has_error = any(finding.severity is Severity.ERROR for finding in found)
-        if has_error and document.template is not None:
-            found = [document.finding((), _TEMPLATE, line=document.template)]
-        findings.extend(found)
-    unique = tuple(dict.fromkeys(findings))
+        report += _of_document(document)
+    unique = dict.fromkeys(report.findings)
+    return replace(report, findings=tuple(unique))
+
+
+def _of_document(document: Document) -> Report:
+    """Check and count the objects of one document."""
+    if document.value is None:
+        unread = document.findings  # none of an empty document
+        return Report(findings=_rendered(document, unread), documents=len(unread))
+    findings: list[Finding] = []
+    syncers = imports = others = 0
+    for path, obj in _objects(document.value, ()):
+        kind = _kind(obj)
+        if kind is None:
+            reason = "no Kubernetes object: apiVersion and kind are needed"
+            findings.append(document.finding(path, reason))
+            continue
+        group, _, _ = str(obj.get("apiVersion")).partition("/")
+        if kind not in KINDS and group != GROUP:
+            others += 1
+            continue
+        # Our kind or our group: one of them may be a typo.
+        if kind == IMPORT:
+            imports += 1
+        else:
+            syncers += 1
+        findings += findings_of(document, path, obj)
     return Report(
-        findings=unique,
-        files=1,
-        documents=documents,
+        findings=_rendered(document, findings),
+        documents=1,
         syncers=syncers,
         imports=imports,
         others=others,
     )
+
+
+def _rendered(document: Document, findings: list[Finding]) -> tuple[Finding, ...]:
+    """Return the findings, or that a template with errors is to be rendered first."""
+    has_error = any(finding.severity is Severity.ERROR for finding in findings)
+    if has_error and document.template is not None:
+        return (document.finding((), _TEMPLATE, line=document.template),)
+    return tuple(findings)
 
 
 def objects_of_ours(text: str, file: str) -> Iterator[tuple[Document, Path, Mapping[str, Any]]]:
@@ -101,75 +117,110 @@ def _kind(obj: Any) -> str | None:
     if not isinstance(kind, str) or not kind:
         return None
     # Our own kind without an apiVersion is a mistake in it, not some other document.
-    return kind if kind in KINDS or isinstance(obj.get("apiVersion"), str) else None
+    if kind in KINDS or isinstance(obj.get("apiVersion"), str):
+        return kind
+    return None
 
 
 def findings_of(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """Return the errors of one object of ours, or its warnings if it has no errors."""
-    found = [document.finding(path + below, reason) for below, reason in faults(obj)]
-    if not found and obj["kind"] == KIND:
-        found = [
-            document.finding(path + below, reason, Severity.WARNING)
-            for below, reason in _warnings(obj)
-        ]
-    return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
+    findings = []
+    for below, reason in faults(obj):
+        findings.append(document.finding(path + below, reason))
+    if not findings and obj["kind"] == KIND:
+        for below, reason in _warnings(obj):
+            findings.append(document.finding(path + below, reason, Severity.WARNING))
+    return sorted(findings, key=_by_line)
+
+
+def _by_line(finding: Finding) -> tuple[int, str, str]:
+    return finding.line or 0, finding.path, finding.reason
 
 
 def faults(obj: Mapping[str, Any]) -> list[Fault]:
     """Return all faults for which the API server would refuse a manifest. In `status` it refuses
     only unknown fields, because it drops the rest."""
-    kind, version = obj.get("kind"), obj.get("apiVersion")
-    found: list[Fault] = []
+    kind = obj.get("kind")
+    version = obj.get("apiVersion")
+    wrong: list[Fault] = []
     if kind not in KINDS:
-        reason = f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), KINDS)}"
-        found.append((("kind",), reason))
+        meant = did_you_mean(str(kind), KINDS)
+        reason = f"{shown(kind)} is not a kind of this group{meant}"
+        wrong.append((("kind",), reason))
     if version != API_VERSION:
-        found.append((("apiVersion",), f'must be "{API_VERSION}", not {shown(version)}'))
-    return found + (_faults(obj, dropped="status") if kind in KINDS else [])
+        reason = f'must be "{API_VERSION}", not {shown(version)}'
+        wrong.append((("apiVersion",), reason))
+    if kind in KINDS:
+        wrong += _faults(obj, dropped="status")
+    return wrong
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
     """Return the causes with which the API server refuses an object; empty if it accepts the
     object. Faults that `old` has as well are accepted."""
-    before = [] if old is None else _faults(old)
-    refused = [
-        (path, reason)
-        for path, reason in _faults(new)
-        if (path, reason) not in before and reason != TOO_MUCH_METADATA
-    ]
+    before: list[Fault] = []
+    if old is not None:
+        before = _faults(old)
+    refused: list[Fault] = []
+    for fault in _faults(new):
+        _, reason = fault
+        if fault not in before and reason != TOO_MUCH_METADATA:
+            refused.append(fault)
     if old is not None and new["kind"] == IMPORT:
         refused += import_spec.changed(new, old)
-    return tuple(
-        (written(path).removeprefix("."), "FieldValueInvalid", reason) for path, reason in refused
-    )
+    causes = []
+    for path, reason in refused:
+        causes.append((_field(path), "FieldValueInvalid", reason))
+    return tuple(causes)
+
+
+def _field(path: Path) -> str:
+    """Return a path as the API server names a field, such as `spec.selector.app`."""
+    return written(path).removeprefix(".")
 
 
 def stored(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return an object as the API server stores it, and the unknown fields that it drops, in the
     server's order."""
     kept, unknown = conformed(obj, schema)
-    names = [written(path).removeprefix(".") for path, _ in unknown]
-    return kept, sorted(names, key=lambda name: (name.startswith("metadata."), name))
+    of_metadata = []
+    others = []
+    for path, _ in unknown:
+        if path[0] == "metadata":
+            of_metadata.append(_field(path))
+        else:
+            others.append(_field(path))
+    return kept, sorted(others) + sorted(of_metadata)
 
 
 def _faults(obj: Mapping[str, Any], *, dropped: str = "") -> list[Fault]:
     """Return the faults of spec, metadata and status. For a value that the parser refuses, its
     message replaces that of the schema."""
     kind = obj["kind"]
-    ready, found = conformed(obj, object_schema(kind))
+    ready, wrong = conformed(obj, object_schema(kind))
     ready.setdefault("metadata", {})
     if "spec" in ready:
-        found += _parse_faults(kind, ready["metadata"], ready["spec"])
-    reported = {("kind",), ("apiVersion",), *(path for path, _ in found)}
+        wrong += _parse_faults(kind, ready["metadata"], ready["spec"])
+    reported: set[Path] = {("kind",), ("apiVersion",)}
+    for path, _ in wrong:
+        reported.add(path)
+
     by_schema = schema_faults(ready, _json_schema(kind), dropped=dropped)
+    metadata_fits = True
     for path, reason in by_schema.items():
-        if not any(path[:length] in reported for length in range(1, len(path) + 1)):
-            found.append((path, reason))
-    if not any(path[0] == "metadata" for path in by_schema):
-        for path, reason in metadata_faults(ready["metadata"]):
-            if ("metadata", *path) not in reported:
-                found.append((("metadata", *path), reason))
-    return found
+        if path[0] == "metadata":
+            metadata_fits = False
+        # What lies within a refused value is not to be told as well.
+        within = [path[:length] for length in range(1, len(path) + 1)]
+        if reported.isdisjoint(within):
+            wrong.append((path, reason))
+
+    if metadata_fits:
+        for below, reason in metadata_faults(ready["metadata"]):
+            path = ("metadata", *below)
+            if path not in reported:
+                wrong.append((path, reason))
+    return wrong
 
 
 def _parse_faults(kind: str, metadata: Any, raw: Any) -> tuple[Fault, ...]:
@@ -197,10 +248,13 @@ def _name(metadata: Any) -> str:
     another type, which the schema reports."""
     if not isinstance(metadata, Mapping):
         return ""
-    name, begin = metadata.get("name"), metadata.get("generateName")
+    name = metadata.get("name")
     if isinstance(name, str) and name:
         return name
-    return f"{begin[:58]}x" if isinstance(begin, str) and begin else ""
+    begin = metadata.get("generateName")
+    if isinstance(begin, str) and begin:
+        return f"{begin[:58]}x"
+    return ""
 
 
 @cache
@@ -212,7 +266,8 @@ def _json_schema(kind: str) -> dict[str, Any]:
 
 def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield warnings about valid values of an object without faults that are probably mistakes."""
-    given = conformed(obj, object_schema())[0]["spec"]
+    kept, _ = conformed(obj, object_schema())
+    given = kept["spec"]
     # Callers use a VIP as the host of a URL. The VIP is the first of these three that is given.
     vips = (
         (("vipAddress",), given.get("vipAddress")),
@@ -223,7 +278,8 @@ def _warnings(obj: Mapping[str, Any]) -> Iterator[Fault]:
     hosts.append((("secureVipAddress",), given.get("secureVipAddress", "")))
     for path, text in hosts:
         for name in filter(None, text.split(",")):
-            if warning := host_name_warning(name):
+            warning = host_name_warning(name)
+            if warning:
                 yield ("spec", *path), warning
     if given.get("service", {}).get("address") == "ClusterIP":
         reason = "a ClusterIP is rarely reachable from outside the cluster"

@@ -22,9 +22,8 @@ MAX_DEPTH = 100
 MAX_SIZE = 200_000
 _MAX_DIGITS = 400  # the largest float is 1e308
 
-_Entries: TypeAlias = dict[
-    str, tuple[int, Node]
-]  # of a mapping: the line and the value of each key
+# Of a mapping: the line and the value of each key
+_Entries: TypeAlias = dict[str, tuple[int, Node]]
 
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
@@ -46,13 +45,19 @@ class Unparsable(Exception):
         self.reason, self.line = reason, line
 
 
+def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+    """Return the rules by which PyYAML finds the tag of a plain scalar, by its first character:
+    those of a merge key and of `_CONSTRUCTORS`."""
+    resolvers = {}
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items():
+        resolvers[first] = [rule for rule in rules if rule[0] in (_MERGE, *_CONSTRUCTORS)]
+    return resolvers
+
+
 class _Loader(_SAFE):  # type: ignore[misc]  # either of PyYAML's loaders
     """SafeLoader without dates, which JSON does not have, and `=`, which it cannot construct."""
 
-    yaml_implicit_resolvers: ClassVar = {
-        first: [rule for rule in rules if rule[0] == _MERGE or rule[0] in _CONSTRUCTORS]
-        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+    yaml_implicit_resolvers: ClassVar = _resolvers()
 
 
 class YamlDocument:
@@ -119,13 +124,15 @@ def parse_yaml(text: str) -> YamlDocument | None:
         nodes = _nodes(text)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.reader.ReaderError as error:
-        line = text.encode("utf-8", "replace")[: error.position].count(b"\n") + 1
+        before = text.encode("utf-8", "replace")[: error.position]
+        line = before.count(b"\n") + 1
         reason = f"character U+{error.character:04X} is not allowed in YAML"
         raise Unparsable(reason, line) from error
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         said = ", ".join(filter(None, (error.context, error.problem)))
-        raise Unparsable(f"not YAML: {said}", mark.line + 1 if mark else 1) from error
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise Unparsable(f"not YAML: {said}", line) from error
     if root is None:
         return None
     return YamlDocument(root, nodes)
@@ -135,9 +142,12 @@ def _nodes(text: str) -> int:
     """Count the nodes of a document, of which none may be too deep for a recursion."""
     nodes = depth = 0
     for event in yaml.parse(text, Loader=_Loader):
-        nodes += isinstance(event, yaml.NodeEvent)
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.NodeEvent):
+            nodes += 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
         if depth > MAX_DEPTH:
             raise Unparsable(f"nested deeper than {MAX_DEPTH} levels", _line(event))
     return nodes
@@ -154,7 +164,9 @@ def _sources(node: Node, line: int) -> Iterator[Node]:
 
 def _key(node: Node) -> str:
     """Return a key as in JSON, where booleans and numbers are strings."""
-    key = _scalar(node) if isinstance(node, ScalarNode) else None
+    key = None
+    if isinstance(node, ScalarNode):
+        key = _scalar(node)
     if key is None:
         raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
     if isinstance(key, bool):
@@ -170,7 +182,7 @@ def _scalar(node: ScalarNode) -> str | int | float | bool | None:
     try:
         value: int | float | bool | None = _CONSTRUCTORS[node.tag](node)
     except (LookupError, ValueError, OverflowError) as error:  # such as `!!int x`
-        kind = node.tag.rpartition(":")[2]
+        _, _, kind = node.tag.rpartition(":")
         raise Unparsable(f"{shown(text)} cannot be read as {kind}", _line(node)) from error
     if isinstance(value, float) and not math.isfinite(value):
         return text

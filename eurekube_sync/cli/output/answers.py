@@ -199,11 +199,11 @@ def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
     now = found.look.at
     syncers = []
     for row in found.rows:
-        if everything or row.found.outcome is not Outcome.REGISTERED or row.why:
+        if everything or row.explanation.outcome is not Outcome.REGISTERED or row.why:
             syncers.append(_cells(row, now))
     imports = []
     for import_row in found.imports:
-        if everything or import_row.found.outcome is not Outcome.REGISTERED:
+        if everything or import_row.explanation.outcome is not Outcome.REGISTERED:
             imports.append(_import_cells(import_row, now))
     if syncers:
         yield Columns(syncers, _HEADINGS)
@@ -211,7 +211,7 @@ def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
         yield Columns(imports, _IMPORT_HEADINGS)
     all_rows: list[Row | ImportRow] = [*found.rows, *found.imports]
     for shown in all_rows:
-        if shown.found.broken is not None:
+        if shown.explanation.broken is not None:
             yield Text(f"eurekube-sync help {shown.reason} says what to do", style="dim")
             break
     hidden = len(all_rows) - len(syncers) - len(imports)
@@ -249,8 +249,8 @@ def _renewals(found: Renewals) -> Iterator[str]:
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
-    sign = _STATES[row.found.outcome][0]
-    up, of = row.found.up, row.desired
+    sign = _STATES[row.explanation.outcome][0]
+    up, of = row.explanation.up, row.desired
     ready = f"{up}/{of}"
     if up is None:
         ready = f"?/{of}" if of else "-"
@@ -271,7 +271,7 @@ def _age(since: float | None, now: float) -> str:
 
 
 def _import_cells(row: ImportRow, now: float) -> tuple[Cell, ...]:
-    found = row.found
+    found = row.explanation
     sign = _STATES[found.outcome][0]
     ready = "-" if found.up is None else f"{found.up}/{found.of}"
     return (
@@ -303,7 +303,7 @@ def summary(found: Overview) -> str:
     if found.unlisted is not None:
         parts.append("other syncers unknown")
     if found.eureka is None:
-        up = sum(row.found.up or 0 for row in found.rows)
+        up = sum(row.explanation.up or 0 for row in found.rows)
         parts.append(f"{counted(up, 'instance')} UP")
     else:
         parts.append("instances unknown")
@@ -353,21 +353,21 @@ def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
 
 
 def _row_data(row: Row) -> dict[str, Any]:
-    _, state, _ = _STATES[row.found.outcome]
+    _, state, _ = _STATES[row.explanation.outcome]
     return {
         "syncer": str(row.syncer.ref),
         "state": state,
         "reason": row.reason,
         "why": row.why,
         "apps": list(row.apps),
-        "up": row.found.up,
+        "up": row.explanation.up,
         "desired": row.desired,
         "since": rfc_3339(row.since) if row.since is not None else None,
     }
 
 
 def _import_data(row: ImportRow) -> dict[str, Any]:
-    found = row.found
+    found = row.explanation
     _, state, _ = _STATES[found.outcome]
     return {
         "import": found.about,

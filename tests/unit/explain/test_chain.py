@@ -391,6 +391,22 @@ def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
     assert found.manifest["spec"] == {"selector": {"service": "rating"}}
 
 
+def test_a_workload_that_no_syncer_registers_gets_the_smallest_syncer_of_its_service() -> None:
+    """As its pod and its Service do."""
+    asked = Asked(endpoint(1))
+    asked.remove()
+    labels = {"app": "rating"}
+    pod = PodDetail(
+        name="rating-1", uid="uid-1", labels=labels, controller="ReplicaSet rating-6c9f"
+    )
+    asked.details.pods = Complete(data=(pod,))
+    selects = ServiceSelector(name="ratings", selector=labels)
+    asked.details.selectors = Complete(data=(selects,))
+    of_pod, of_deployment = asked.why(f"pod/{NS}/rating-1"), asked.why(f"deploy/{NS}/rating")
+    assert of_deployment.manifest["metadata"] == {"name": "ratings", "namespace": NS}
+    assert of_deployment.manifest == of_pod.manifest
+
+
 def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
     """The answer does not propose a second syncer."""
     asked = Asked(endpoint(1), services=[service(labels={"app": "ratings"})])

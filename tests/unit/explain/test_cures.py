@@ -160,7 +160,7 @@ def test_a_class_that_another_installation_has_is_served_before_the_status_is_wr
     assert (found.outcome, found.syncer) == (Outcome.REGISTERED, f"{NS}/rating")
     assert "another installation serves it (class dc-west)" in text(found)
     (row,) = asked.overview().rows
-    assert row.found.outcome is Outcome.REGISTERED
+    assert row.explanation.outcome is Outcome.REGISTERED
 
 
 def test_labels_that_no_installation_selects_are_told_when_the_renewals_end() -> None:
@@ -216,7 +216,7 @@ def test_a_held_deletion_promises_no_removal_and_says_how_to_undo_it(ready: bool
     assert undo.endswith("/brake/#undoing-a-deletion")
     assert approve.startswith("if all held removals are right, eurekube-sync run --approve ")
     (row,) = asked.overview().rows
-    assert (row.reason, row.found.up) == ("TooManyRemovals", 2)
+    assert (row.reason, row.explanation.up) == ("TooManyRemovals", 2)
 
 
 def test_a_deletion_that_nothing_holds_is_waited_for() -> None:
@@ -271,7 +271,11 @@ def test_dead_addresses_do_not_count_as_up(what: str) -> None:
         "are gone"
     )
     (row,) = asked.overview().rows
-    assert (row.found.outcome, row.found.up, row.found.of) == (Outcome.NOT_REGISTERED, 0, 2)
+    assert (row.explanation.outcome, row.explanation.up, row.explanation.of) == (
+        Outcome.NOT_REGISTERED,
+        0,
+        2,
+    )
 
 
 def test_the_living_instances_count() -> None:

@@ -128,7 +128,7 @@ def test_kubectl_status_and_eureka_show_the_same_number() -> None:
     (row,) = [row for row in asked.overview().rows if row.syncer.name == "geo"]
     up = [key for key in asked.fake.registry.held if key.app == "GEO"]
     assert report.all_statuses[SyncerRef(NS, "geo")].ready == "2/2"
-    assert (row.found.up, row.found.of, len(up)) == (2, 2, 2)
+    assert (row.explanation.up, row.explanation.of, len(up)) == (2, 2, 2)
     assert asked.why(f"{NS}/geo").sentence.startswith("Still registered: 2 of 2 UP as GEO; ")
 
 

@@ -64,7 +64,12 @@ def test_a_lost_app_is_named_in_its_row(port: int) -> None:
         asked.fake.later(60)
         asked.fake.run()
     row = row_of(asked)
-    assert (row.reason, row.apps, row.found.up, row.desired) == ("NoSuchPort", ("RATING",), 0, 2)
+    assert (row.reason, row.apps, row.explanation.up, row.desired) == (
+        "NoSuchPort",
+        ("RATING",),
+        0,
+        2,
+    )
     assert row.why.endswith(
         "; LastInstanceLost: app RATING has no UP instance in Eureka, and 2 ready endpoints of it "
         "wait"
@@ -383,7 +388,11 @@ def test_a_limit_shows_how_many_pods_it_leaves_out() -> None:
     asked = registered(1, 2, 3, 4, limit="50%")
     assert asked.why().sentence == "Registered: 2 of 4 ready pods (limit 50%)"
     row = row_of(asked)
-    assert (row.found.outcome, row.found.up, row.found.of) == (Outcome.REGISTERED, 2, 2)
+    assert (row.explanation.outcome, row.explanation.up, row.explanation.of) == (
+        Outcome.REGISTERED,
+        2,
+        2,
+    )
     assert row.why == "2 of 4 ready pods (limit 50%)"
     assert row_of(registered(1, 2, limit=2)).why == ""
 

@@ -62,7 +62,9 @@ def test_instances_of_another_owner_are_not_counted(marks: dict[str, str], what:
 def test_the_rows_count_no_instances_of_another_owner(marks: dict[str, str]) -> None:
     """`status` counts as `explain` does, and the renewals of others are not those of ours."""
     found = _beside(marks).overview()
-    assert [(row.reason, row.found.up, row.found.of) for row in found.rows] == [("InSync", 2, 2)]
+    assert [(row.reason, row.explanation.up, row.explanation.of) for row in found.rows] == [
+        ("InSync", 2, 2)
+    ]
     assert summary(found) == "1 syncer: 1 in sync; 2 instances UP"
     assert found.renewals.oldest == 0
     assert code_of_overview(found) == ExitCode.OK
@@ -115,7 +117,7 @@ def test_without_a_known_cluster_the_owner_decides() -> None:
     """The UID cannot be read, so our owner's instances are counted, and not those of others."""
     asked = _beside(ANOTHERS[0])
     asked.fake.cluster.uid = Unknown(cause=Cause.DENIED, message="403: you may not")
-    assert (asked.why().up, asked.overview().rows[0].found.up) == (2, 2)
+    assert (asked.why().up, asked.overview().rows[0].explanation.up) == (2, 2)
 
 
 def test_without_a_known_owner_the_cluster_decides() -> None:

@@ -43,7 +43,7 @@ def _three() -> Asked:
 def test_the_broken_come_first() -> None:
     """Each row has its reason, and the exit code is theirs."""
     found = of(_three())
-    assert [(row.syncer.name, row.found.outcome, row.reason) for row in found.rows] == [
+    assert [(row.syncer.name, row.explanation.outcome, row.reason) for row in found.rows] == [
         ("absent", Outcome.NOT_REGISTERED, "NoMatchingService"),
         ("of-others", Outcome.NOT_REGISTERED, "NoInstallation"),
         ("rating", Outcome.REGISTERED, "InSync"),
@@ -56,9 +56,9 @@ def test_all_in_order_is_zero() -> None:
     asked = Asked(endpoint(1))
     asked.fake.run()
     found = of(asked)
-    assert [(row.found.up, row.found.of, row.found.outcome) for row in found.rows] == [
-        (1, 1, Outcome.REGISTERED)
-    ]
+    assert [
+        (row.explanation.up, row.explanation.of, row.explanation.outcome) for row in found.rows
+    ] == [(1, 1, Outcome.REGISTERED)]
     assert code_of_overview(found) == ExitCode.OK
     assert in_need(asked.look(f"{NS}/rating")) == frozenset()
 
@@ -69,7 +69,11 @@ def test_an_expired_instance_is_broken_whatever_its_status_says() -> None:
     asked.fake.run()
     asked.fake.registry.held.clear()
     (row,) = of(asked).rows
-    assert (row.reason, row.found.outcome, row.since) == ("Expired", Outcome.NOT_REGISTERED, None)
+    assert (row.reason, row.explanation.outcome, row.since) == (
+        "Expired",
+        Outcome.NOT_REGISTERED,
+        None,
+    )
 
 
 def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> None:
@@ -78,7 +82,7 @@ def test_an_instance_that_nobody_renews_is_not_in_sync_although_it_is_up() -> No
     asked.fake.run()
     asked.fake.later(200)
     found = of(asked)
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+    assert [(row.reason, row.explanation.outcome) for row in found.rows] == [
         ("NotRenewed", Outcome.PARTLY)
     ]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
@@ -90,7 +94,9 @@ def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
     asked.fake.run()
     asked.fake.registry.unreadable = DENIED
     found = of(asked)
-    assert [(row.found.outcome, row.found.up) for row in found.rows] == [(Outcome.UNKNOWN, None)]
+    assert [(row.explanation.outcome, row.explanation.up) for row in found.rows] == [
+        (Outcome.UNKNOWN, None)
+    ]
     assert code_of_overview(found) == ExitCode.EUREKA_DENIED
 
 
@@ -112,7 +118,7 @@ def test_one_denied_namespace_among_several_is_no_empty_one() -> None:
     asked.in_scope(namespaces=frozenset({NS, "bills"}))
     asked.fake.cluster.unknown[("syncers", "bills")] = DENIED
     found = of(asked)
-    assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
+    assert [row.explanation.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert summary(found) == "1 syncer: 1 in sync; other syncers unknown; 1 instance UP"
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 

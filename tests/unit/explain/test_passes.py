@@ -74,7 +74,7 @@ def test_passes_that_cannot_read_eureka_are_not_in_sync() -> None:
     cannot_read_eureka(asked)
     found = asked.overview()
     (row,) = found.rows
-    assert (row.reason, row.found.outcome) == ("RegistryUnknown", Outcome.PARTLY)
+    assert (row.reason, row.explanation.outcome) == ("RegistryUnknown", Outcome.PARTLY)
     shown = screen(found)
     assert "no pass was good for 30 s. " in shown
     assert "the connection was refused. This machine can read Eureka" in shown
@@ -114,7 +114,7 @@ def test_what_the_last_pass_said_is_shown_in_its_words() -> None:
     said = 'cannot list fleet: User "sync" cannot list resource "eurekasyncers"'
     asked = installed(14, renewed=2, failed=FailedPass(at=0, reason="Denied", result=said))
     found = asked.overview()
-    assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
+    assert [row.explanation.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert f"no pass was good for 14 min. The last one, 2 s ago, said: {said}" in screen(found)
     assert said in overview_data(found, ())["failingPasses"]
     assert code_of_overview(found) == ExitCode.INCOMPLETE

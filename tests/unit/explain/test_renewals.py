@@ -35,7 +35,7 @@ def test_an_old_list_does_not_say_that_nobody_renews() -> None:
     """The list shows renewals from minutes ago. An uncached read shows one from a moment ago."""
     asked = _quiet(1, 2)
     found = asked.overview()
-    assert [(row.reason, row.found.outcome, row.found.up) for row in found.rows] == [
+    assert [(row.reason, row.explanation.outcome, row.explanation.up) for row in found.rows] == [
         ("InSync", Outcome.REGISTERED, 2)
     ]
     assert (found.renewals.oldest, found.renewals.read, found.renewals.unread) == (6, 1, 0)
@@ -49,7 +49,7 @@ def test_behind_an_old_list_a_silence_is_seen_all_the_same() -> None:
     asked = _quiet(seconds=30)
     asked.fake.later(170)
     found = asked.overview()
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+    assert [(row.reason, row.explanation.outcome) for row in found.rows] == [
         ("NotRenewed", Outcome.PARTLY)
     ]
     assert (
@@ -66,7 +66,7 @@ def test_one_silent_instance_is_seen_beside_others_that_are_renewed() -> None:
     asked.fake.later(200)
     asked.fake.registry.renew(key(2))
     (row,) = asked.overview().rows
-    assert (row.reason, row.found.outcome) == ("NotRenewed", Outcome.PARTLY)
+    assert (row.reason, row.explanation.outcome) == ("NotRenewed", Outcome.PARTLY)
     assert row.why.startswith("nobody renewed 10.0.0.1:8080 for 3 min; ")
 
 
@@ -75,7 +75,7 @@ def test_a_renewal_that_cannot_be_read_is_unknown() -> None:
     asked = _quiet()
     asked.fake.registry.refuse_read[key(1)] = RegistryUnavailable("the proxy answered 502")
     found = asked.overview()
-    assert [(row.reason, row.found.outcome) for row in found.rows] == [
+    assert [(row.reason, row.explanation.outcome) for row in found.rows] == [
         ("NotLookedAt", Outcome.UNKNOWN)
     ]
     assert (
@@ -92,7 +92,7 @@ def test_a_young_list_needs_no_read_to_say_that_all_is_renewed() -> None:
     asked = _quiet(seconds=0)
     asked.fake.registry.refuse_read[key(1)] = RegistryUnavailable("the proxy answered 502")
     found = asked.overview()
-    assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
+    assert [row.explanation.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert code_of_overview(found) == ExitCode.OK
     assert asked.why().outcome is Outcome.REGISTERED
     assert "lease ends" not in text(asked.why()), "the list does not show when"
@@ -105,7 +105,7 @@ def test_another_server_may_answer_for_one_that_does_not() -> None:
     failing.refuse_read[key(1)] = RegistryUnavailable("the proxy answered 502")
     asked.servers = {"http://eureka-0/eureka": failing, **asked.servers}
     found = asked.overview()
-    assert [row.found.outcome for row in found.rows] == [Outcome.REGISTERED]
+    assert [row.explanation.outcome for row in found.rows] == [Outcome.REGISTERED]
     assert found.renewals.read == 1
 
 
@@ -114,7 +114,7 @@ def test_an_instance_that_only_an_old_list_shows_is_gone() -> None:
     asked = _quiet()
     del asked.fake.registry.held[key(1)]
     (row,) = asked.overview().rows
-    assert (row.reason, row.found.up) == ("Expired", 0)
+    assert (row.reason, row.explanation.up) == ("Expired", 0)
 
 
 @pytest.mark.parametrize("ahead", [-400.0, 400.0])
@@ -200,7 +200,7 @@ def test_right_after_a_run_an_old_list_does_not_lack_what_was_registered() -> No
     asked.fake.registry.cached_for(30)
     asked.fake.run()
     (row,) = asked.overview().rows
-    assert (row.reason, row.found.outcome, row.found.up, row.found.of) == (
+    assert (row.reason, row.explanation.outcome, row.explanation.up, row.explanation.of) == (
         "NotReady",
         Outcome.PARTLY,
         1,

@@ -365,7 +365,11 @@ def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
     asked = _not_granted()
     asked.fake.cluster.apply(piece(endpoint(1)))
     (row,) = asked.overview().rows
-    assert (row.found.outcome, row.reason, row.found.up) == (Outcome.PARTLY, "NotGranted", 1)
+    assert (row.explanation.outcome, row.reason, row.explanation.up) == (
+        Outcome.PARTLY,
+        "NotGranted",
+        1,
+    )
 
 
 def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:

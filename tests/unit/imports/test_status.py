@@ -70,7 +70,7 @@ def test_imports_are_filtered_like_syncers() -> None:
     found = status(three())
 
     def names(**options: Any) -> list[str]:
-        return [row.found.about for row in chosen(found, **options).imports]
+        return [row.explanation.about for row in chosen(found, **options).imports]
 
     assert names(app="review") == ["eimp/shop/review"]
     assert names(condition="NoInstances") == ["eimp/shop/none"]
@@ -83,7 +83,7 @@ def test_since_is_the_age_of_the_reason_of_the_row() -> None:
     there = three()
     at = there.clock.now()
     there.later(600)
-    since = {row.found.about: row.since for row in status(there).imports}
+    since = {row.explanation.about: row.since for row in status(there).imports}
     assert since == {
         "eimp/shop/none": int(at),
         "eimp/shop/other": None,  # it differs since the pass, which cannot know it
@@ -129,7 +129,7 @@ def test_without_eureka_it_is_unknown_what_is_callable() -> None:
     there = three()
     there.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
     found = status(there)
-    assert {row.found.up for row in found.imports} == {None}
+    assert {row.explanation.up for row in found.imports} == {None}
     assert {row.reason for row in found.imports} == {"NotLookedAt"}
     assert code_of_overview(found) is ExitCode.EUREKA_UNREAD
     assert any("eimp/shop/review REVIEW -" in line for line in table(found))
