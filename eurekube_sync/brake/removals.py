@@ -16,6 +16,7 @@ from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
     Outcome,
+    Outcomes,
     Register,
     Renew,
     Result,
@@ -57,8 +58,11 @@ def witnesses(
     """Return more keys to read uncached: for each app that loses an UP instance, one that should
     stay UP, until one is proven. The list may be old, and its UP instance may be DOWN now. `read`
     are the keys that were read uncached. After each that is not UP, twice as many are read."""
-    taken = {removal.key for removal in plan.removals}
-    losing = {key.app for key in taken}
+    taken = set()
+    losing = set()
+    for removal in plan.removals:
+        taken.add(removal.key)
+        losing.add(removal.key.app)
     if not losing:
         return ()
     proven: set[str] = set()
@@ -77,7 +81,8 @@ def witnesses(
     to_read: list[InstanceKey] = []
     for app, keys in waiting.items():
         if app not in proven:
-            to_read += sorted(keys)[: max(1, refuted[app])]
+            number = max(1, refuted[app])
+            to_read += sorted(keys)[:number]
     return tuple(to_read)
 
 
@@ -85,9 +90,12 @@ def keep_without_successor(plan: Plan, desired: Desired, observed: Observed) -> 
     """Renew in place of the removals whose successor cannot even be tried. This comes before
     the brake: else such a removal would await confirmation, get it, be held back after the adds,
     and await it again, for ever."""
-    adds = [action for action in plan.changes if not comes_last(action)]
-    hoped = [Outcome(action=action, result=Result.DONE) for action in adds]
-    return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
+    hoped = []
+    for action in plan.changes:
+        if not comes_last(action):
+            hoped.append(Outcome(action=action, result=Result.DONE))
+    kept_back = _kept_back(plan, desired, observed, hoped)
+    return renewed_instead(plan, kept_back)
 
 
 def removals_left(
@@ -103,7 +111,8 @@ def removals_left(
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
     achieved = renewed_instead(_without_failed_adds(plan, done), kept_back)
-    again = apply_brake(achieved, _without_expired(observed, done), brake)
+    left = _without_expired(observed, done)
+    again = apply_brake(achieved, left, brake)
     plan = hold_back(plan, again.held)
     return Removals(
         plan=plan,
@@ -126,9 +135,8 @@ def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
 def _without_expired(observed: Observed, done: Iterable[Outcome]) -> Observed:
     """Leave out instances that expired and were not registered again. Among many of them, the
     losses of this pass could seem to be a small part."""
-    ended = {outcome.action.key: outcome for outcome in done}
     expired = set()
-    for key, outcome in ended.items():
+    for key, outcome in Outcomes.of(done).by_key.items():
         if isinstance(outcome.action, Renew) and outcome.status is None:
             expired.add(key)
     left = {}
@@ -192,10 +200,10 @@ def failed_adds(
     wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
     that were unread. Removals of `refused` syncers count as if an add of their app had failed. The
     name of that app proves nothing, because it may be another team's."""
-    ended = {outcome.action.key: outcome for outcome in outcomes}
+    ended = Outcomes.of(outcomes).by_key
     adds = _broken_adds(ended)
     lacking = [*blocked, *adds, *_lost(ended)]
-    pods = [*waiting]
+    pods = list(waiting)
     for syncer, instance in adds:
         pods += _same(instance, syncer)
     if not (lacking or pods or refused):
@@ -267,16 +275,20 @@ class _Successors:
         has the number of UP instances by name."""
         if grounds is Grounds.REPLACED:
             return False
-        instance, syncer = observed.instance, syncer_of(observed)
+        instance = observed.instance
+        syncer = syncer_of(observed)
         if grounds is not Grounds.SYNCER_DELETED and self._are_of_its_pod(instance, syncer):
             return True
+        # In place of a dead pod, an UP instance of each name is enough, even another syncer's.
         lives = grounds is Grounds.OVER_LIMIT or instance.ip_addr in self._addresses
         called = _called(instance.key, instance.vip_address)
-        if not lives and all(left[name] for name in called):
+        if not lives and _have_one(called, left):
             return False
         names = _names(instance.key, instance.vip_address, syncer)
-        awaited = names if syncer in self._refused else self._names.intersection(names)
-        return not all(left[name] for name in awaited)
+        if syncer in self._refused:
+            return not _have_one(names, left)
+        awaited = self._names.intersection(names)
+        return not _have_one(awaited, left)
 
     def _are_of_its_pod(self, instance: Instance, syncer: SyncerRef | None) -> bool:
         """Say whether its own pod could not be added under another key. A pod with a new sandbox
@@ -284,10 +296,19 @@ class _Successors:
         for pod, _ in _same(instance, syncer):
             for address in self._addresses_of.get(pod, ()):
                 # A pod has an address of each family. One of another family shows no new sandbox.
-                other_family = (":" in address) is not (":" in instance.ip_addr)
+                other_family = _is_ipv6(address) is not _is_ipv6(instance.ip_addr)
                 if other_family or address == instance.ip_addr:
                     return True
         return False
+
+
+def _have_one(names: Iterable[str], left: Mapping[str, int]) -> bool:
+    """Say whether each app, VIP or syncer has an UP instance left."""
+    return all(left[name] for name in names)
+
+
+def _is_ipv6(address: str) -> bool:
+    return ":" in address
 
 
 def _left_up(
@@ -302,19 +323,25 @@ def _left_up(
         if isinstance(action, Register | Update) and brings_up(action) and not outcome.failed:
             left.update(_names(key, action.instance.vip_address, action.syncer))
     for key, observed in registered.items():
-        gone = key in taken or (key in ended and not _registered_everywhere(ended[key]))
-        if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
+        if observed.status is not InstanceStatus.UP or key in taken:
+            continue
+        if key in ended and not _registered_everywhere(ended[key]):
+            continue
+        left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
     return left
 
 
 def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
     """Return the names under which another instance is of the same pod, with its address: by
     syncer, and if there is a pod UID also by app."""
-    uid, address = pod_uid_of(instance), instance.ip_addr
+    address = instance.ip_addr
+    of_syncer = f"syncer {syncer}"
+    uid = pod_uid_of(instance)
     if uid is None:
-        return [((f"syncer {syncer}", f"{address}:{instance.main_port}"), address)]
-    return [((f"syncer {syncer}", uid), address), ((f"app {instance.key.app}", uid), address)]
+        socket = f"{address}:{instance.main_port}"
+        return [((of_syncer, socket), address)]
+    of_app = f"app {instance.key.app}"
+    return [((of_syncer, uid), address), ((of_app, uid), address)]
 
 
 def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
@@ -340,13 +367,16 @@ def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tupl
 
 def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
     """Return the names by which callers know an instance."""
-    vips = [name for name in vip_address.split(",") if name]
-    return (f"app {key.app}", *(f"vip {name}" for name in vips))
+    names = [f"app {key.app}"]
+    for vip in vip_address.split(","):
+        if vip:
+            names.append(f"vip {vip}")
+    return tuple(names)
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
     """Return the wanted UP instances that could not be tried."""
-    tried = {action.key for action in plan.changes if isinstance(action, Register)}
+    tried = {register.key for register in plan.of(Register)}
     adds: list[_Add] = []
     for blocked in plan.blocked:
         wanted = desired.wanted(blocked.key)
@@ -377,4 +407,6 @@ def _is_served(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
     other = observed.others.get(blocked.other) if blocked.other else None
     if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False
-    return blocked.key in observed.ours or lacks(other, wanted) is None
+    if blocked.key in observed.ours:
+        return True
+    return lacks(other, wanted) is None
