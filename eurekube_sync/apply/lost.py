@@ -73,8 +73,9 @@ def lost_apps(
     provided = _served_alone(plan, claims, observed)
     if dry_run:
         # Nothing was done, so what it would register does not wait.
-        adds = [action for action in plan.changes if isinstance(action, Register | Update)]
-        provided.update(action.key for action in adds)
+        for action in plan.changes:
+            if isinstance(action, Register | Update):
+                provided.add(action.key)
     catalogs = Catalogs(view)
     lost: dict[SyncerRef, Lost] = {}
     for ref, claim in claims.items():
@@ -143,12 +144,11 @@ def _had_one(claim: Claim) -> bool:
 def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozenset[str]:
     """Return the addresses of the syncer's UP instances. While an app changes its name, callers may
     reach its pods under the old one."""
-    keys = observed.keys_by_syncer.get(ref, frozenset())
-    return frozenset(
-        observed.ours[key].instance.ip_addr
-        for key in keys
-        if _status_after(key, observed, outcomes) is InstanceStatus.UP
-    )
+    reached = set()
+    for key in observed.keys_by_syncer.get(ref, ()):
+        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+            reached.add(observed.ours[key].instance.ip_addr)
+    return frozenset(reached)
 
 
 def _of_verdicts(
@@ -167,7 +167,9 @@ def _of_verdicts(
         failed = outcome is not None and outcome.failed
         absent = failed or _status_after(key, observed, outcomes) is None
         ready = _ready_instance(verdict)
-        if absent and ready and ready.ip_addr not in reached and key not in provided:
+        if not absent or ready is None or key in provided:
+            continue
+        if ready.ip_addr not in reached:
             waiting[key.app] += 1
     return waiting
 
@@ -206,11 +208,12 @@ def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) ->
         return Counter()
     waiting: set[tuple[str, str]] = set()
     for app, endpoint in ready_behind(claim.syncer, catalogs):
+        address = endpoint.address
         uid = endpoint.pod.uid if endpoint.pod else ""
-        unplaced = uid in claim.unplaced or endpoint.address in claim.unplaced
-        if (unplaced or endpoint.address in kept) and endpoint.address not in reached:
-            waiting.add((app, endpoint.address))
-    return Counter(app for app, _ in waiting)
+        unclear = uid in claim.unplaced or address in claim.unplaced or address in kept
+        if unclear and address not in reached:
+            waiting.add((app, address))
+    return _by_app(waiting)
 
 
 def _behind(
@@ -223,4 +226,9 @@ def _behind(
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         if endpoint.address not in reached:
             waiting.add((app, endpoint.address))
+    return _by_app(waiting)
+
+
+def _by_app(waiting: Collection[tuple[str, str]]) -> Counter[str]:
+    """Count endpoints, each an app and an address, by app."""
     return Counter(app for app, _ in waiting)
