@@ -130,9 +130,8 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
     in_order: list[Action] = []
     for part in parts:
         in_order += sorted(part, key=attrgetter("key"))
-    return Plan(
-        actions=tuple(in_order), blocked=tuple(sorted(blocked, key=attrgetter("key", "syncer")))
-    )
+    blocked_in_order = sorted(blocked, key=attrgetter("key", "syncer"))
+    return Plan(actions=tuple(in_order), blocked=tuple(blocked_in_order))
 
 
 def removal_id(removals: Iterable[Removal]) -> str:
