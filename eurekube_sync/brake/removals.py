@@ -126,8 +126,9 @@ def removals_left(
 def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
     failed = set()
     for outcome in done:
-        if outcome.failed and isinstance(outcome.action, Register | Update):
-            failed.add(outcome.action.key)
+        action = outcome.action
+        if outcome.failed and isinstance(action, Register | Update):
+            failed.add(action.key)
     left = [action for action in plan.actions if action.key not in failed]
     return replace(plan, actions=tuple(left))
 
@@ -177,7 +178,7 @@ def failed_adds(
     outcomes: Iterable[Outcome],
     registered: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[_Add] = (),
-    waiting: Iterable[tuple[_PodOf, str]] = (),
+    waiting: Iterable[_Add] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
     """Return the removals to hold back, each with its reason. The first row that fits decides.
@@ -197,15 +198,13 @@ def failed_adds(
     | else                                                               | made      |
 
     `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are
-    wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
-    that were unread. Removals of `refused` syncers count as if an add of their app had failed. The
-    name of that app proves nothing, because it may be another team's."""
+    wanted instances that could not be tried, `waiting` those that were unread. Removals of
+    `refused` syncers count as if an add of their app had failed. The name of that app proves
+    nothing, because it may be another team's."""
     ended = Outcomes.of(outcomes).by_key
     adds = _broken_adds(ended)
     lacking = [*blocked, *adds, *_lost(ended)]
-    pods = list(waiting)
-    for syncer, instance in adds:
-        pods += _same(instance, syncer)
+    pods = [*waiting, *adds]
     if not (lacking or pods or refused):
         return {}  # nearly always
     taken = _losses(removals)
@@ -233,7 +232,9 @@ def _broken_adds(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
     adds: list[_Add] = []
     for outcome in ended.values():
         action = outcome.action
-        if outcome.failed and isinstance(action, Register | Update) and brings_up(action):
+        if not outcome.failed or not isinstance(action, Register | Update):
+            continue
+        if brings_up(action):
             adds.append((action.syncer, action.instance))
     return adds
 
@@ -257,17 +258,18 @@ class _Successors:
     def __init__(
         self,
         lacking: Iterable[_Add],
-        pods: Iterable[tuple[_PodOf, str]],
+        pods: Iterable[_Add],
         refused: Collection[SyncerRef],
     ) -> None:
         self._names: set[str] = set()
         self._addresses: set[str] = set()
         for syncer, instance in lacking:
-            self._names.update(_names(instance.key, instance.vip_address, syncer))
+            self._names.update(_names(instance, syncer))
             self._addresses.add(instance.ip_addr)
         self._addresses_of: dict[_PodOf, list[str]] = {}  # of pods that could not be added
-        for pod, address in pods:
-            self._addresses_of.setdefault(pod, []).append(address)
+        for syncer, instance in pods:
+            for pod in _same(instance, syncer):
+                self._addresses_of.setdefault(pod, []).append(instance.ip_addr)
         self._refused = refused
 
     def keep(self, observed: ObservedInstance, grounds: Grounds, left: Mapping[str, int]) -> bool:
@@ -281,10 +283,9 @@ class _Successors:
             return True
         # In place of a dead pod, an UP instance of each name is enough, even another syncer's.
         lives = grounds is Grounds.OVER_LIMIT or instance.ip_addr in self._addresses
-        called = _called(instance.key, instance.vip_address)
-        if not lives and _have_one(called, left):
+        if not lives and _have_one(_called(instance), left):
             return False
-        names = _names(instance.key, instance.vip_address, syncer)
+        names = _names(instance, syncer)
         if syncer in self._refused:
             return not _have_one(names, left)
         awaited = self._names.intersection(names)
@@ -293,7 +294,7 @@ class _Successors:
     def _are_of_its_pod(self, instance: Instance, syncer: SyncerRef | None) -> bool:
         """Say whether its own pod could not be added under another key. A pod with a new sandbox
         has a new address under the same UID, so its old instance serves nobody."""
-        for pod, _ in _same(instance, syncer):
+        for pod in _same(instance, syncer):
             for address in self._addresses_of.get(pod, ()):
                 # A pod has an address of each family. One of another family shows no new sandbox.
                 other_family = _is_ipv6(address) is not _is_ipv6(instance.ip_addr)
@@ -318,39 +319,41 @@ def _left_up(
 ) -> Counter[str]:
     """Count the UP instances that are left, by each name of app, VIP and syncer."""
     left: Counter[str] = Counter()
-    for key, outcome in ended.items():
+    for outcome in ended.values():
         action = outcome.action
-        if isinstance(action, Register | Update) and brings_up(action) and not outcome.failed:
-            left.update(_names(key, action.instance.vip_address, action.syncer))
+        if outcome.failed or not isinstance(action, Register | Update):
+            continue
+        if brings_up(action):
+            left.update(_names(action.instance, action.syncer))
     for key, observed in registered.items():
         if observed.status is not InstanceStatus.UP or key in taken:
             continue
         if key in ended and not _registered_everywhere(ended[key]):
             continue
-        left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
+        syncer = syncer_of(observed)
+        left.update(_names(observed.instance, syncer))
     return left
 
 
-def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
-    """Return the names under which another instance is of the same pod, with its address: by
-    syncer, and if there is a pod UID also by app."""
-    address = instance.ip_addr
+def _same(instance: Instance, syncer: SyncerRef | None) -> list[_PodOf]:
+    """Return the names under which another instance is of the same pod: by syncer, and if there is
+    a pod UID also by app."""
     of_syncer = f"syncer {syncer}"
     uid = pod_uid_of(instance)
     if uid is None:
-        socket = f"{address}:{instance.main_port}"
-        return [((of_syncer, socket), address)]
+        socket = f"{instance.ip_addr}:{instance.main_port}"
+        return [(of_syncer, socket)]
     of_app = f"app {instance.key.app}"
-    return [((of_syncer, uid), address), ((of_app, uid), address)]
+    return [(of_syncer, uid), (of_app, uid)]
 
 
-def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
-    """Return the pods of instances that are unread, and so are not registered."""
-    awaited: list[tuple[_PodOf, str]] = []
+def _awaited(plan: Plan, desired: Desired) -> list[_Add]:
+    """Return the wanted instances that are unread, and so are not registered."""
+    awaited: list[_Add] = []
     for blocked in plan.blocked:
         wanted = desired.wanted(blocked.key)
         if blocked.obstacle is Obstacle.UNREAD and wanted is not None:
-            awaited += _same(wanted.instance, blocked.syncer)
+            awaited.append((blocked.syncer, wanted.instance))
     return awaited
 
 
@@ -361,17 +364,14 @@ def _registered_everywhere(outcome: Outcome) -> bool:
     return outcome.status is not None
 
 
-def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
-    return (*_called(key, vip_address), f"syncer {syncer}")
+def _names(instance: Instance, syncer: SyncerRef | None) -> tuple[str, ...]:
+    return (*_called(instance), f"syncer {syncer}")
 
 
-def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
+def _called(instance: Instance) -> tuple[str, ...]:
     """Return the names by which callers know an instance."""
-    names = [f"app {key.app}"]
-    for vip in vip_address.split(","):
-        if vip:
-            names.append(f"vip {vip}")
-    return tuple(names)
+    vips = [f"vip {name}" for name in instance.vip_address.split(",") if name]
+    return (f"app {instance.key.app}", *vips)
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
@@ -396,7 +396,8 @@ def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
         if not isinstance(claim, NotServed) or claim.refused is None:
             continue
         for key, wanted in claim.refused.wanted.items():
-            if wanted.instance.status is InstanceStatus.UP and key not in observed.ours:
+            up = wanted.instance.status is InstanceStatus.UP
+            if up and key not in observed.ours:
                 refused.add(ref)
     return frozenset(refused)
 
