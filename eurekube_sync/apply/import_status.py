@@ -24,7 +24,7 @@ from eurekube_sync.apply.conditions import (
     with_refusal,
 )
 from eurekube_sync.apply.imports import EndpointCount, ImportOutcome, Outcomes, count_of
-from eurekube_sync.apply.status import as_condition, short, unknown_from
+from eurekube_sync.apply.status import as_condition, awaited_since, short, unknown_from
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.confirm import by_syncer
 from eurekube_sync.brake.holds import Held, Hold
@@ -94,12 +94,19 @@ def _status(
     import_ = claim.import_
     before = import_.status or ImportStatus(observed_generation=0)
     outcome = result.outcomes.get(ref)
-    judged = _conditions(claim, result, outcome, holds)
+    numbers = EndpointCount(0, 0)
+    if isinstance(claim, Importing):
+        numbers = count_of(claim, outcome, result.kept.get(ref, ()))
+    judged = _conditions(claim, result, outcome, holds, numbers)
     conditions = []
     for type_, aspect in judged.items():
         old = before.condition(type_)
         conditions.append(as_condition(type_, aspect, old, import_.generation, now))
-    mark, since = _unconfirmed(awaited, before, now)
+    mark = ""
+    since = None
+    if awaited is not None:
+        mark = awaited.mark
+        since = awaited_since(awaited, before, now)
     ready = before.ready
     app = before.app
     instances = before.instances
@@ -108,12 +115,11 @@ def _status(
     if result.registry is not None:
         unknown_since = unknown_from(before, now)
     elif isinstance(claim, Importing):
-        written, wanted = count_of(claim, outcome, result.kept.get(ref, ()))
-        ready = f"{written}/{wanted}"
+        ready = f"{numbers.written}/{numbers.wanted}"
         app = claim.spec.app or claim.spec.vip_address or ""
         instances = len(claim.verdicts)
-        numbers = list(claim.left_out.items())[:_MOST_REASONS]
-        left_out = {reason.value: number for reason, number in numbers}
+        first = list(claim.left_out.items())[:_MOST_REASONS]
+        left_out = {reason.value: number for reason, number in first}
     errors: tuple[str, ...] = ()
     if outcome is not None and outcome.error is not None:
         errors = (short(str(outcome.error)),)
@@ -134,18 +140,6 @@ def _status(
     )
 
 
-def _unconfirmed(awaited: Hold | None, before: ImportStatus, now: int) -> tuple[str, int | None]:
-    """Return the mark of the removals that await confirmation, and when they were first seen. For
-    other removals, or after a time in the future, the wait begins anew."""
-    if awaited is None:
-        return "", None
-    since = before.unconfirmed_since
-    same = before.unconfirmed_removal == awaited.mark and not awaited.first
-    if since is None or since > now or not same:
-        since = now
-    return awaited.mark, since
-
-
 # --- Conditions -----------------------------------------------------------------------------------
 
 
@@ -154,13 +148,13 @@ def _conditions(
     result: ImportResult,
     outcome: ImportOutcome | None,
     holds: Sequence[Hold],
+    numbers: EndpointCount,
 ) -> Mapping[str, Aspect]:
     problems = list(problems_of_import(claim, result, outcome, holds))
     in_sync = Aspect(True, Reason.IN_SYNC, "its slices hold what Eureka lists")
     synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Importing):
-        numbers = count_of(claim, outcome, result.kept.get(claim.import_.ref, ()))
         ready = _summary(problems) or _counted(claim, numbers, synced)
     conflict = view_of(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
     held = view_of(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
@@ -221,14 +215,14 @@ def _held(hold: Hold, result: ImportResult) -> str:
 
 def _counted(claim: Importing, numbers: EndpointCount, synced: Aspect) -> Aspect:
     """Return Ready by the number of endpoints."""
-    written, wanted = numbers
-    if not wanted:
+    if not numbers.wanted:
         return Aspect(False, *without_endpoints(claim))
-    text = f"{written} of {counted(wanted, 'endpoint')} written"
+    endpoints = counted(numbers.wanted, "endpoint")
+    text = f"{numbers.written} of {endpoints} written"
     if claim.left_out:
         left_out = some_of(_left_out(claim))
         text = f"{text}; left out: {left_out}"
-    return Aspect(bool(written), synced.reason, text)
+    return Aspect(bool(numbers.written), synced.reason, text)
 
 
 def _left_out(claim: Importing) -> list[str]:

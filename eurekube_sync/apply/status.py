@@ -17,6 +17,7 @@ from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Tally, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
@@ -343,7 +344,7 @@ def _status(
 
 def unknown_from(before: SyncerStatus | ImportStatus, now: int) -> int:
     """Return since when Eureka could not be read, in Unix seconds. A time in the future, by another
-    machine's clock, is ignored."""
+    machine's clock, is now."""
     since = before.eureka_unknown_since
     if since is None:
         return now
@@ -400,20 +401,30 @@ def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus
 
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
     """Return the mark of the removals that await confirmation, or that were confirmed and failed,
-    and when they were first seen. For other removals, or after a time in the future (by another
-    machine's clock), the wait begins anew."""
-    since = before.unconfirmed_since
-    if since is None or since > now:
-        since = now
+    and when they were first seen."""
     awaited = tally.awaited
     if awaited is not None:
-        if awaited.first or before.unconfirmed_removal != awaited.mark:
-            since = now
-        return awaited.mark, since
+        return awaited.mark, awaited_since(awaited, before, now)
     if tally.confirmed_failed:
         # As dead, because that is confirmed for each kind of wait.
-        return mark_of(tally.confirmed_failed, dead=True), since
+        return mark_of(tally.confirmed_failed, dead=True), _known_since(before, now)
     return "", None
+
+
+def awaited_since(awaited: Hold, before: SyncerStatus | ImportStatus, now: int) -> int:
+    """Return when removals that await confirmation were first seen. For other removals the wait
+    begins anew."""
+    if awaited.first or before.unconfirmed_removal != awaited.mark:
+        return now
+    return _known_since(before, now)
+
+
+def _known_since(before: SyncerStatus | ImportStatus, now: int) -> int:
+    """Return the time in the status. One in the future, by another machine's clock, is now."""
+    since = before.unconfirmed_since
+    if since is None:
+        return now
+    return min(since, now)
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
