@@ -132,7 +132,8 @@ def _over_the_share(
     removals: Collection[Removal],
     limits: BrakeLimits,
 ) -> Iterator[Hold]:
-    """Hold what is too much of all our instances, or of one app. Dead pods count."""
+    """Hold what is too much of all our instances, or of one app. Dead pods count: after a restore of
+    etcd, all pods may seem dead."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
     unexplained: list[Removal] = []
     of_app: dict[str, list[Removal]] = {}
