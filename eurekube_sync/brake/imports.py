@@ -90,15 +90,17 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
         if drop.syncer not in brake.freed_by_annotation:
             drops.append(drop)
     holds += _malformed(not_held(drops, holds), plan)
-    # What the list itself shows to be gone, whatever holds it from here on.
-    certain = {drop.key for drop in not_held(drops, holds)}
+
+    # What is left now is gone, as far as the list shows. It may be too much, or the last.
+    left = not_held(drops, holds)
+    certain = {drop.key for drop in left}
     scales = _scales(plan, brake)
-    holds += too_much(scales, not_held(drops, holds), brake.limits)
-    last = _last(not_held(drops, holds), scales)
+    holds += too_much(scales, left, brake.limits)
+    last = _last(not_held(left, holds), scales)
     confirmed = seen_before(last, brake)
     holds += unconfirmed(last, confirmed, brake, _NOUNS)
     if doubts.age is None:
-        holds += _untimed(not_held(drops, holds), brake)
+        holds += _untimed(not_held(left, holds), brake)
 
     approved = approved_by(brake.approval, plan.drops, by_key(holds).values())
     holds = [hold.without(approved) for hold in holds]
@@ -189,7 +191,8 @@ def _seen_gone(
     to see that begins no wait. It ends none either: else a server that fails now and then would
     keep for ever what is gone."""
     begun = begun_before(last, brake)
-    return [drop for drop in last if drop.key in certain or drop.key in begun]
+    gone = begun.union(certain)
+    return [drop for drop in last if drop.key in gone]
 
 
 def _untimed(left: Collection[Drop], brake: Brake) -> Iterator[Hold]:
