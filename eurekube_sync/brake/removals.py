@@ -276,7 +276,7 @@ class _Successors:
         """Say whether the removal of an instance has to wait, by the table of `failed_adds`. `left`
         has the number of UP instances by name."""
         if grounds is Grounds.REPLACED:
-            return False
+            return False  # its callers would reach another app
         instance = observed.instance
         syncer = syncer_of(observed)
         if grounds is not Grounds.SYNCER_DELETED and self._are_of_its_pod(instance, syncer):
@@ -288,6 +288,7 @@ class _Successors:
         names = _names(instance, syncer)
         if syncer in self._refused:
             return not _have_one(names, left)
+        # Of its names, only those of an add that failed or was blocked have to be UP.
         awaited = self._names.intersection(names)
         return not _have_one(awaited, left)
 
