@@ -99,14 +99,16 @@ def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brak
     for hold in holds:
         kept.append(hold.without(dead))
         for removal in hold.removals:
-            if removal.key in dead and removal.key not in why_held:
-                why_held[removal.key] = hold.why
+            key = removal.key
+            if key in dead and key not in why_held:
+                why_held[key] = hold.why
                 of_dead.append(removal)
     for syncer, own in by_syncer(of_dead).items():
         have = one_or_more(len(own), "has", "have")
         why = f"{len(own)} of syncer {syncer} {have} no pod any more"
         hold = awaiting(syncer, own, why, brake, dead=True)
-        kept.append(replace(hold, among=why_held[own[0].key]))
+        among = why_held[own[0].key]
+        kept.append(replace(hold, among=among))
     return kept
 
 
@@ -122,6 +124,7 @@ def unconfirmed(
     for removal in last:
         if removal.key not in seen:
             apps.add(removal.key.app)
+    # Also what was seen before, if its app loses something else as well.
     waiting = [removal for removal in last if removal.key.app in apps]
     for syncer, own in by_syncer(waiting).items():
         first, *more = sorted({removal.key.app for removal in own})
