@@ -225,9 +225,10 @@ def look_elsewhere(
     one deletion may end. No other list shows instances that only those servers hold, and nothing
     owns their ids once the endpoints are gone."""
     for syncer in deleting:
-        ours = CLEANUP_FINALIZER in syncer.finalizers and not abandoned(syncer)
+        if CLEANUP_FINALIZER not in syncer.finalizers or abandoned(syncer):
+            continue
         listed = observed.listed.get(syncer.ref)
-        if ours and not listed and _age(syncer, observed) >= cache_seconds:
+        if not listed and _age(syncer, observed) >= cache_seconds:
             return frozenset(syncer.ref for syncer in deleting)
     return frozenset()
 
@@ -316,11 +317,11 @@ def _planned(key: InstanceKey, plan: Plan) -> Action | None:
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
     """Return, sorted, the keys that the syncer may have registered, or that have its mark, without
     a successful DELETE."""
-    keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
-    wanted_by = result.desired.wanted_by
+    marked = observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     left: list[InstanceKey] = []
-    for key in sorted(keys):
-        if not _gone(key, claim, observed, result.outcomes, key in wanted_by):
+    for key in sorted(claim.keys | marked):
+        wanted = key in result.desired.wanted_by
+        if not _gone(key, claim, observed, result.outcomes, wanted):
             left.append(key)
     return left
 
@@ -350,15 +351,19 @@ def _gone(
     """
     outcome = outcomes.by_key.get(key)
     registered = observed.ours.get(key)
-    marked = registered is not None and syncer_of(registered) == claim.syncer.ref
-    if marked and (outcome is None or isinstance(outcome.action, Renew)):
-        return False
+    syncer = claim.syncer.ref
+    marked = registered is not None and syncer_of(registered) == syncer
     if outcome is None:
+        if marked or key in observed.unread:
+            return False
         # Nothing was due: another syncer's endpoint that was never ready, or another owner's
         # instance.
-        return key not in observed.unread and (wanted or key in observed.others)
-    if isinstance(outcome.action, Cancel):
+        return wanted or key in observed.others
+    action = outcome.action
+    if isinstance(action, Cancel):
         return not outcome.failed
-    if outcome.action.syncer == claim.syncer.ref:
+    if action.syncer == syncer:
         return False
-    return not outcome.failed or not marked
+    if not marked:
+        return True
+    return not outcome.failed and not isinstance(action, Renew)
