@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
@@ -95,7 +94,7 @@ class Applier:
                     results.append(None)
             return results
 
-        distinct = list(dict.fromkeys(keys))
+        distinct = list(dict.fromkeys(keys))  # each once, in their order
         rotation = rotated(distinct, self._clock.now())
         wanted = keys_in_turn(rotation, lambda key: in_the_way_of.get(key, key))
         in_batches = free | readable
@@ -247,16 +246,9 @@ class Applier:
         if batches is None or ours is None or not wanted:
             return []
 
-        def level(chunk: Sequence[Instance]) -> list[Batched]:
-            if self._give_up(self._changes):
-                return [Batched.UNSETTLED] * len(chunk)
-            dated = [self.dated(instance) for instance in chunk]
-            return batches.level(dated, ours=ours)
-
         wanted = keys_in_turn(wanted, lambda pair: pair[1].key)
         instances = [instance for _, instance in wanted]
-        answered = self._workers.each(level, chunks(instances, batches.size))
-        answers = chain.from_iterable(answered)
+        answers = self._level(batches, ours, instances)
         changed: list[Outcome] = []
         again: list[InstanceKey] = []
         overridden: list[Renew] = []
@@ -280,6 +272,27 @@ class Applier:
             self._renewals.again(key)
         return changed
 
+    def _level(
+        self,
+        batches: Batches,
+        ours: Callable[[ObservedInstance], bool],
+        instances: Sequence[Instance],
+    ) -> list[Batched]:
+        """Register the instances where a server lacks them, in batches; return an answer for
+        each."""
+
+        def level(chunk: Sequence[Instance]) -> list[Batched]:
+            if self._give_up(self._changes):
+                return [Batched.UNSETTLED] * len(chunk)
+            dated = [self.dated(instance) for instance in chunk]
+            return batches.level(dated, ours=ours)
+
+        parts = chunks(instances, batches.size)
+        answers: list[Batched] = []
+        for answered in self._workers.each(level, parts):
+            answers += answered
+        return answers
+
     def remove(
         self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]
     ) -> list[Outcome]:
@@ -287,16 +300,14 @@ class Applier:
         reason."""
 
         def remove(action: Update | Cancel) -> Outcome:
+            before = action.was
             if action.key in blocked:
-                return Outcome(
-                    action=action,
-                    result=Result.HELD_BACK,
-                    detail=blocked[action.key],
-                    status=action.was,
-                )
+                why = blocked[action.key]
+                held_back = Result.HELD_BACK
+                return Outcome(action=action, result=held_back, detail=why, status=before)
             if isinstance(action, Cancel):
-                return self._guard(action, self._cancel, action.was, self._changes)
-            return self._guard(action, self._change, action.was, self._changes)
+                return self._guard(action, self._cancel, before, self._changes)
+            return self._guard(action, self._change, before, self._changes)
 
         def cancels(action: Update | Cancel) -> bool:
             return isinstance(action, Cancel) and action.key not in blocked
