@@ -124,21 +124,22 @@ def _status_after(
     """Return the status of an instance after the pass, as far as it is known; None if it is not
     there."""
     outcome = outcomes.by_key.get(key)
-    if outcome is None or (outcome.status is None and outcome.failed):
-        listed = observed.ours.get(key)
-        if listed is not None:
-            return listed.status
+    if outcome is not None and (outcome.status is not None or not outcome.failed):
+        return outcome.status
+    listed = observed.ours.get(key)
+    if listed is None:
         return None
-    return outcome.status
+    return listed.status
 
 
 def _had_one(claim: Claim) -> bool:
     """Say whether the syncer had an instance before: our finalizer comes before the first registration.
     One that inherited an app without any instance had none, and its status still says so."""
-    status = claim.syncer.status
-    ready = status.condition("Ready") if status else None
-    reported = ready is not None and ready.reason == Reason.LAST_INSTANCE_LOST
-    return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
+    syncer = claim.syncer
+    if CLEANUP_FINALIZER in syncer.finalizers:
+        return True
+    ready = syncer.status.condition("Ready") if syncer.status else None
+    return ready is not None and ready.reason == Reason.LAST_INSTANCE_LOST
 
 
 def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozenset[str]:
@@ -191,8 +192,10 @@ def _served_alone(
     ours."""
     alone: set[InstanceKey] = set()
     for blocked in plan.blocked:
+        if blocked.obstacle is not Obstacle.DUPLICATE:
+            continue
         claim = claims.get(blocked.syncer)
-        if blocked.obstacle is not Obstacle.DUPLICATE or not isinstance(claim, Serving):
+        if not isinstance(claim, Serving):
             continue
         other = observed.others.get(blocked.other) if blocked.other else None
         wanted = claim.wanted_at(blocked.key)
@@ -203,15 +206,17 @@ def _served_alone(
 
 def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) -> Counter[str]:
     """Count the ready endpoints of which too little is known, by app."""
-    kept = {verdict.host for verdict in claim.of(Kept).values()}
-    if not kept and not claim.unplaced:
+    hosts = {verdict.host for verdict in claim.of(Kept).values()}
+    if not hosts and not claim.unplaced:
         return Counter()
     waiting: set[tuple[str, str]] = set()
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         address = endpoint.address
+        if address in reached:
+            continue
         uid = endpoint.pod.uid if endpoint.pod else ""
-        unclear = uid in claim.unplaced or address in claim.unplaced or address in kept
-        if unclear and address not in reached:
+        unplaced = uid in claim.unplaced or address in claim.unplaced
+        if unplaced or address in hosts:
             waiting.add((app, address))
     return _by_app(waiting)
 
