@@ -91,14 +91,17 @@ def _asked_by(
         case Deleting():
             message = "its syncer is being deleted"
             for uid in claim.gated & shut.keys():
-                yield uid, Opening(pod=shut[uid], reason=Reason.SYNCER_DELETED, message=message)
+                pod = shut[uid]
+                yield uid, Opening(pod=pod, reason=Reason.SYNCER_DELETED, message=message)
         case NotServed():
             for uid in _refused_pods(claim) & shut.keys():
-                yield uid, Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
+                pod = shut[uid]
+                yield uid, Opening(pod=pod, reason=claim.reason, message=claim.message)
         case Serving():
             for key, wanted, pod in _gated_pods(claim, shut):
                 itself = themselves.get(key)
-                yield pod.uid, _opening(claim, key, wanted, pod, registry, itself, now)
+                opening = _opening(claim, key, wanted, pod, registry, itself, now)
+                yield pod.uid, opening
 
 
 def _shut_gates(view: ClusterView) -> dict[str, dict[str, PodReadiness]]:
