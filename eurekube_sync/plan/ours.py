@@ -81,7 +81,8 @@ def as_allowed(
     claim = desired.claims.get(action.syncer) if action.syncer else None
     if is_suspended(claim):
         registered = observed.ours[action.key]
-        return _of_suspended(action, claim, registered, action.key in last_seen_up)
+        seen_up = action.key in last_seen_up
+        return _of_suspended(action, claim, registered, seen_up)
     if isinstance(action, Cancel) and not may_cancel(observed):
         # Leases are renewed before Kubernetes is read. And an instance that is left to expire is
         # removed without a proof, and the brake does not weigh it.
@@ -124,11 +125,15 @@ def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) ->
     """Return the syncer in an instance's mark, if it is served and says what becomes of the
     endpoint, while the one that wants the instance is suspended: that one would change nothing. It
     keeps what another syncer deleted, detached by limit 0, or has no endpoint for any more."""
+    if not wanting.conduct.suspend:
+        return None  # nearly always
     marked = syncer_of(instance)
-    if not wanting.conduct.suspend or marked is None or marked == wanting.syncer.ref:
+    if marked is None or marked == wanting.syncer.ref:
         return None
     claim = desired.claims.get(marked)
-    if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
+    if not isinstance(claim, Serving):
+        return None
+    if claim.conduct.suspend or claim.conduct.claims_nothing:
         return None
     verdict = claim.verdicts.get(instance.key)
     if isinstance(verdict, Taken | Leaving):
@@ -313,9 +318,10 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
         if was != becomes:
             changes.append(Change(field=name, was=was, becomes=becomes))
     changes += _metadata_changes(there.metadata, instance.metadata)
-    status = instance.status
-    if there.status is not status and not overridden(observed, status):
-        changes.append(Change(field="status", was=there.status.value, becomes=status.value))
+    was = there.status.value
+    becomes = instance.status.value
+    if was != becomes and not overridden(observed, instance.status):
+        changes.append(Change(field="status", was=was, becomes=becomes))
     return tuple(changes)
 
 
