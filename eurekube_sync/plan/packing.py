@@ -183,12 +183,16 @@ def _place(missing: Mapping[Group, list[str]], boxes: list[_Box]) -> None:
     for group in sorted(missing, key=str):
         left = missing[group]
         own = by_group.get(group, [])
+        # First in a slice that is written anyway.
         for box in own:
             if box.changes:
                 left = box.take(group, left)
+        # Then in one that is empty, which need not be deleted then.
         unused = empty.get(group.address_type, [])
         while left and unused:
-            left = unused.pop().take(group, left)
+            box = unused.pop()
+            left = box.take(group, left)
+        # Then in any with room, and at last in a new one.
         for box in own:
             left = box.take(group, left)
         while left:
