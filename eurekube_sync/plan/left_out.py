@@ -64,15 +64,10 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
     undecided = _undecided(desired)
     if not undecided:
         return UNCHANGED  # nearly always
-    ranks: dict[Bid, _Rank] = {}
+    ranks = _ranks(undecided, observed)
     # A rival of None: nobody comes before the syncer at this key.
     rivals_of: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid, claim in undecided.items():
-        ranks[bid] = _Rank(
-            unregistered=observed.registered(bid.key) is None,
-            cannot_register=not _would_register(bid, claim),
-            seniority=seniority(claim),
-        )
+    for bid in undecided:
         rivals_of.setdefault(bid.syncer, {})[bid.key] = None
 
     to_read: list[InstanceKey] = []
@@ -80,7 +75,8 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
         rank = ranks[bid]
         first_other = min(of_other_namespaces, key=ranks.__getitem__)
         if ranks[first_other] < rank:
-            rivals_of[bid.syncer][bid.key] = Rival(first_other.syncer, Right.FIRST)
+            rival = Rival(first_other.syncer, Right.FIRST)
+            rivals_of[bid.syncer][bid.key] = rival
         elif rank.unregistered and not rank.cannot_register:
             # It would be registered now. But the list may not yet show another bid's instance,
             # registered a moment ago.
@@ -92,6 +88,17 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
     for syncer, rivals in rivals_of.items():
         claims[syncer] = claims[syncer].with_rivals(rivals)
     return Ruling(claims=claims, to_read=tuple(to_read))
+
+
+def _ranks(undecided: Mapping[Bid, Serving], observed: Observed) -> dict[Bid, _Rank]:
+    ranks: dict[Bid, _Rank] = {}
+    for bid, claim in undecided.items():
+        ranks[bid] = _Rank(
+            unregistered=observed.registered(bid.key) is None,
+            cannot_register=not _would_register(bid, claim),
+            seniority=seniority(claim),
+        )
+    return ranks
 
 
 def _undecided(desired: Desired) -> dict[Bid, Serving]:
@@ -360,17 +367,22 @@ def _choose(
     for key in may_be_left_out:
         if key not in admitted:
             left_out[key] = OverLimit(wanted=claim.wanted[key], why=note)
-    limited = replace(claim.with_verdicts(left_out), notes=(*claim.notes, note))
+    limited = claim.with_verdicts(left_out)
+    notes = (*claim.notes, note)
+    return replace(limited, notes=notes), _to_read(contenders, left_out)
 
-    to_read: list[InstanceKey] = []
+
+def _to_read(
+    contenders: _Contenders, left_out: Mapping[InstanceKey, OverLimit]
+) -> list[InstanceKey]:
+    """Return what to read uncached before a newcomer is registered. One that is left out may have
+    been registered a moment ago, which the list may not show yet. Then no other may come in its
+    place. And what a person took OUT_OF_SERVICE may be UP again, and then comes before a
+    newcomer."""
     newcomers_left_out = [key for key in contenders.newcomers if key in left_out]
-    newcomer_admitted = len(newcomers_left_out) < len(contenders.newcomers)
-    if newcomer_admitted:
-        # One that is left out may have been registered a moment ago, which the list may not show
-        # yet. Then no other may come in its place. And what a person took OUT_OF_SERVICE may be UP
-        # again, and then comes before a newcomer.
-        to_read = [*newcomers_left_out, *contenders.put_out_before]
-    return limited, to_read
+    if len(newcomers_left_out) == len(contenders.newcomers):
+        return []  # no newcomer has a place
+    return [*newcomers_left_out, *contenders.put_out_before]
 
 
 def _ready_in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
@@ -417,9 +429,9 @@ def _kept_without_endpoint(claim: Serving, observed: Observed) -> int:
         return 0  # nearly always
     count = 0
     for key in observed.keys_by_syncer.get(claim.syncer.ref, ()):
-        has_place = _with_place(key, observed) is not None
-        without_endpoint = claim.wanted_at(key) is None
-        if has_place and without_endpoint and claim.keeps(observed.ours[key]) is not None:
+        if _with_place(key, observed) is None or claim.wanted_at(key) is not None:
+            continue
+        if claim.keeps(observed.ours[key]) is not None:
             count += 1
     return count
 
