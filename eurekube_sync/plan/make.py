@@ -139,6 +139,7 @@ def _of_registered(
     selves: Mapping[InstanceKey, ObservedInstance],
     last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
+    """Yield the action for each instance of ours, and what is in its way."""
     in_doubt = _any_in_doubt(desired)
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
