@@ -253,15 +253,17 @@ class Applier:
         again: list[InstanceKey] = []
         overridden: list[Renew] = []
         for (outcome, instance), answer in zip(wanted, answers, strict=True):
+            leveled = replace(outcome, lacking=False)
             if answer is Batched.DONE:
-                changed.append(replace(outcome, lacking=False))
-            elif answer is Batched.CONFLICT:
-                conflict = replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
-                changed.append(conflict)
-            else:
-                again.append(instance.key)
-                if answer is Batched.PARTLY and isinstance(outcome.action, Renew):
-                    overridden.append(outcome.action)
+                changed.append(leveled)
+                continue
+            if answer is Batched.CONFLICT:
+                changed.append(replace(leveled, result=Result.CONFLICT, detail=_ANOTHERS))
+                continue
+            again.append(instance.key)
+            action = outcome.action
+            if answer is Batched.PARTLY and isinstance(action, Renew):
+                overridden.append(action)
 
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._changes)
