@@ -62,12 +62,12 @@ class RenewalLedger:
         """Return the leases, renewed before by this process, that are a period old at that moment;
         the oldest first. Those marked by `again` are left to the next pass."""
         latest = moment - self.period
-        falling: list[tuple[float, InstanceKey]] = []
-        for key, at in self._last.items():
+        last = self._last
+        falling: list[InstanceKey] = []
+        for key, at in last.items():
             if at <= latest and key in keys and key not in self._again:
-                falling.append((at, key))
-        falling.sort(key=itemgetter(0))
-        return [key for _, key in falling]
+                falling.append(key)
+        return sorted(falling, key=last.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember a renewal. The first one counts as if at another time, different for each key:
@@ -91,9 +91,11 @@ class RenewalLedger:
         would hide from Eureka that other clients' renewals fail
         (`PeerAwareInstanceRegistryImpl.isLeaseExpirationEnabled`)."""
         latest = now - _READ_AGAIN_AFTER * self.period
+        last = self._last
+        read = self._read
         readable = []
         for key in keys:
-            if key in self._last and self._read.get(key, -inf) <= latest:
+            if key in last and read.get(key, -inf) <= latest:
                 readable.append(key)
         return readable
 
@@ -120,17 +122,9 @@ class RenewalLedger:
             return  # a pass asks several times
         self._forgotten_at = now
         oldest = now - _FORGOTTEN_AFTER * self.period
-        last = {}
-        for key, at in self._last.items():
-            if at >= oldest:
-                last[key] = at
-        read = {}
-        for key, at in self._read.items():
-            if key in last:
-                read[key] = at
-        self._last = last
-        self._read = read
-        self._again.intersection_update(last)
+        self._last = {key: at for key, at in self._last.items() if at >= oldest}
+        self._read = {key: at for key, at in self._read.items() if key in self._last}
+        self._again = {key for key in self._again if key in self._last}
 
 
 T = TypeVar("T")
