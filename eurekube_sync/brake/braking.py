@@ -309,9 +309,11 @@ def _approved(
     """Return the removals that a person approved, by a plan id now or earlier in this pass."""
     # A removal that two rules hold counts once, as in the plan id that is reported.
     held = by_key(holds).values()
-    approved = approved_by(brake.approval, planned, held)
-    before = _among(planned, brake.approved_before)
-    return approved.union(removal.key for removal in before)
+    approved = set(approved_by(brake.approval, planned, held))
+    for removal in planned:
+        if removal.key in brake.approved_before:
+            approved.add(removal.key)
+    return frozenset(approved)
 
 
 def _for_a_second_pass(
