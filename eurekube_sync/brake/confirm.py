@@ -88,7 +88,11 @@ def overdue(held: Held, brake: Brake) -> list[Removal]:
     """Return the held removals of syncers of which an earlier pass saw some long enough ago. What
     was seen later in the same app delays those, unless their pods are dead."""
     waited = {syncer for syncer, _ in _long_ago(brake)}
-    return [removal for removal in held.removals if removal.syncer in waited]
+    removals = []
+    for removal in held.removals:
+        if removal.syncer in waited:
+            removals.append(removal)
+    return removals
 
 
 def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
@@ -125,7 +129,10 @@ def unconfirmed(
         if removal.key not in seen:
             apps.add(removal.key.app)
     # Also what was seen before, if its app loses something else as well.
-    waiting = [removal for removal in last if removal.key.app in apps]
+    waiting = []
+    for removal in last:
+        if removal.key.app in apps:
+            waiting.append(removal)
     for syncer, own in by_syncer(waiting).items():
         first, *more = sorted({removal.key.app for removal in own})
         shown = f"{nouns.app} {first}"
