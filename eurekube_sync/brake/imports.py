@@ -199,7 +199,10 @@ def _untimed(left: Collection[Drop], brake: Brake) -> Iterator[Hold]:
     """Hold what is missing in the list of a registry whose age nobody knows."""
     untimed = absent(left)
     seen = seen_before(untimed, brake)
-    unseen = [drop for drop in untimed if drop.key not in seen]
+    unseen = []
+    for drop in untimed:
+        if drop.key not in seen:
+            unseen.append(drop)
     for syncer, own in by_syncer(unseen).items():
         why = "Eureka gives no time of registration, so it may have started just now"
         yield awaiting(syncer, own, why, brake)
