@@ -173,6 +173,7 @@ class Applier:
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._renewing)
 
+        # As given, so that the lease with the oldest renewal stays the first.
         return self._shortened(
             renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True
         )
@@ -395,7 +396,7 @@ class Applier:
         answers = batches.register(wanted)
         outcomes: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
-            outcome = None
+            outcome = None  # it is registered by a call of its own
             if answer is Batched.DONE:
                 self._renewals.note(action.key, self._deadline.begun)
                 outcome = _outcome_of_registration(action)
@@ -410,7 +411,7 @@ class Applier:
         answers = batches.cancel(keys, ours=self._ours)
         outcomes: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
-            outcome = None
+            outcome = None  # it is cancelled by a call of its own
             if answer is Batched.DONE:
                 outcome = Outcome(action=action, result=Result.DONE)
             outcomes.append(outcome)
