@@ -97,6 +97,7 @@ def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:
         gathered[ref] = Tally()
     for syncer, statuses in _registered(result).items():
         gathered.of(syncer).registered = statuses
+    # By key, so that the same pass gives the same texts.
     outcomes = sorted(result.outcomes.others, key=lambda outcome: outcome.action.key)
     for outcome in outcomes:
         tally = gathered.of(outcome.action.syncer)
