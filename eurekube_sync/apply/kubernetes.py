@@ -252,6 +252,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
         return f"the deletion waits for {instances}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows instances of this syncer"
+    # The cache could hide a late registration.
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
         old = f"{result.cache:g} s"
@@ -259,6 +260,7 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
             f"Eureka's lists may be {old} old, so the finalizer stays until {old} after the "
             "deletion began"
         )
+    # What only a server holds that could not be listed expires by itself.
     if result.unseen and age < result.expires_after:
         servers = " and ".join(result.unseen)
         end = f"{result.expires_after:g} s after the deletion began"
