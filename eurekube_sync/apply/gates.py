@@ -71,7 +71,7 @@ def openings(
         for uid, opening in _asked_by(claim, shut, registry, themselves, now):
             asked.setdefault(uid, []).append(opening)
     wished: list[Opening] = []
-    for uid in sorted(asked):
+    for uid in sorted(asked):  # the same order in each pass
         together = _together(asked[uid])
         if together is not None:
             wished.append(together)

@@ -148,6 +148,7 @@ def statuses(
         calm = known and not tally.troubled and ref not in result.lost
         before = claim.syncer.status
         if before is not None and calm and earlier.steady.get(ref) == basis:
+            # Nearly always: the same basis gives the same status.
             steady[ref] = basis
             due[ref] = before
             continue
