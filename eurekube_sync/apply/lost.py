@@ -192,10 +192,8 @@ def _served_alone(
     ours."""
     alone: set[InstanceKey] = set()
     for blocked in plan.blocked:
-        if blocked.obstacle is not Obstacle.DUPLICATE:
-            continue
         claim = claims.get(blocked.syncer)
-        if not isinstance(claim, Serving):
+        if blocked.obstacle is not Obstacle.DUPLICATE or not isinstance(claim, Serving):
             continue
         other = observed.others.get(blocked.other) if blocked.other else None
         wanted = claim.wanted_at(blocked.key)
