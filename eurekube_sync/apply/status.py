@@ -164,9 +164,9 @@ def statuses(
 def _in_outage(status: SyncerStatus) -> bool:
     """Say whether a source could not be read, or calls failed."""
     synced = status.condition("Synced")
-    if synced is None:
-        return False
-    return synced.status is ConditionStatus.UNKNOWN or synced.reason == Reason.PARTLY_FAILED
+    unread = synced is not None and synced.status is ConditionStatus.UNKNOWN
+    failed = synced is not None and synced.reason == Reason.PARTLY_FAILED
+    return unread or failed
 
 
 def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
