@@ -429,9 +429,9 @@ def _kept_without_endpoint(claim: Serving, observed: Observed) -> int:
         return 0  # nearly always
     count = 0
     for key in observed.keys_by_syncer.get(claim.syncer.ref, ()):
-        if _with_place(key, observed) is None or claim.wanted_at(key) is not None:
-            continue
-        if claim.keeps(observed.ours[key]) is not None:
+        has_place = _with_place(key, observed) is not None
+        without_endpoint = claim.wanted_at(key) is None
+        if has_place and without_endpoint and claim.keeps(observed.ours[key]) is not None:
             count += 1
     return count
 
