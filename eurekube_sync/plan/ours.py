@@ -131,9 +131,7 @@ def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) ->
     if marked is None or marked == wanting.syncer.ref:
         return None
     claim = desired.claims.get(marked)
-    if not isinstance(claim, Serving):
-        return None
-    if claim.conduct.suspend or claim.conduct.claims_nothing:
+    if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
         return None
     verdict = claim.verdicts.get(instance.key)
     if isinstance(verdict, Taken | Leaving):
