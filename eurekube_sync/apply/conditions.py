@@ -62,31 +62,32 @@ def conditions(
     """Return all four conditions by type. `release` is the command that releases held removals,
     `waiting` says why a deletion waits. Ready and Synced also report an annotation that is
     ignored."""
+    syncer = claim.syncer
+    registry = result.registry
     problems = [
-        *_of_claim(claim, tally, result.registry, waiting),
-        *_of_calls(claim, tally, result.registry),
+        *_of_claim(claim, tally, registry, waiting),
+        *_of_calls(claim, tally, registry),
         *_of_holds(claim, tally, result.held, release),
         *_of_others(tally),
         *_of_sources(claim),
-        *_of_differences(claim, tally, result.registry),
+        *_of_differences(claim, tally, registry),
     ]
     in_sync = Aspect(True, Reason.IN_SYNC, "Eureka holds what the cluster says")
     synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Serving):
         ready = _summary(problems) or _counted(claim, tally, synced, desired=desired, up=up)
-    lost = result.lost.get(claim.syncer.ref)
+    lost = result.lost.get(syncer.ref)
     if lost is not None:
         ready = _last_instance_lost(lost, ready)
     conflict = view_of(problems, _CONFLICTS, Reason.NO_CONFLICT)
     held = view_of(problems, HOLD_REASONS, Reason.NOTHING_HELD)
-    held = with_refusal(held, claim.syncer, result.now)
-    if isinstance(result.registry, Unknown):  # what was known before is the best that is known
-        before = claim.syncer.status
-        conflict = as_before(before, "Conflict", conflict)
-        held = as_before(before, "RemovalHeld", held)
-    synced = with_ignored(synced, claim.syncer)
-    ready = with_ignored(ready, claim.syncer)
+    held = with_refusal(held, syncer, result.now)
+    if isinstance(registry, Unknown):  # what was known before is the best that is known
+        conflict = as_before(syncer.status, "Conflict", conflict)
+        held = as_before(syncer.status, "RemovalHeld", held)
+    synced = with_ignored(synced, syncer)
+    ready = with_ignored(ready, syncer)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
@@ -134,7 +135,8 @@ def most_urgent(problems: Sequence[Problem], *urgent: Collection[str]) -> Aspect
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
     """Return Ready for an app that callers do not find any more; its own reason becomes the
     cause."""
-    return Aspect(False, Reason.LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
+    message = f"{lost}: {ready.reason}: {ready.message}"
+    return Aspect(False, Reason.LAST_INSTANCE_LOST, message)
 
 
 def with_refusal(held: Aspect, syncer: SyncerObject | ImportObject, now: float) -> Aspect:
@@ -218,7 +220,8 @@ def _of_sources(claim: Claim) -> Iterator[Problem]:
         return
     if claim.incomplete:
         first = claim.incomplete[0]
-        said = _sample([incomplete.message for incomplete in claim.incomplete])
+        messages = [incomplete.message for incomplete in claim.incomplete]
+        said = _sample(messages)
         yield _problem(first.reason, f"{said}; registered instances are renewed")
     if claim.unclear:
         said = _sample(claim.unclear)
