@@ -150,6 +150,7 @@ def _conditions(
     holds: Sequence[Hold],
     numbers: EndpointCount,
 ) -> Mapping[str, Aspect]:
+    import_ = claim.import_
     problems = list(problems_of_import(claim, result, outcome, holds))
     in_sync = Aspect(True, Reason.IN_SYNC, "its slices hold what Eureka lists")
     synced = first_of(problems) or in_sync
@@ -159,10 +160,10 @@ def _conditions(
     conflict = view_of(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
     held = view_of(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
     if result.registry is not None:  # what was known before is the best that is known
-        held = as_before(claim.import_.status, "RemovalHeld", held)
-    held = with_refusal(held, claim.import_, result.now)
-    synced = with_ignored(synced, claim.import_)
-    ready = with_ignored(ready, claim.import_)
+        held = as_before(import_.status, "RemovalHeld", held)
+    held = with_refusal(held, import_, result.now)
+    synced = with_ignored(synced, import_)
+    ready = with_ignored(ready, import_)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
