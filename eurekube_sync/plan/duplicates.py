@@ -3,7 +3,7 @@ cancelled. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -206,13 +206,19 @@ def warned(desired: Desired, observed: Observed) -> Ruling:
             texts_of.setdefault(claim.syncer.ref, []).append(text)
     claims: dict[SyncerRef, Serving] = {}
     for ref, texts in texts_of.items():
-        warning = f"{min(texts)}, and gets twice the calls"
-        others = len(texts) - 1
-        if others:
-            do = one_or_more(others, "does", "do")
-            pods = counted(others, "more pod")
-            warning = f"{warning}; so {do} {pods}"
         serving = desired.claims[ref]
         assert isinstance(serving, Serving)  # it wants an instance
-        claims[ref] = replace(serving, warnings=(*serving.warnings, warning))
+        warnings = (*serving.warnings, _warning(texts))
+        claims[ref] = replace(serving, warnings=warnings)
     return Ruling(claims=claims)
+
+
+def _warning(texts: Sequence[str]) -> str:
+    """Return the warning about some pods of a syncer; it shows the first text."""
+    warning = f"{min(texts)}, and gets twice the calls"
+    others = len(texts) - 1
+    if not others:
+        return warning
+    do = one_or_more(others, "does", "do")
+    pods = counted(others, "more pod")
+    return f"{warning}; so {do} {pods}"
