@@ -287,22 +287,27 @@ def _slice_writes(
 ) -> list[SliceWrite]:
     """Return the writes of the slices. While nothing may be added, endpoints only leave, and the
     slices stay as they are otherwise."""
+    slices = claim.slices
     if claim.refusals:
         stay = {*claim.wanted, *kept}
-        as_they_are = _as_they_are(claim.slices, stay)
-        return pack(claim.import_, None, as_they_are, claim.slices, names)
-    wanted: dict[Group, list[str]] = {}
+        return pack(claim.import_, None, _as_they_are(slices, stay), slices, names)
+    service = claim.spec.service.name
+    return pack(claim.import_, service, _in_groups(claim, kept), slices, names)
+
+
+def _in_groups(claim: Importing, kept: Collection[Socket]) -> dict[Group, list[str]]:
+    """Return the addresses of the wanted and the kept endpoints by group."""
+    groups: dict[Group, list[str]] = {}
     for socket, endpoint in claim.wanted.items():
         group = Group(claim.family, endpoint.ports)
-        wanted.setdefault(group, []).append(socket.address)
+        groups.setdefault(group, []).append(socket.address)
     # A port may have another name by now.
-    by_numbers = {_numbers(group): group for group in wanted}
+    by_numbers = {_numbers(group): group for group in groups}
     for group, addresses in _as_they_are(claim.slices, kept).items():
-        if group not in wanted:
+        if group not in groups:
             group = by_numbers.get(_numbers(group), group)
-        wanted.setdefault(group, []).extend(addresses)
-    service = claim.spec.service.name
-    return pack(claim.import_, service, wanted, claim.slices, names)
+        groups.setdefault(group, []).extend(addresses)
+    return groups
 
 
 def _as_they_are(
