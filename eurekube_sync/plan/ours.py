@@ -78,16 +78,16 @@ def as_allowed(
     | any other update                                  | a renewal         | as it is          |
     | a cancel                                          | a renewal         | a renewal         |
     """
-    claim = desired.claims.get(action.syncer) if action.syncer else None
+    key = action.key
+    syncer = action.syncer
+    claim = desired.claims.get(syncer) if syncer else None
     if is_suspended(claim):
-        registered = observed.ours[action.key]
-        seen_up = action.key in last_seen_up
-        return _of_suspended(action, claim, registered, seen_up)
+        return _of_suspended(action, claim, observed.ours[key], key in last_seen_up)
     if isinstance(action, Cancel) and not may_cancel(observed):
         # Leases are renewed before Kubernetes is read. And an instance that is left to expire is
         # removed without a proof, and the brake does not weigh it.
         why = f"{action.why}; not cancelled, because of --policy {Policy.UPSERT_ONLY}"
-        return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+        return Renew(key=key, syncer=syncer, why=why, status=action.was)
     return action
 
 
