@@ -113,7 +113,8 @@ def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]
             if key not in changed:
                 after.add(key.app)
     for key in changed:
-        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+        status = _status_after(key, observed, outcomes)
+        if status is InstanceStatus.UP:
             after.add(key.app)
     return before, after
 
@@ -147,7 +148,8 @@ def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozense
     reach its pods under the old one."""
     reached = set()
     for key in observed.keys_by_syncer.get(ref, ()):
-        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+        status = _status_after(key, observed, outcomes)
+        if status is InstanceStatus.UP:
             reached.add(observed.ours[key].instance.ip_addr)
     return frozenset(reached)
 
