@@ -135,13 +135,13 @@ def statuses(
     earlier = earlier or EarlierStatuses()
     recoveries = recoveries or Recoveries()
     tallied = tallies(result)
+    registry = result.registry
+    known = isinstance(registry, Complete) and registry.data.outdated is None
     release = ""
     if result.held is not None:
         release = approve_command(result.held.plan_id, result.options)
     due: dict[SyncerRef, SyncerStatus] = {}
     steady: dict[SyncerRef, Basis] = {}
-    registry = result.registry
-    known = isinstance(registry, Complete) and registry.data.outdated is None
     for ref, claim in result.desired.claims.items():
         tally = tallied[ref]
         basis = (claim, tally.registered)
