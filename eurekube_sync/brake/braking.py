@@ -262,7 +262,7 @@ def _too_much_of_all_or_of_the_dead(
     holds = []
     for hold in too_much(scales, weighed, limits):
         holds.append(hold.without(scales.dead))
-    of_dead = _among(weighed, scales.dead)
+    of_dead = _with_keys(weighed, scales.dead)
     holds += too_much(scales, of_dead, limits)
     return holds
 
@@ -295,7 +295,7 @@ def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Rem
     return last
 
 
-def _among(removals: Iterable[Removal], keys: Collection[InstanceKey]) -> list[Removal]:
+def _with_keys(removals: Iterable[Removal], keys: Collection[InstanceKey]) -> list[Removal]:
     """Return the removals with these keys."""
     return [removal for removal in removals if removal.key in keys]
 
@@ -326,10 +326,10 @@ def _for_a_second_pass(
 ) -> list[Hold]:
     """Return what the next pass may confirm of all that is held, even if a larger hold has it in
     this pass."""
-    last = _among(_unexplained_last(scales, weighed), held)
-    terminating = _among(_last_terminating(scales, weighed), held)
+    last = _with_keys(_unexplained_last(scales, weighed), held)
+    terminating = _with_keys(_last_terminating(scales, weighed), held)
     # Of `planned`: a dead pod older than the CRD is not weighed, but a second pass may confirm it.
-    dead = _dead_by_now(scales, _among(planned, held), observed, brake)
+    dead = _dead_by_now(scales, _with_keys(planned, held), observed, brake)
     # In this order, because the syncer's status stores only the first for the next process.
     return [
         *to_confirm(last, brake),
@@ -365,4 +365,4 @@ def _dead_by_now(
         if not isinstance(listed, Complete):
             not_looked_at.append(removal)
     dead_before = begun_before(not_looked_at, brake, dead=True)
-    return dead + _among(not_looked_at, dead_before)
+    return dead + _with_keys(not_looked_at, dead_before)
