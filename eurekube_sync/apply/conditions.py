@@ -22,7 +22,8 @@ from eurekube_sync.desired.scope import Policy, Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.docs import page
 from eurekube_sync.model.eureka import InstanceStatus
-from eurekube_sync.model.kubernetes import ConditionStatus, CustomStatus
+from eurekube_sync.model.imports import ImportObject
+from eurekube_sync.model.kubernetes import ConditionStatus, CustomStatus, SyncerObject
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
@@ -61,35 +62,32 @@ def conditions(
     """Return all four conditions by type. `release` is the command that releases held removals,
     `waiting` says why a deletion waits. Ready and Synced also report an annotation that is
     ignored."""
+    syncer = claim.syncer
+    registry = result.registry
     problems = [
-        *_of_claim(claim, tally, result.registry, waiting),
-        *_of_calls(claim, tally, result.registry),
+        *_of_claim(claim, tally, registry, waiting),
+        *_of_calls(claim, tally, registry),
         *_of_holds(claim, tally, result.held, release),
         *_of_others(tally),
         *_of_sources(claim),
-        *_of_differences(claim, tally, result.registry),
+        *_of_differences(claim, tally, registry),
     ]
-    synced = first_of(problems) or Aspect(
-        True, Reason.IN_SYNC, "Eureka holds what the cluster says"
-    )
+    in_sync = Aspect(True, Reason.IN_SYNC, "Eureka holds what the cluster says")
+    synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Serving):
         ready = _summary(problems) or _counted(claim, tally, synced, desired=desired, up=up)
-    if lost := result.lost.get(claim.syncer.ref):
+    lost = result.lost.get(syncer.ref)
+    if lost is not None:
         ready = _last_instance_lost(lost, ready)
-    conflict = first_of([problem for problem in problems if problem.reason in _CONFLICTS])
-    conflict = (
-        Aspect(False, Reason.NO_CONFLICT, "") if conflict is None else conflict._replace(value=True)
-    )
-    held = _removal_held(claim, problems, result.now)
-    if isinstance(result.registry, Unknown):  # what was known before is the best that is known
-        conflict, held = (
-            as_before(claim.syncer.status, "Conflict", conflict),
-            as_before(claim.syncer.status, "RemovalHeld", held),
-        )
-    if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
-        synced = synced._replace(message=f"{synced.message}; {ignored}")
-        ready = ready._replace(message=f"{ready.message}; {ignored}")
+    conflict = view_of(problems, _CONFLICTS, Reason.NO_CONFLICT)
+    held = view_of(problems, HOLD_REASONS, Reason.NOTHING_HELD)
+    held = with_refusal(held, syncer, result.now)
+    if isinstance(registry, Unknown):  # what was known before is the best that is known
+        conflict = as_before(syncer.status, "Conflict", conflict)
+        held = as_before(syncer.status, "RemovalHeld", held)
+    synced = with_ignored(synced, syncer)
+    ready = with_ignored(ready, syncer)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
@@ -98,7 +96,23 @@ def first_of(problems: Sequence[Problem]) -> Aspect | None:
     if not problems:
         return None
     first = problems[0]
-    return Aspect(None if first.unknown else False, first.reason, first.text)
+    value: bool | None = False
+    if first.unknown:
+        value = None
+    return Aspect(value, first.reason, first.text)
+
+
+def view_of(problems: Sequence[Problem], reasons: Collection[str], without: Reason) -> Aspect:
+    """Return a condition that is True with the first problem of these `reasons`, and False with the
+    reason `without` if there is none."""
+    first = first_of(_with_reasons(problems, reasons))
+    if first is None:
+        return Aspect(False, without, "")
+    return first._replace(value=True)
+
+
+def _with_reasons(problems: Sequence[Problem], reasons: Collection[str]) -> list[Problem]:
+    return [problem for problem in problems if problem.reason in reasons]
 
 
 def _summary(problems: Sequence[Problem]) -> Aspect | None:
@@ -112,7 +126,7 @@ def most_urgent(problems: Sequence[Problem], *urgent: Collection[str]) -> Aspect
     """Return a condition that shows the first problem with one of the `urgent` reasons, in their
     order, else the first of all."""
     for reasons in urgent:
-        waiting = first_of([problem for problem in problems if problem.reason in reasons])
+        waiting = first_of(_with_reasons(problems, reasons))
         if waiting is not None:
             return waiting
     return first_of(problems)
@@ -121,17 +135,27 @@ def most_urgent(problems: Sequence[Problem], *urgent: Collection[str]) -> Aspect
 def _last_instance_lost(lost: Lost, ready: Aspect) -> Aspect:
     """Return Ready for an app that callers do not find any more; its own reason becomes the
     cause."""
-    return Aspect(False, Reason.LAST_INSTANCE_LOST, f"{lost}: {ready.reason}: {ready.message}")
+    message = f"{lost}: {ready.reason}: {ready.message}"
+    return Aspect(False, Reason.LAST_INSTANCE_LOST, message)
 
 
-def _removal_held(claim: Claim, problems: Sequence[Problem], now: float) -> Aspect:
-    held = first_of([problem for problem in problems if problem.reason in HOLD_REASONS])
-    held = Aspect(False, Reason.NOTHING_HELD, "") if held is None else held._replace(value=True)
-    why = annotation_refused(claim.syncer, now)
+def with_refusal(held: Aspect, syncer: SyncerObject | ImportObject, now: float) -> Aspect:
+    """Return RemovalHeld, which also tells of an annotation that releases nothing."""
+    why = annotation_refused(syncer, now)
     if not why:
         return held
-    refused = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}"
-    return held._replace(message=f"{refused}. {held.message}" if held.message else refused)
+    message = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}"
+    if held.message:
+        message = f"{message}. {held.message}"
+    return held._replace(message=message)
+
+
+def with_ignored(aspect: Aspect, syncer: SyncerObject | ImportObject) -> Aspect:
+    """Return the condition, which also tells of a value of the annotation that is ignored."""
+    ignored = ignored_value(syncer.annotations, ABANDON_ANNOTATION)
+    if not ignored:
+        return aspect
+    return aspect._replace(message=f"{aspect.message}; {ignored}")
 
 
 def as_before(status: CustomStatus | None, type_: str, now: Aspect) -> Aspect:
@@ -151,13 +175,17 @@ def _of_claim(
     if isinstance(claim, NotServed):
         yield _problem(claim.reason, claim.message, unknown=claim.source is not None)
     if isinstance(claim, Deleting):
-        text = waiting or "its instances are gone"
-        # The deletion does not wait for these instances.
-        if not waiting and isinstance(registry, Unknown):
-            text = f"it is not known whether its instances are gone: {registry.message}"
-        elif not waiting and tally.registered:
-            text = f"Eureka still holds {counted(len(tally.registered), 'instance')} of it"
-        yield _problem(Reason.DELETING, text)
+        yield _problem(Reason.DELETING, waiting or _left_in_eureka(tally, registry))
+
+
+def _left_in_eureka(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
+    """Say what is left of a syncer whose deletion does not wait for its instances."""
+    if isinstance(registry, Unknown):
+        return f"it is not known whether its instances are gone: {registry.message}"
+    if tally.registered:
+        instances = counted(len(tally.registered), "instance")
+        return f"Eureka still holds {instances} of it"
+    return "its instances are gone"
 
 
 def _of_calls(
@@ -170,11 +198,13 @@ def _of_calls(
 
 
 def _of_holds(claim: Claim, tally: Tally, held: Held | None, release: str) -> Iterator[Problem]:
-    if tally.hold is not None and held is not None:
-        ref = claim.syncer.ref
-        evidence = held.evidence(ref)
-        message = condition_message(tally.hold, len(tally.held), evidence, ref, release)
-        yield _problem(tally.hold.reason, message)
+    hold = tally.hold
+    if hold is None or held is None:
+        return
+    ref = claim.syncer.ref
+    evidence = held.evidence(ref)
+    message = condition_message(hold, len(tally.held), evidence, ref, release)
+    yield _problem(hold.reason, message)
 
 
 def _of_others(tally: Tally) -> Iterator[Problem]:
@@ -190,12 +220,12 @@ def _of_sources(claim: Claim) -> Iterator[Problem]:
         return
     if claim.incomplete:
         first = claim.incomplete[0]
-        said = _sample([incomplete.message for incomplete in claim.incomplete])
+        messages = [incomplete.message for incomplete in claim.incomplete]
+        said = _sample(messages)
         yield _problem(first.reason, f"{said}; registered instances are renewed")
     if claim.unclear:
-        yield _problem(
-            Reason.ENDPOINT_UNCLEAR, f"{_sample(claim.unclear)}; registered instances are renewed"
-        )
+        said = _sample(claim.unclear)
+        yield _problem(Reason.ENDPOINT_UNCLEAR, f"{said}; registered instances are renewed")
 
 
 def _of_differences(
@@ -208,11 +238,8 @@ def _of_differences(
         text = f"its instances are renewed, and not changed (exceptions: {page('suspend')})"
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:
-        yield _problem(
-            Reason.LIST_OUTDATED,
-            f"{OLD_LIST}. What this pass would change was read again",
-            unknown=True,
-        )
+        text = f"{OLD_LIST}. What this pass would change was read again"
+        yield _problem(Reason.LIST_OUTDATED, text, unknown=True)
     differences = _differences(claim, tally, registry.data.scope)
     if differences:
         yield _problem(Reason.DIFFERS, "; ".join(differences))
@@ -225,17 +252,23 @@ def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
     for key, wanted in claim.wanted.items():
         status = tally.registered.get(key)
         if status is None:
-            lacking += wanted.instance.status is InstanceStatus.UP
+            if wanted.instance.status is InstanceStatus.UP:
+                lacking += 1
         elif status is InstanceStatus.OUT_OF_SERVICE:
             put_out += 1
         elif status is not wanted.instance.status:
             wrong += 1
     unwanted = left_out = 0
     for key, status in tally.registered.items():
-        if key not in claim.wanted:
-            left_out += status is InstanceStatus.OUT_OF_SERVICE
-            unwanted += status is not InstanceStatus.OUT_OF_SERVICE
-    policy = "" if scope.policy is Policy.SYNC else f" (--policy {scope.policy})"
+        if key in claim.wanted:
+            continue
+        if status is InstanceStatus.OUT_OF_SERVICE:
+            left_out += 1
+        else:
+            unwanted += 1
+    policy = ""
+    if scope.policy is not Policy.SYNC:
+        policy = f" (--policy {scope.policy})"
     counts = (
         (lacking, "not registered yet"),
         (wrong, "registered with the wrong status"),
@@ -246,9 +279,9 @@ def _differences(claim: Serving, tally: Tally, scope: Scope) -> list[str]:
     phrases = []
     for number, what in counts:
         if number:
-            phrases.append(
-                f"{counted(number, 'instance')} {one_or_more(number, 'is', 'are')} {what}"
-            )
+            instances = counted(number, "instance")
+            are = one_or_more(number, "is", "are")
+            phrases.append(f"{instances} {are} {what}")
     return phrases
 
 
@@ -269,27 +302,32 @@ def _counted(claim: Serving, tally: Tally, synced: Aspect, *, desired: int, up: 
         if claim.of(OverLimit):
             return Aspect(False, Reason.LIMIT_ZERO, "; ".join(claim.notes))
         return Aspect(False, *nothing_wanted(claim))
-    notes = [f"{up} of {desired} UP as {', '.join(claim.apps[:3])}", *claim.notes]
+    apps = ", ".join(claim.apps[:3])
+    notes = [f"{up} of {desired} UP as {apps}", *claim.notes]
     if claim.unready:
         notes.append(_unready(claim))
-    drained = [wanted for wanted in claim.wanted.values() if wanted.drained]
+    drained = 0
+    for wanted in claim.wanted.values():
+        if wanted.drained:
+            drained += 1
     if drained:
-        notes.append(f"{len(drained)} drained")
+        notes.append(f"{drained} drained")
     put_out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     if synced.reason in (Reason.DIFFERS, Reason.LIST_OUTDATED):
         notes.append(synced.message)
     elif put_out:
         notes.append(f"{put_out} set OUT_OF_SERVICE by hand")
+    notes += claim.warnings
+    notes += claim.drain_warnings
     reason = synced.reason
     if not up and reason != Reason.SUSPENDED:
         reason = Reason.NONE_UP
-    warnings = [*claim.warnings, *claim.drain_warnings]
-    return Aspect(bool(up), reason, "; ".join([*notes, *warnings]))
+    return Aspect(bool(up), reason, "; ".join(notes))
 
 
 def _unready(claim: Serving) -> str:
-    first = min(verdict.why for verdict in claim.unready.values())
-    return f"{first}{and_more(len(claim.unready))}"
+    reasons = [verdict.why for verdict in claim.unready.values()]
+    return f"{min(reasons)}{and_more(len(reasons))}"
 
 
 def nothing_wanted(claim: Serving) -> tuple[Reason, str]:
@@ -297,7 +335,9 @@ def nothing_wanted(claim: Serving) -> tuple[Reason, str]:
     if claim.unready:
         return Reason.NOT_READY, _unready(claim)
     number = len(claim.services)
-    names = f"{one_or_more(number, 'Service', 'Services')} {some_of(claim.services)}"
+    noun = one_or_more(number, "Service", "Services")
+    names = f"{noun} {some_of(claim.services)}"
     if claim.of(Leaving):
         return Reason.NO_ENDPOINTS, f"all endpoints of {names} terminate"
-    return Reason.NO_ENDPOINTS, f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
+    have = one_or_more(number, "has", "have")
+    return Reason.NO_ENDPOINTS, f"{names} {have} no endpoints"

@@ -7,10 +7,9 @@ and singly if the batch gives no clear answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
@@ -62,7 +61,8 @@ class Applier:
         self._renewals = renewals
         self._ours = ours
         self._deadline = deadline
-        self._reads, self._changes = Streak(), Streak()
+        self._reads = Streak()
+        self._changes = Streak()
         self._renewing = Streak(most=inf)  # renewals go on to the deadline
 
     def read(
@@ -76,46 +76,67 @@ class Applier:
         Keys that `may_be_absent` are read on every server; a batch may show that they are. Another
         owner's instance is read together with the instance that it is `in_the_way_of`. Many
         instances that are `renewable` are read in batches, which renew them."""
-        free, readable = frozenset(may_be_absent), self._readable(renewable)
+        free = frozenset(may_be_absent)
+        readable = self._readable(renewable)
 
-        def read(key: InstanceKey) -> tuple[InstanceKey, Reading]:
-            if why := self._give_up(self._reads):
-                return key, Unread(why=why, late=self._deadline.passed)
-            try:
-                if key in free:
-                    reading = self._registry.read_everywhere(key)
-                else:
-                    reading = self._registry.read_instance(key)
-            except RegistryError as error:
-                self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
-                return key, Unread(why=str(error))
-            self._reads.note(unreachable=False)
-            return key, reading
+        def alone(key: InstanceKey) -> tuple[InstanceKey, Reading]:
+            return key, self._read(key, everywhere=key in free)
 
         def together(
             batches: Batches, chunk: Sequence[InstanceKey]
         ) -> list[tuple[InstanceKey, Reading] | None]:
-            asked = [key for key in chunk if key in free]
-            ours = [key for key in chunk if key in readable]
-            readings: dict[InstanceKey, Reading] = {}
-            if asked:
-                for key in batches.absent(asked):
-                    readings[key] = None
-            if ours:
-                readings.update(batches.read(ours))
-                for key in ours:
-                    self._renewals.note_reading(key, self._deadline.begun)
-            return [(key, readings[key]) if key in readings else None for key in chunk]
+            readings = self._read_many(batches, chunk, free, readable)
+            results: list[tuple[InstanceKey, Reading] | None] = []
+            for key in chunk:
+                if key in readings:
+                    results.append((key, readings[key]))
+                else:
+                    results.append(None)
+            return results
 
-        distinct = list(dict.fromkeys(keys))
+        distinct = list(dict.fromkeys(keys))  # each once, in their order
         rotation = rotated(distinct, self._clock.now())
         wanted = keys_in_turn(rotation, lambda key: in_the_way_of.get(key, key))
         in_batches = free | readable
-        return dict(
-            self._shortened(
-                wanted, in_batches.__contains__, together, read, self._reads, as_given=True
-            )
+        readings = self._shortened(
+            wanted, in_batches.__contains__, together, alone, self._reads, as_given=True
         )
+        return dict(readings)
+
+    def _read(self, key: InstanceKey, *, everywhere: bool) -> Reading:
+        """Read a key by a call of its own, on one server or on every one."""
+        if why := self._give_up(self._reads):
+            return Unread(why=why, late=self._deadline.passed)
+        try:
+            if everywhere:
+                reading = self._registry.read_everywhere(key)
+            else:
+                reading = self._registry.read_instance(key)
+        except RegistryError as error:
+            self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
+            return Unread(why=str(error))
+        self._reads.note(unreachable=False)
+        return reading
+
+    def _read_many(
+        self,
+        batches: Batches,
+        chunk: Sequence[InstanceKey],
+        free: Collection[InstanceKey],
+        readable: Collection[InstanceKey],
+    ) -> dict[InstanceKey, Reading]:
+        """Read what batches can read: whether a key is free, and an instance by its renewal."""
+        readings: dict[InstanceKey, Reading] = {}
+        asked = [key for key in chunk if key in free]
+        if asked:
+            for key in batches.absent(asked):
+                readings[key] = None
+        ours = [key for key in chunk if key in readable]
+        if ours:
+            readings.update(batches.read(ours))
+            for key in ours:
+                self._renewals.note_reading(key, self._deadline.begun)
+        return readings
 
     def _readable(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
         """Return the instances to be read by renewals: those that this process renews anyway. Fewer
@@ -138,7 +159,8 @@ class Applier:
             return []
         if len(due) < len(renewals):
             renewals = [action for action in renewals if action.key in due]
-        return self.renew_now(oldest_first(renewals, listed, self._clock.now()))
+        in_order = oldest_first(renewals, listed, self._clock.now())
+        return self.renew_now(in_order)
 
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
         """Return the leases that are due in this pass."""
@@ -151,6 +173,7 @@ class Applier:
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._renewing)
 
+        # As given, so that the lease with the oldest renewal stays the first.
         return self._shortened(
             renewals, lambda _: True, self._renew_many, renew, self._renewing, as_given=True
         )
@@ -162,9 +185,12 @@ class Applier:
         that must not register, with the reason: their finalizer could not be set."""
 
         def change(action: Register | Update | Renew) -> Outcome:
-            before = action.was if isinstance(action, Update) else None
-            if action.syncer and (why := barred.get(action.syncer)):
+            before = None
+            if isinstance(action, Update):
+                before = action.was
+            if action.syncer and action.syncer in barred:
                 result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
+                why = barred[action.syncer]
                 return Outcome(action=action, result=result, detail=why, status=before)
             return self._guard(action, self._change, before, self._changes)
 
@@ -179,11 +205,17 @@ class Applier:
     def _free_keys(self, actions: Sequence[Register | Update | Renew]) -> frozenset[InstanceKey]:
         """Return the keys under which no instance is registered. Those of a 404 are read again, on
         every server."""
-        new = [action.key for action in actions if isinstance(action, Register)]
-        gone = [action.key for action in actions if isinstance(action, Renew)]
-        readings = self.read(gone, may_be_absent=gone)
-        absent = [key for key, reading in readings.items() if reading is None]
-        return frozenset([*new, *absent])
+        free = set()
+        gone = []
+        for action in actions:
+            if isinstance(action, Register):
+                free.add(action.key)
+            elif isinstance(action, Renew):
+                gone.append(action.key)
+        for key, reading in self.read(gone, may_be_absent=gone).items():
+            if reading is None:
+                free.add(key)
+        return frozenset(free)
 
     def ask_returned_servers(
         self, renewals: Sequence[Renew], done: Iterable[Outcome]
@@ -195,11 +227,12 @@ class Applier:
         if batches is None or not batches.returned():
             return []
         known = {outcome.action.key for outcome in done}
-        asked = {action.key: action for action in renewals if action.key not in known}
-        return [
-            _outcome_of_renewal(asked[key], lacking=True)
-            for key in sorted(batches.lacking(list(asked)))
-        ]
+        asked = {}
+        for action in renewals:
+            if action.key not in known:
+                asked[action.key] = action
+        lacking = sorted(batches.lacking(list(asked)))
+        return [_outcome_of_renewal(asked[key], lacking=True) for key in lacking]
 
     def register_where_lacking(
         self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]
@@ -214,27 +247,24 @@ class Applier:
         if batches is None or ours is None or not wanted:
             return []
 
-        def level(chunk: Sequence[Instance]) -> list[Batched]:
-            if self._give_up(self._changes):
-                return [Batched.UNSETTLED] * len(chunk)
-            return batches.level([self.dated(instance) for instance in chunk], ours=ours)
-
         wanted = keys_in_turn(wanted, lambda pair: pair[1].key)
-        chunked = chunks([instance for _, instance in wanted], batches.size)
-        answers = chain.from_iterable(self._workers.each(level, chunked))
+        instances = [instance for _, instance in wanted]
+        answers = self._level(batches, ours, instances)
         changed: list[Outcome] = []
         again: list[InstanceKey] = []
         overridden: list[Renew] = []
         for (outcome, instance), answer in zip(wanted, answers, strict=True):
+            leveled = replace(outcome, lacking=False)
             if answer is Batched.DONE:
-                changed.append(replace(outcome, lacking=False))
-            elif answer is Batched.CONFLICT:
-                conflict = replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
-                changed.append(conflict)
-            else:
-                again.append(instance.key)
-                if answer is Batched.PARTLY and isinstance(outcome.action, Renew):
-                    overridden.append(outcome.action)
+                changed.append(leveled)
+                continue
+            if answer is Batched.CONFLICT:
+                changed.append(replace(leveled, result=Result.CONFLICT, detail=_ANOTHERS))
+                continue
+            again.append(instance.key)
+            action = outcome.action
+            if answer is Batched.PARTLY and isinstance(action, Renew):
+                overridden.append(action)
 
         def renew(action: Renew) -> Outcome:
             return self._guard(action, self._renew, action.status, self._changes)
@@ -245,6 +275,27 @@ class Applier:
             self._renewals.again(key)
         return changed
 
+    def _level(
+        self,
+        batches: Batches,
+        ours: Callable[[ObservedInstance], bool],
+        instances: Sequence[Instance],
+    ) -> list[Batched]:
+        """Register the instances where a server lacks them, in batches; return an answer for
+        each."""
+
+        def level(chunk: Sequence[Instance]) -> list[Batched]:
+            if self._give_up(self._changes):
+                return [Batched.UNSETTLED] * len(chunk)
+            dated = [self.dated(instance) for instance in chunk]
+            return batches.level(dated, ours=ours)
+
+        parts = chunks(instances, batches.size)
+        answers: list[Batched] = []
+        for answered in self._workers.each(level, parts):
+            answers += answered
+        return answers
+
     def remove(
         self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]
     ) -> list[Outcome]:
@@ -252,16 +303,14 @@ class Applier:
         reason."""
 
         def remove(action: Update | Cancel) -> Outcome:
+            before = action.was
             if action.key in blocked:
-                return Outcome(
-                    action=action,
-                    result=Result.HELD_BACK,
-                    detail=blocked[action.key],
-                    status=action.was,
-                )
+                why = blocked[action.key]
+                held_back = Result.HELD_BACK
+                return Outcome(action=action, result=held_back, detail=why, status=before)
             if isinstance(action, Cancel):
-                return self._guard(action, self._cancel, action.was, self._changes)
-            return self._guard(action, self._change, action.was, self._changes)
+                return self._guard(action, self._cancel, before, self._changes)
+            return self._guard(action, self._change, before, self._changes)
 
         def cancels(action: Update | Cancel) -> bool:
             return isinstance(action, Cancel) and action.key not in blocked
@@ -307,7 +356,8 @@ class Applier:
                 fitting.append(item)
             else:
                 others.append(item)
-        batched = [partial(together, chunk) for chunk in chunks(ordered(fitting), batches.size)]
+        parts = chunks(ordered(fitting), batches.size)
+        batched = [partial(together, chunk) for chunk in parts]
         singles = [partial(alone, item) for item in ordered(others)]
         calls = by_turns(batched, singles)
         results: list[R] = []
@@ -322,14 +372,18 @@ class Applier:
         return results
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
-        def ended(action: Renew, answer: Batched) -> Outcome | None:
+        answers = batches.renew([action.key for action in chunk])
+        outcomes: list[Outcome | None] = []
+        for action, answer in zip(chunk, answers, strict=True):
+            outcome = None  # it is renewed by a call of its own
             if answer is Batched.ABSENT:
-                return _outcome_of_404(action)
-            if answer in (Batched.DONE, Batched.PARTLY):
-                return self._renewed(action, lacking=answer is Batched.PARTLY)
-            return None
-
-        return list(map(ended, chunk, batches.renew([action.key for action in chunk])))
+                outcome = _outcome_of_404(action)
+            elif answer is Batched.DONE:
+                outcome = self._renewed(action)
+            elif answer is Batched.PARTLY:
+                outcome = self._renewed(action, lacking=True)
+            outcomes.append(outcome)
+        return outcomes
 
     def _register_many(
         self, batches: Batches, chunk: Sequence[Register | Renew]
@@ -339,9 +393,10 @@ class Applier:
             instance = action.instance if isinstance(action, Register) else action.if_gone
             assert instance is not None  # only such renewals are registered again
             wanted.append(self.dated(instance))
+        answers = batches.register(wanted)
         outcomes: list[Outcome | None] = []
-        for action, answer in zip(chunk, batches.register(wanted), strict=True):
-            outcome = None
+        for action, answer in zip(chunk, answers, strict=True):
+            outcome = None  # it is registered by a call of its own
             if answer is Batched.DONE:
                 self._renewals.note(action.key, self._deadline.begun)
                 outcome = _outcome_of_registration(action)
@@ -352,17 +407,22 @@ class Applier:
         assert self._ours is not None  # a pass that does not know its cluster only renews
         for action in chunk:
             self._renewals.drop(action.key)
-        answers = batches.cancel([action.key for action in chunk], ours=self._ours)
-        return [
-            Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
-            for action, answer in zip(chunk, answers, strict=True)
-        ]
+        keys = [action.key for action in chunk]
+        answers = batches.cancel(keys, ours=self._ours)
+        outcomes: list[Outcome | None] = []
+        for action, answer in zip(chunk, answers, strict=True):
+            outcome = None  # it is cancelled by a call of its own
+            if answer is Batched.DONE:
+                outcome = Outcome(action=action, result=Result.DONE)
+            outcomes.append(outcome)
+        return outcomes
 
     # --- One call for one instance ----------------------------------------------------------------
 
     def dated(self, instance: Instance, *, stored: int = 0) -> Dated:
         """Return the instance with a timestamp of now, or one newer than the `stored` one."""
-        return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
+        now = int(self._clock.now() * 1000)
+        return Dated(instance, max(now, stored + 1))
 
     def _give_up(self, streak: Streak) -> str | None:
         """Return why no further call is made; None if one is."""
@@ -409,7 +469,9 @@ class Applier:
     def _change(self, action: Register | Update | Renew) -> Outcome:
         if isinstance(action, Renew):
             return self._register_again(action)
-        stored = action.stored_timestamp if isinstance(action, Update) else 0
+        stored = 0
+        if isinstance(action, Update):
+            stored = action.stored_timestamp
         self._register(action.instance, stored=stored)
         return _outcome_of_registration(action)
 
@@ -483,5 +545,7 @@ def _outcome_of_registration(action: Register | Update | Renew) -> Outcome:
     if isinstance(action, Renew):
         assert action.if_gone is not None  # only such renewals are registered again
         return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
-    status = action.becomes if isinstance(action, Update) else action.instance.status
+    status = action.instance.status
+    if isinstance(action, Update):
+        status = action.becomes
     return Outcome(action=action, result=Result.DONE, status=status)

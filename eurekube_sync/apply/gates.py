@@ -6,7 +6,6 @@ read for five minutes. To close a gate again would make the pod unready inside t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from eurekube_sync.apply.eureka import Applier, Reading
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.desired.claims import (
+    Claim,
     Deleting,
     Desired,
     NotServed,
@@ -62,28 +62,46 @@ def openings(
     pod with several syncers waits for all that have something to wait for."""
     shut_in = _shut_gates(view)
     themselves = _registered_by_themselves(plan)
-    asked: dict[str, list[Opening | None]] = defaultdict(list)
+    asked: dict[str, list[Opening | None]] = {}
     for claim in desired.claims.values():
         # Only syncers that select the pod count.
         shut = shut_in.get(selected_namespace(claim.syncer))
         if not shut:
             continue
-        match claim:
-            case Deleting():
-                message = "its syncer is being deleted"
-                for uid in claim.gated & shut.keys():
-                    opening = Opening(pod=shut[uid], reason=Reason.SYNCER_DELETED, message=message)
-                    asked[uid].append(opening)
-            case NotServed():
-                for uid in _refused_pods(claim) & shut.keys():
-                    opening = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
-                    asked[uid].append(opening)
-            case Serving():
-                for key, wanted, pod in _gated_pods(claim, shut):
-                    itself = themselves.get(key)
-                    asked[pod.uid].append(_opening(claim, key, wanted, pod, registry, itself, now))
-    together = [_together(asked[uid]) for uid in sorted(asked)]
-    return tuple(opening for opening in together if opening is not None)
+        for uid, opening in _asked_by(claim, shut, registry, themselves, now):
+            asked.setdefault(uid, []).append(opening)
+    wished: list[Opening] = []
+    for uid in sorted(asked):  # the same order in each pass
+        together = _together(asked[uid])
+        if together is not None:
+            wished.append(together)
+    return tuple(wished)
+
+
+def _asked_by(
+    claim: Claim,
+    shut: Mapping[str, PodReadiness],
+    registry: Complete[Observed] | Unknown,
+    themselves: Mapping[InstanceKey, str],
+    now: float,
+) -> Iterator[tuple[str, Opening | None]]:
+    """Yield the UID of each pod that the syncer has with a shut gate, and the opening that it
+    allows; None if it waits."""
+    match claim:
+        case Deleting():
+            message = "its syncer is being deleted"
+            for uid in claim.gated & shut.keys():
+                pod = shut[uid]
+                yield uid, Opening(pod=pod, reason=Reason.SYNCER_DELETED, message=message)
+        case NotServed():
+            for uid in _refused_pods(claim) & shut.keys():
+                pod = shut[uid]
+                yield uid, Opening(pod=pod, reason=claim.reason, message=claim.message)
+        case Serving():
+            for key, wanted, pod in _gated_pods(claim, shut):
+                itself = themselves.get(key)
+                opening = _opening(claim, key, wanted, pod, registry, itself, now)
+                yield pod.uid, opening
 
 
 def _shut_gates(view: ClusterView) -> dict[str, dict[str, PodReadiness]]:
@@ -91,14 +109,19 @@ def _shut_gates(view: ClusterView) -> dict[str, dict[str, PodReadiness]]:
     shut_in: dict[str, dict[str, PodReadiness]] = {}
     sources = view.readiness.by_namespace if view.readiness else {}
     for namespace, source in sources.items():
-        if isinstance(source, Complete):
-            shut_in[namespace] = {pod.uid: pod for pod in source.data if not pod.registered}
+        if not isinstance(source, Complete):
+            continue
+        shut = {}
+        for pod in source.data:
+            if not pod.registered:
+                shut[pod.uid] = pod
+        shut_in[namespace] = shut
     return shut_in
 
 
 def _registered_by_themselves(plan: Plan) -> dict[InstanceKey, str]:
     """Return why the pod's own instance is enough, by the key of ours."""
-    coming = {action.key for action in plan.changes if isinstance(action, Register)}
+    coming = {register.key for register in plan.of(Register)}
     themselves: dict[InstanceKey, str] = {}
     for blocked in plan.blocked:
         # A pod that callers do not reach by its own instance gets ours as well.
@@ -110,9 +133,15 @@ def _registered_by_themselves(plan: Plan) -> dict[InstanceKey, str]:
 def _refused_pods(claim: NotServed) -> set[str]:
     """Return the UIDs of the pods that the syncer would register with a gate if its Namespace
     granted it."""
-    if claim.refused is None or not claim.refused.conduct.readiness_gate:
+    refused = claim.refused
+    if refused is None or not refused.conduct.readiness_gate:
         return set()
-    return {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
+    uids = set()
+    for wanted in refused.wanted.values():
+        uid = pod_uid_of(wanted.instance)
+        if uid is not None:
+            uids.add(uid)
+    return uids
 
 
 def _gated_pods(
@@ -142,8 +171,9 @@ def _together(openings: Sequence[Opening | None]) -> Opening | None:
         keys.extend(opening.confirm)
     message = agreed[0].message
     if keys:
-        names = " and ".join(map(str, keys))
-        message = f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka"
+        names = " and ".join(str(key) for key in keys)
+        are = one_or_more(len(keys), "is", "are")
+        message = f"{names} {are} UP in Eureka"
     return replace(agreed[0], message=message, confirm=tuple(keys))
 
 
@@ -228,19 +258,16 @@ def open_gates(
     def open_gate(opening: Opening) -> ClusterError | None:
         pod = opening.pod
         if deadline.passed:
-            return ClusterUnavailable(
-                f"the gate of {pod.namespace}/{pod.name} was not opened, because the pass had ended"
-            )
-        return failure(
-            partial(cluster.open_gate, pod, reason=opening.reason, message=opening.message, at=now)
-        )
+            gate = f"the gate of {pod.namespace}/{pod.name}"
+            return ClusterUnavailable(f"{gate} was not opened, because the pass had ended")
+        reason = opening.reason
+        message = opening.message
+        return failure(partial(cluster.open_gate, pod, reason=reason, message=message, at=now))
 
-    confirmed = in_turn(
-        _confirmed(applier, ownership, wished),
-        lambda opening: (opening.pod.namespace, opening.pod.name),
-    )
+    confirmed = _confirmed(applier, ownership, wished)
+    turns = in_turn(confirmed, lambda opening: (opening.pod.namespace, opening.pod.name))
     deadline.stage(share)
-    errors = workers.each(open_gate, confirmed)
+    errors = workers.each(open_gate, turns)
     return tuple(error for error in errors if error)
 
 
@@ -248,7 +275,10 @@ def _confirmed(
     applier: Applier, ownership: Ownership, wished: Sequence[Opening]
 ) -> Iterator[Opening]:
     """Yield the openings whose instances are all UP, by uncached reads."""
-    readings = applier.read([key for opening in wished for key in opening.confirm])
+    keys: list[InstanceKey] = []
+    for opening in wished:
+        keys.extend(opening.confirm)
+    readings = applier.read(keys)
     for opening in wished:
         uid = opening.pod.uid
         if all(_shows_up(readings.get(key), uid, ownership) for key in opening.confirm):

@@ -14,20 +14,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.apply.conditions import Aspect, as_before, first_of, most_urgent
-from eurekube_sync.apply.imports import EndpointCount, ImportOutcome, Outcomes, count_of
-from eurekube_sync.apply.status import as_condition, short
-from eurekube_sync.brake.approval import (
-    APPROVE_ANNOTATION,
-    annotation_refused,
-    approve_command,
+from eurekube_sync.apply.conditions import (
+    Aspect,
+    as_before,
+    first_of,
+    most_urgent,
+    view_of,
+    with_ignored,
+    with_refusal,
 )
+from eurekube_sync.apply.imports import EndpointCount, ImportOutcome, Outcomes, count_of
+from eurekube_sync.apply.status import as_condition, awaited_since, short, unknown_from
+from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.brake.confirm import by_syncer
 from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.desired.import_spec import service_name
 from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported, Socket
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.imports import ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.problems import Problem
@@ -56,24 +59,27 @@ class ImportResult:
 
 def import_statuses(result: ImportResult) -> dict[ImportRef, ImportStatus]:
     """Return the status of each import."""
-    holds = holds_by_import(result.held)
+    own_holds = holds_by_import(result.held)
     awaited: dict[SyncerRef | None, Hold] = {}
-    for hold in result.held.awaited if result.held else ():
-        awaited.setdefault(hold.syncer, hold)
+    if result.held is not None:
+        for hold in result.held.awaited:
+            awaited.setdefault(hold.syncer, hold)
     statuses = {}
     for ref, claim in result.claims.items():
         syncer = SyncerRef(*ref)
-        own = holds.get(syncer, ())
-        statuses[ref] = _status(ref, claim, result, own, awaited.get(syncer))
+        holds = own_holds.get(syncer, ())
+        statuses[ref] = _status(ref, claim, result, holds, awaited.get(syncer))
     return statuses
 
 
 def holds_by_import(held: Held | None) -> dict[SyncerRef, list[Hold]]:
     """Return the holds of each import, with its own removals alone."""
     by_import: dict[SyncerRef, list[Hold]] = {}
-    for hold in held.holds if held else ():
-        for ref, own in by_syncer(hold.removals).items():
-            by_import.setdefault(ref, []).append(replace(hold, removals=tuple(own)))
+    holds = held.holds if held else ()
+    for hold in holds:
+        for ref, removals in by_syncer(hold.removals).items():
+            own = replace(hold, removals=tuple(removals))
+            by_import.setdefault(ref, []).append(own)
     return by_import
 
 
@@ -88,24 +94,32 @@ def _status(
     import_ = claim.import_
     before = import_.status or ImportStatus(observed_generation=0)
     outcome = result.outcomes.get(ref)
-    judged = _conditions(claim, result, outcome, holds)
+    numbers = EndpointCount(0, 0)
+    if isinstance(claim, Importing):
+        numbers = count_of(claim, outcome, result.kept.get(ref, ()))
+    judged = _conditions(claim, result, outcome, holds, numbers)
     conditions = []
     for type_, aspect in judged.items():
         old = before.condition(type_)
         conditions.append(as_condition(type_, aspect, old, import_.generation, now))
-    mark, since = _unconfirmed(awaited, before, now)
-    ready, app, instances, left_out = before.ready, before.app, before.instances, before.left_out
+    mark = ""
+    since = None
+    if awaited is not None:
+        mark = awaited.mark
+        since = awaited_since(awaited, before, now)
+    ready = before.ready
+    app = before.app
+    instances = before.instances
+    left_out = before.left_out
     unknown_since = None
     if result.registry is not None:
-        known = before.eureka_unknown_since
-        unknown_since = now if known is None else min(known, now)
+        unknown_since = unknown_from(before, now)
     elif isinstance(claim, Importing):
-        written, wanted = count_of(claim, outcome, result.kept.get(ref, ()))
-        ready = f"{written}/{wanted}"
+        ready = f"{numbers.written}/{numbers.wanted}"
         app = claim.spec.app or claim.spec.vip_address or ""
         instances = len(claim.verdicts)
-        numbers = list(claim.left_out.items())[:_MOST_REASONS]
-        left_out = {reason.value: number for reason, number in numbers}
+        first = list(claim.left_out.items())[:_MOST_REASONS]
+        left_out = {reason.value: number for reason, number in first}
     errors: tuple[str, ...] = ()
     if outcome is not None and outcome.error is not None:
         errors = (short(str(outcome.error)),)
@@ -126,18 +140,6 @@ def _status(
     )
 
 
-def _unconfirmed(awaited: Hold | None, before: ImportStatus, now: int) -> tuple[str, int | None]:
-    """Return the mark of the removals that await confirmation, and when they were first seen. For
-    other removals, or after a time in the future, the wait begins anew."""
-    if awaited is None:
-        return "", None
-    since = before.unconfirmed_since
-    same = before.unconfirmed_removal == awaited.mark and not awaited.first
-    if since is None or since > now or not same:
-        since = now
-    return awaited.mark, since
-
-
 # --- Conditions -----------------------------------------------------------------------------------
 
 
@@ -146,26 +148,22 @@ def _conditions(
     result: ImportResult,
     outcome: ImportOutcome | None,
     holds: Sequence[Hold],
+    numbers: EndpointCount,
 ) -> Mapping[str, Aspect]:
+    import_ = claim.import_
     problems = list(problems_of_import(claim, result, outcome, holds))
     in_sync = Aspect(True, Reason.IN_SYNC, "its slices hold what Eureka lists")
     synced = first_of(problems) or in_sync
     ready = synced
     if isinstance(claim, Importing):
-        numbers = count_of(claim, outcome, result.kept.get(claim.import_.ref, ()))
         ready = _summary(problems) or _counted(claim, numbers, synced)
-    conflict = _with(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
-    held = _with(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
+    conflict = view_of(problems, (Reason.SERVICE_EXISTS,), Reason.NO_CONFLICT)
+    held = view_of(problems, IMPORT_HOLD_REASONS, Reason.NOTHING_HELD)
     if result.registry is not None:  # what was known before is the best that is known
-        held = as_before(claim.import_.status, "RemovalHeld", held)
-    why = annotation_refused(claim.import_, result.now)
-    if why:
-        refused = f"the annotation {APPROVE_ANNOTATION} has no effect: {why}"
-        held = held._replace(message=f"{refused}. {held.message}" if held.message else refused)
-    ignored = ignored_value(claim.import_.annotations, ABANDON_ANNOTATION)
-    if ignored:
-        synced = synced._replace(message=f"{synced.message}; {ignored}")
-        ready = ready._replace(message=f"{ready.message}; {ignored}")
+        held = as_before(import_.status, "RemovalHeld", held)
+    held = with_refusal(held, import_, result.now)
+    synced = with_ignored(synced, import_)
+    ready = with_ignored(ready, import_)
     return {"Ready": ready, "Synced": synced, "Conflict": conflict, "RemovalHeld": held}
 
 
@@ -173,11 +171,6 @@ def _summary(problems: Sequence[Problem]) -> Aspect | None:
     """Return Ready of an import with problems. What waits for a person comes first."""
     against = [problem for problem in problems if problem.reason is not Reason.SUSPENDED]
     return most_urgent(against, (Reason.SERVICE_EXISTS,), IMPORT_HOLD_REASONS)
-
-
-def _with(problems: Sequence[Problem], reasons: Sequence[Reason], without: Reason) -> Aspect:
-    first = first_of([problem for problem in problems if problem.reason in reasons])
-    return Aspect(False, without, "") if first is None else first._replace(value=True)
 
 
 def problems_of_import(
@@ -197,8 +190,8 @@ def problems_of_import(
         if claim.spec.suspend:
             yield _problem(Reason.SUSPENDED, "its Service and slices are not written")
     if outcome is not None and outcome.failed:
-        late = "the pass ended before all was written"
-        yield _problem(Reason.PARTLY_FAILED, str(outcome.error or late))
+        why = outcome.error or "the pass ended before all was written"
+        yield _problem(Reason.PARTLY_FAILED, str(why))
     for hold in holds:
         yield _problem(hold.reason, _held(hold, result))
     if isinstance(claim, Ending):
@@ -223,13 +216,14 @@ def _held(hold: Hold, result: ImportResult) -> str:
 
 def _counted(claim: Importing, numbers: EndpointCount, synced: Aspect) -> Aspect:
     """Return Ready by the number of endpoints."""
-    written, wanted = numbers
-    if not wanted:
+    if not numbers.wanted:
         return Aspect(False, *without_endpoints(claim))
-    text = f"{written} of {counted(wanted, 'endpoint')} written"
+    endpoints = counted(numbers.wanted, "endpoint")
+    text = f"{numbers.written} of {endpoints} written"
     if claim.left_out:
-        text = f"{text}; left out: {some_of(_left_out(claim))}"
-    return Aspect(bool(written), synced.reason, text)
+        left_out = some_of(_left_out(claim))
+        text = f"{text}; left out: {left_out}"
+    return Aspect(bool(numbers.written), synced.reason, text)
 
 
 def _left_out(claim: Importing) -> list[str]:
@@ -242,7 +236,9 @@ def without_endpoints(claim: Importing) -> tuple[Reason, str]:
     if not claim.verdicts:
         name = claim.spec.app or claim.spec.vip_address
         return Reason.NO_INSTANCES, f"Eureka lists no instance of {name}"
-    reason = next(iter(claim.left_out))
-    none = f"none of {counted(len(claim.verdicts), 'instance')} is an endpoint"
+    first_reason, *_ = claim.left_out
+    instances = counted(len(claim.verdicts), "instance")
+    left_out = listed(_left_out(claim), "and")
     explain = f"eurekube-sync explain import/{claim.import_.ref}"
-    return reason, f"{none}: {listed(_left_out(claim), 'and')}. To see each: {explain}"
+    text = f"none of {instances} is an endpoint: {left_out}. To see each: {explain}"
+    return first_reason, text

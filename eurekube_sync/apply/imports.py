@@ -12,7 +12,7 @@ from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import events_of, worth_writing
 from eurekube_sync.desired.imports import ImportClaim, Importing, NotImported, Socket, socket_of
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterExists, ClusterUnavailable
 from eurekube_sync.model.imports import (
@@ -123,11 +123,14 @@ def served(claim: Importing, outcome: ImportOutcome | None) -> frozenset[Socket]
     for piece in claim.slices:
         sockets = [socket_of(piece, endpoint.address) for endpoint in piece.endpoints]
         by_name[piece.name] = sockets
-    for verb, wanted in outcome.written if outcome else ():
-        by_name[wanted.name] = []
+    written = outcome.written if outcome else ()
+    for verb, wanted in written:
+        sockets = []
         if verb is not Verb.DELETE:
-            numbers = tuple(sorted({port.port for port in wanted.ports}))
-            by_name[wanted.name] = [Socket(address, numbers) for address in wanted.endpoints]
+            numbers = {port.port for port in wanted.ports}
+            ports = tuple(sorted(numbers))
+            sockets = [Socket(address, ports) for address in wanted.endpoints]
+        by_name[wanted.name] = sockets
     served: set[Socket] = set()
     for sockets in by_name.values():
         served.update(sockets)
@@ -147,7 +150,8 @@ def count_of(
     """Count the endpoints of an import after the pass. `kept` are those that stay, although no
     instance wants them."""
     wanted = claim.wanted.keys() | set(kept)
-    return EndpointCount(len(served(claim, outcome) & wanted), len(wanted))
+    written = served(claim, outcome) & wanted
+    return EndpointCount(len(written), len(wanted))
 
 
 Outcomes: TypeAlias = Mapping[ImportRef, ImportOutcome]
@@ -177,7 +181,7 @@ def settlings(
     changed: list[tuple[ImportObject, ImportStatus]] = []
     for ref, claim in sorted(claims.items()):
         import_ = claim.import_
-        if ref in endings or is_abandoned(import_):
+        if ref in endings or abandoned(import_):
             if CLEANUP_FINALIZER in import_.finalizers:
                 due.append(ImportSettling(import_=import_, ends=True))
         elif isinstance(claim, NotImported) and claim.reason is Reason.OWNER_CLASH:
@@ -194,10 +198,6 @@ def settlings(
             event = _made_again(import_, statuses[ref].service)
             due.append(ImportSettling(import_=import_, events=(event,)))
     return due
-
-
-def is_abandoned(import_: ImportObject) -> bool:
-    return import_.deleted is not None and import_.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
 def _had_service(import_: ImportObject) -> bool:
@@ -234,18 +234,21 @@ def settle_imports(
             return ClusterUnavailable(f"import {ref} was not written, because the pass had ended")
         failed: ClusterError | None = None
         for event in write.events:
-            failed = failure(partial(cluster.record_event, event, at=now)) or failed
+            record = partial(cluster.record_event, event, at=now)
+            failed = failure(record) or failed
         if write.ends:
-            return failure(partial(writes.remove_import_finalizer, write.import_)) or failed
+            end = partial(writes.remove_import_finalizer, write.import_)
+            return failure(end) or failed
         if write.status is not None:
-            status = partial(writes.write_import_status, write.import_, write.status)
-            return failure(status) or failed
+            end = partial(writes.write_import_status, write.import_, write.status)
+            return failure(end) or failed
         return failed
 
     turns = in_turn(due, lambda write: write.import_.ref)
+    ended = workers.each(carry_out, turns)
     written: dict[ImportRef, ImportStatus] = {}
     errors: list[ClusterError] = []
-    for write, error in zip(turns, workers.each(carry_out, turns), strict=True):
+    for write, error in zip(turns, ended, strict=True):
         if error:
             errors.append(error)
         elif write.status:

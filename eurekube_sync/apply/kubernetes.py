@@ -47,7 +47,8 @@ def without_finalizer(
     if not lacking:
         return []  # nearly always
     meant = {action.syncer for action in actions}
-    return [lacking[ref] for ref in sorted(lacking.keys() & meant)]
+    due = sorted(lacking.keys() & meant)
+    return [lacking[ref] for ref in due]
 
 
 def put_finalizers_on(
@@ -73,9 +74,10 @@ def put_finalizers_on(
         return error
 
     turns = in_turn(without, attrgetter("ref"))
+    put = workers.each(put_on, turns)
     barred: dict[SyncerRef, str] = {}
     errors: list[ClusterError] = []
-    for syncer, error in zip(turns, workers.each(put_on, turns), strict=True):
+    for syncer, error in zip(turns, put, strict=True):
         if not error:
             continue
         why = f"not changed, because the finalizer of the syncer could not be set: {error}"
@@ -115,32 +117,45 @@ def unsettled(
     or not. With `words`, a failure that continues is reported in its latest words. `earlier` keeps
     what the previous pass computed, `recoveries` the outages that this process saw."""
     claims = result.desired.claims
-    waiting: dict[SyncerRef, str] = {}
-    finished: dict[SyncerRef, Write] = {}
-    for ref, claim in sorted(claims.items()):
-        if CLEANUP_FINALIZER not in claim.syncer.finalizers:
-            continue
-        if abandoned(claim.syncer):
-            left = _left_behind(claim, result)
-            event = abandoned_event(claim.syncer, left, result.expires_after)
-            finished[ref] = Write(syncer=claim.syncer, events=(event,))
-        elif isinstance(claim, Deleting):
-            if why := waits_for(claim, result):
-                waiting[ref] = why
-            else:
-                finished[ref] = Write(syncer=claim.syncer)
+    waiting, finished = _deletions(result)
     due = statuses(result, waiting, earlier=earlier, recoveries=recoveries)
-    others = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
+    others: dict[SyncerRef, SyncerStatus] = {}
     changed: list[tuple[SyncerObject, SyncerStatus]] = []
-    for ref, status in others.items():
+    for ref, status in sorted(due.items()):
+        if ref in finished:
+            continue
+        others[ref] = status
         syncer = claims[ref].syncer
         if worth_writing(syncer.status, status, words=words):
             changed.append((syncer, status))
-    events = events_of(in_turn(changed, lambda pair: pair[0].ref))
+    # In turn, because the events that are no warnings are limited.
+    turns = in_turn(changed, lambda pair: pair[0].ref)
+    events = events_of(turns)
     writes = list(finished.values())
     for syncer, status in changed:
         writes.append(Write(syncer=syncer, status=status, events=events[syncer.uid]))
     return Unsettled(writes, others)
+
+
+def _deletions(result: PassResult) -> tuple[dict[SyncerRef, str], dict[SyncerRef, Write]]:
+    """Return why deletions wait, and the writes that end the others."""
+    waiting: dict[SyncerRef, str] = {}
+    finished: dict[SyncerRef, Write] = {}
+    for ref, claim in sorted(result.desired.claims.items()):
+        syncer = claim.syncer
+        if CLEANUP_FINALIZER not in syncer.finalizers:
+            continue
+        if abandoned(syncer):
+            left = _left_behind(claim, result)
+            event = abandoned_event(syncer, left, result.expires_after)
+            finished[ref] = Write(syncer=syncer, events=(event,))
+        elif isinstance(claim, Deleting):
+            why = waits_for(claim, result)
+            if why is None:
+                finished[ref] = Write(syncer=syncer)
+            else:
+                waiting[ref] = why
+    return waiting, finished
 
 
 def _left_behind(claim: Claim, result: PassResult) -> Collection[InstanceKey] | None:
@@ -173,17 +188,20 @@ def settle(
         # event the end of a deletion.
         failed: ClusterError | None = None
         for event in write.events:
-            failed = failure(partial(cluster.record_event, event, at=now)) or failed
+            record = partial(cluster.record_event, event, at=now)
+            failed = failure(record) or failed
             if isinstance(failed, ClusterUnavailable) and write.status:
                 return failed
+        end = partial(cluster.remove_finalizer, write.syncer)
         if write.status:
-            return failure(partial(cluster.write_status, write.syncer, write.status)) or failed
-        return failure(partial(cluster.remove_finalizer, write.syncer)) or failed
+            end = partial(cluster.write_status, write.syncer, write.status)
+        return failure(end) or failed
 
     writes = in_turn(due, attrgetter("syncer.ref"))
+    ended = workers.each(carry_out, writes)
     written: dict[SyncerRef, SyncerStatus] = {}
     errors: list[ClusterError] = []
-    for write, error in zip(writes, workers.each(carry_out, writes), strict=True):
+    for write, error in zip(writes, ended, strict=True):
         if error:
             errors.append(error)
         elif write.status:
@@ -207,9 +225,10 @@ def look_elsewhere(
     one deletion may end. No other list shows instances that only those servers hold, and nothing
     owns their ids once the endpoints are gone."""
     for syncer in deleting:
-        ours = CLEANUP_FINALIZER in syncer.finalizers and not abandoned(syncer)
-        listed = bool(observed.listed.get(syncer.ref))
-        if ours and not listed and _age(syncer, observed) >= cache_seconds:
+        if CLEANUP_FINALIZER not in syncer.finalizers or abandoned(syncer):
+            continue
+        listed = observed.listed.get(syncer.ref)
+        if not listed and _age(syncer, observed) >= cache_seconds:
             return frozenset(syncer.ref for syncer in deleting)
     return frozenset()
 
@@ -225,16 +244,15 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
     if isinstance(result.registry, Unknown):
         return f"Eureka could not be read: {result.registry.message}"
     observed = result.registry.data
-    if left := still_there(claim, observed, result):
-        why = _why_it_stays(left[0], observed, result)
-        if heir := result.desired.wanted_by.get(left[0]):
-            why = f"syncer {heir} claims it, and could not take it over: {why}"
-        elif unread := _heir_of_unlisted(left[0], claim, observed, result):
-            why = unread
+    left = still_there(claim, observed, result)
+    if left:
+        instances = counted(len(left), "instance")
         such = one_or_more(len(left), "", "such as ")
-        return f"the deletion waits for {counted(len(left), 'instance')}, {such}{left[0]}: {why}"
+        why = _why_unfinished(left[0], claim, observed, result)
+        return f"the deletion waits for {instances}, {such}{left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows instances of this syncer"
+    # The cache could hide a late registration.
     age = _age(claim.syncer, observed)
     if age < result.cache or result.unseen is None:
         old = f"{result.cache:g} s"
@@ -242,11 +260,24 @@ def waits_for(claim: Deleting, result: PassResult) -> str | None:
             f"Eureka's lists may be {old} old, so the finalizer stays until {old} after the "
             "deletion began"
         )
+    # What only a server holds that could not be listed expires by itself.
     if result.unseen and age < result.expires_after:
+        servers = " and ".join(result.unseen)
         end = f"{result.expires_after:g} s after the deletion began"
         may = f"may still hold an instance, which expires at the latest {end}"
-        return f"{' and '.join(result.unseen)} could not be listed and {may}"
+        return f"{servers} could not be listed and {may}"
     return None
+
+
+def _why_unfinished(
+    key: InstanceKey, claim: Deleting, observed: Observed, result: PassResult
+) -> str:
+    """Return why a deletion waits for this instance."""
+    why = _why_it_stays(key, observed, result)
+    heir = result.desired.wanted_by.get(key)
+    if heir:
+        return f"syncer {heir} claims it, and could not take it over: {why}"
+    return _heir_of_unlisted(key, claim, observed, result) or why
 
 
 def _heir_of_unlisted(
@@ -255,10 +286,12 @@ def _heir_of_unlisted(
     """Return why an id that the syncer could have registered was not cancelled, although no list
     shows it: a syncer that could not be read may have registered it by now."""
     heirs = result.desired.heirs
-    untried = key not in observed.ours and key not in observed.unread
-    if heirs is None or not untried or key in result.outcomes.by_key:
+    if heirs is None or key in result.outcomes.by_key:
         return None
-    return heirs.of_id(key, selected_namespace(claim.syncer))
+    if key in observed.ours or key in observed.unread:
+        return None
+    namespace = selected_namespace(claim.syncer)
+    return heirs.of_id(key, namespace)
 
 
 def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> str:
@@ -270,7 +303,8 @@ def _why_it_stays(key: InstanceKey, observed: Observed, result: PassResult) -> s
     action = outcome.action if outcome else _planned(key, result.plan)
     if action is not None and not isinstance(action, Cancel):
         return action.why
-    if unread := observed.unread.get(key):
+    unread = observed.unread.get(key)
+    if unread:
         return f"the instance could not be read again: {unread.why}"
     return "its removal was not tried"
 
@@ -285,11 +319,11 @@ def _planned(key: InstanceKey, plan: Plan) -> Action | None:
 def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
     """Return, sorted, the keys that the syncer may have registered, or that have its mark, without
     a successful DELETE."""
-    keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
-    wanted_by = result.desired.wanted_by
+    marked = observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
     left: list[InstanceKey] = []
-    for key in sorted(keys):
-        if not _gone(key, claim, observed, result.outcomes, key in wanted_by):
+    for key in sorted(claim.keys | marked):
+        wanted = key in result.desired.wanted_by
+        if not _gone(key, claim, observed, result.outcomes, wanted):
             left.append(key)
     return left
 
@@ -319,15 +353,19 @@ def _gone(
     """
     outcome = outcomes.by_key.get(key)
     registered = observed.ours.get(key)
-    marked = registered is not None and syncer_of(registered) == claim.syncer.ref
-    if marked and (outcome is None or isinstance(outcome.action, Renew)):
-        return False
+    syncer = claim.syncer.ref
+    marked = registered is not None and syncer_of(registered) == syncer
     if outcome is None:
+        if marked or key in observed.unread:
+            return False
         # Nothing was due: another syncer's endpoint that was never ready, or another owner's
         # instance.
-        return key not in observed.unread and (wanted or key in observed.others)
-    if isinstance(outcome.action, Cancel):
+        return wanted or key in observed.others
+    action = outcome.action
+    if isinstance(action, Cancel):
         return not outcome.failed
-    if outcome.action.syncer == claim.syncer.ref:
+    if action.syncer == syncer:
         return False
-    return not outcome.failed or not marked
+    if not marked:
+        return True
+    return not outcome.failed and not isinstance(action, Renew)

@@ -10,7 +10,7 @@ namespaces take turns, one call each, and in a namespace its syncers or apps do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from math import ceil, inf
 from operator import itemgetter
 from typing import TypeVar
@@ -34,11 +34,12 @@ class RenewalLedger:
         much earlier a renewal may come, so that a lease that falls due right after a pass does not
         wait for the next."""
         self.period = period
-        self.slack = (
-            slack  # may change from pass to pass: half of the time to the next chance to renew
-        )
-        self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
+        self.slack = slack  # may change from pass to pass: half of the time to the next chance
         self._interval = 2 * slack
+        self._passes = 1  # from one renewal to the next
+        if slack > 0:
+            passes = ceil((period - slack) / self._interval)
+            self._passes = max(1, passes)
         self._last: dict[InstanceKey, float] = {}
         self._forgotten_at: float | None = None
         self._again: set[InstanceKey] = set()  # the next pass renews these in any case
@@ -51,28 +52,38 @@ class RenewalLedger:
         age = self.period - self.slack
         last = self._last
         again = self._again
-        return [key for key in keys if key in again or now - last.get(key, -inf) >= age]
+        due = []
+        for key in keys:
+            if key in again or now - last.get(key, -inf) >= age:
+                due.append(key)
+        return due
 
     def falling_due(self, keys: Set[InstanceKey], moment: float) -> list[InstanceKey]:
         """Return the leases, renewed before by this process, that are a period old at that moment;
         the oldest first. Those marked by `again` are left to the next pass."""
         latest = moment - self.period
-        old = {key: at for key, at in self._last.items() if at <= latest}
+        last = self._last
         falling: list[InstanceKey] = []
-        for key in old:
-            if key in keys and key not in self._again:
+        for key, at in last.items():
+            if at <= latest and key in keys and key not in self._again:
                 falling.append(key)
-        return sorted(falling, key=old.__getitem__)
+        return sorted(falling, key=last.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember a renewal. The first one counts as if at another time, different for each key:
         else leases that were registered in one pass would always fall due together."""
         self._again.discard(key)
-        if key not in self._last:  # some whole passes earlier, and a part of one earlier or later
-            chance, passes = divmod(crc32(key.id.encode()), self._passes)
-            part = chance % 1000 / 1000 - 0.5
-            now -= self._interval * passes + _JITTER * part * min(self._interval, self.period)
+        if key not in self._last:
+            now -= self._earlier(key)
         self._last[key] = now
+
+    def _earlier(self, key: InstanceKey) -> float:
+        """Return how much earlier the first renewal counts: some whole passes, and a part of one
+        earlier or later."""
+        chance, passes = divmod(crc32(key.id.encode()), self._passes)
+        part = chance % 1000 / 1000 - 0.5
+        jitter = _JITTER * part * min(self._interval, self.period)
+        return self._interval * passes + jitter
 
     def readable(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
         """Return the leases that may be read by a renewal: those that this process renews, and has
@@ -80,7 +91,13 @@ class RenewalLedger:
         would hide from Eureka that other clients' renewals fail
         (`PeerAwareInstanceRegistryImpl.isLeaseExpirationEnabled`)."""
         latest = now - _READ_AGAIN_AFTER * self.period
-        return [key for key in keys if key in self._last and self._read.get(key, -inf) <= latest]
+        last = self._last
+        read = self._read
+        readable = []
+        for key in keys:
+            if key in last and read.get(key, -inf) <= latest:
+                readable.append(key)
+        return readable
 
     def note_reading(self, key: InstanceKey, now: float) -> None:
         """Remember a reading by a renewal. It does not count as one: it reached one server only."""
@@ -106,8 +123,8 @@ class RenewalLedger:
         self._forgotten_at = now
         oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}
-        self._again = {key for key in self._again if key in self._last}
         self._read = {key: at for key, at in self._read.items() if key in self._last}
+        self._again = {key for key in self._again if key in self._last}
 
 
 T = TypeVar("T")
@@ -118,8 +135,9 @@ def in_turn(items: Iterable[T], whose: Callable[[T], tuple[str, str]]) -> list[T
     """Return the items in turn; `whose` gives the namespace, and the syncer or app. Each owner's
     items keep their order."""
     owned = [(whose(item), item) for item in items]
-    within = _first_of_each(owned, itemgetter(0))
-    return [item for _, item in _first_of_each(within, lambda pair: pair[0][0])]
+    within_namespaces = _first_of_each(owned, itemgetter(0))
+    in_order = _first_of_each(within_namespaces, lambda pair: pair[0][0])
+    return [item for _, item in in_order]
 
 
 def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequence[T]:
@@ -139,7 +157,9 @@ def _first_of_each(items: Sequence[T], owner: Callable[[T], Hashable]) -> Sequen
 def whose_key(key: InstanceKey) -> tuple[str, str]:
     """Return the namespace and the app of an instance of ours, from its id
     (`model.ownership.instance_id`)."""
-    return "".join(key.id.split(":", 2)[1:2]), key.app
+    parts = key.id.split(":", 2)
+    namespace = "".join(parts[1:2])  # an id of another form has none
+    return namespace, key.app
 
 
 def keys_in_turn(items: Iterable[T], key: Callable[[T], InstanceKey]) -> list[T]:
@@ -150,7 +170,8 @@ def keys_in_turn(items: Iterable[T], key: Callable[[T], InstanceKey]) -> list[T]
 def by_turns(first: Sequence[T], second: Sequence[T]) -> list[T]:
     """Return one item of the first, one of the second, and so on."""
     items: list[T] = []
-    for index in range(max(len(first), len(second))):
+    longest = max(len(first), len(second))
+    for index in range(longest):
         items.extend(first[index : index + 1])
         items.extend(second[index : index + 1])
     return items
@@ -158,7 +179,8 @@ def by_turns(first: Sequence[T], second: Sequence[T]) -> list[T]:
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     """Divide the items into parts of this size; the last may be smaller."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
+    starts = range(0, len(items), size)
+    return [items[start : start + size] for start in starts]
 
 
 def oldest_first(
@@ -166,11 +188,14 @@ def oldest_first(
 ) -> list[Renew]:
     """Return the renewals by their last renewal in the list, the oldest first; those without one
     from another start each time."""
-    last: Mapping[InstanceKey, int] = {instance.key: instance.last_renewal for instance in listed}
+    last: dict[InstanceKey, int] = {}
+    for instance in listed:
+        last[instance.key] = instance.last_renewal
     return sorted(rotated(due, now), key=lambda action: last.get(action.key, 0))
 
 
 def rotated(items: Sequence[T], now: float) -> list[T]:
     """Begin at another item each time; `now` in Unix seconds."""
-    start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
+    part = (now // 10) * _GOLDEN_RATIO % 1
+    start = int(len(items) * part)
     return [*items[start:], *items[:start]]

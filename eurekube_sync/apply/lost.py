@@ -73,8 +73,9 @@ def lost_apps(
     provided = _served_alone(plan, claims, observed)
     if dry_run:
         # Nothing was done, so what it would register does not wait.
-        adds = [action for action in plan.changes if isinstance(action, Register | Update)]
-        provided.update(action.key for action in adds)
+        for action in plan.changes:
+            if isinstance(action, Register | Update):
+                provided.add(action.key)
     catalogs = Catalogs(view)
     lost: dict[SyncerRef, Lost] = {}
     for ref, claim in claims.items():
@@ -112,7 +113,8 @@ def _apps_up(observed: Observed, outcomes: Outcomes) -> tuple[set[str], set[str]
             if key not in changed:
                 after.add(key.app)
     for key in changed:
-        if _status_after(key, observed, outcomes) is InstanceStatus.UP:
+        status = _status_after(key, observed, outcomes)
+        if status is InstanceStatus.UP:
             after.add(key.app)
     return before, after
 
@@ -123,32 +125,33 @@ def _status_after(
     """Return the status of an instance after the pass, as far as it is known; None if it is not
     there."""
     outcome = outcomes.by_key.get(key)
-    if outcome is None or (outcome.status is None and outcome.failed):
-        listed = observed.ours.get(key)
-        if listed is not None:
-            return listed.status
+    if outcome is not None and (outcome.status is not None or not outcome.failed):
+        return outcome.status
+    listed = observed.ours.get(key)
+    if listed is None:
         return None
-    return outcome.status
+    return listed.status
 
 
 def _had_one(claim: Claim) -> bool:
     """Say whether the syncer had an instance before: our finalizer comes before the first registration.
     One that inherited an app without any instance had none, and its status still says so."""
-    status = claim.syncer.status
-    ready = status.condition("Ready") if status else None
-    reported = ready is not None and ready.reason == Reason.LAST_INSTANCE_LOST
-    return reported or CLEANUP_FINALIZER in claim.syncer.finalizers
+    syncer = claim.syncer
+    if CLEANUP_FINALIZER in syncer.finalizers:
+        return True
+    ready = syncer.status.condition("Ready") if syncer.status else None
+    return ready is not None and ready.reason == Reason.LAST_INSTANCE_LOST
 
 
 def _reached(ref: SyncerRef, observed: Observed, outcomes: Outcomes) -> frozenset[str]:
     """Return the addresses of the syncer's UP instances. While an app changes its name, callers may
     reach its pods under the old one."""
-    keys = observed.keys_by_syncer.get(ref, frozenset())
-    return frozenset(
-        observed.ours[key].instance.ip_addr
-        for key in keys
-        if _status_after(key, observed, outcomes) is InstanceStatus.UP
-    )
+    reached = set()
+    for key in observed.keys_by_syncer.get(ref, ()):
+        status = _status_after(key, observed, outcomes)
+        if status is InstanceStatus.UP:
+            reached.add(observed.ours[key].instance.ip_addr)
+    return frozenset(reached)
 
 
 def _of_verdicts(
@@ -167,7 +170,9 @@ def _of_verdicts(
         failed = outcome is not None and outcome.failed
         absent = failed or _status_after(key, observed, outcomes) is None
         ready = _ready_instance(verdict)
-        if absent and ready and ready.ip_addr not in reached and key not in provided:
+        if not absent or ready is None or key in provided:
+            continue
+        if ready.ip_addr not in reached:
             waiting[key.app] += 1
     return waiting
 
@@ -201,16 +206,19 @@ def _served_alone(
 
 def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) -> Counter[str]:
     """Count the ready endpoints of which too little is known, by app."""
-    kept = {verdict.host for verdict in claim.of(Kept).values()}
-    if not kept and not claim.unplaced:
+    hosts = {verdict.host for verdict in claim.of(Kept).values()}
+    if not hosts and not claim.unplaced:
         return Counter()
     waiting: set[tuple[str, str]] = set()
     for app, endpoint in ready_behind(claim.syncer, catalogs):
+        address = endpoint.address
+        if address in reached:
+            continue
         uid = endpoint.pod.uid if endpoint.pod else ""
-        unplaced = uid in claim.unplaced or endpoint.address in claim.unplaced
-        if (unplaced or endpoint.address in kept) and endpoint.address not in reached:
-            waiting.add((app, endpoint.address))
-    return Counter(app for app, _ in waiting)
+        unplaced = uid in claim.unplaced or address in claim.unplaced
+        if unplaced or address in hosts:
+            waiting.add((app, address))
+    return _by_app(waiting)
 
 
 def _behind(
@@ -223,4 +231,9 @@ def _behind(
     for app, endpoint in ready_behind(claim.syncer, catalogs):
         if endpoint.address not in reached:
             waiting.add((app, endpoint.address))
+    return _by_app(waiting)
+
+
+def _by_app(waiting: Collection[tuple[str, str]]) -> Counter[str]:
+    """Count endpoints, each an app and an address, by app."""
     return Counter(app for app, _ in waiting)

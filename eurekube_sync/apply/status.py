@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Tally, tallies
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.brake.confirm import mark_of
+from eurekube_sync.brake.holds import Hold
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
@@ -80,9 +81,8 @@ _OTHERS_WORDS = frozenset({Reason.PARTLY_FAILED, Reason.LAST_INSTANCE_LOST})
 class Recoveries:
     """The outages that this process saw, until each has stayed away."""
 
-    good: Mapping[SyncerRef, int] = field(
-        default_factory=dict
-    )  # good passes in a row, before this one
+    # Good passes in a row, before this one.
+    good: Mapping[SyncerRef, int] = field(default_factory=dict)
     _now: dict[SyncerRef, int] = field(default_factory=dict)  # the same with this pass
 
     def settled(self, claim: Claim, status: SyncerStatus) -> SyncerStatus:
@@ -106,7 +106,12 @@ class Recoveries:
 
     def end_of_pass(self) -> None:
         """Count this pass."""
-        self.good, self._now = self._now, {}
+        self.good = self._now
+        self._now = {}
+
+
+Basis: TypeAlias = tuple[Claim, Mapping[InstanceKey, InstanceStatus]]
+"""The claim, and the registered instances."""
 
 
 @dataclass(slots=True)
@@ -114,9 +119,7 @@ class EarlierStatuses:
     """The syncers whose status the last pass computed, and that may not have changed since. Each
     pass changes it."""
 
-    steady: Mapping[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = field(
-        default_factory=dict
-    )
+    steady: Mapping[SyncerRef, Basis] = field(default_factory=dict)
     """The basis of each status that is in the cluster as computed."""
 
 
@@ -132,16 +135,20 @@ def statuses(
     earlier = earlier or EarlierStatuses()
     recoveries = recoveries or Recoveries()
     tallied = tallies(result)
-    release = approve_command(result.held.plan_id, result.options) if result.held else ""
+    registry = result.registry
+    known = isinstance(registry, Complete) and registry.data.outdated is None
+    release = ""
+    if result.held is not None:
+        release = approve_command(result.held.plan_id, result.options)
     due: dict[SyncerRef, SyncerStatus] = {}
-    steady: dict[SyncerRef, tuple[Claim, Mapping[InstanceKey, InstanceStatus]]] = {}
-    known = isinstance(result.registry, Complete) and result.registry.data.outdated is None
+    steady: dict[SyncerRef, Basis] = {}
     for ref, claim in result.desired.claims.items():
         tally = tallied[ref]
         basis = (claim, tally.registered)
         calm = known and not tally.troubled and ref not in result.lost
         before = claim.syncer.status
         if before is not None and calm and earlier.steady.get(ref) == basis:
+            # Nearly always: the same basis gives the same status.
             steady[ref] = basis
             due[ref] = before
             continue
@@ -157,9 +164,9 @@ def statuses(
 def _in_outage(status: SyncerStatus) -> bool:
     """Say whether a source could not be read, or calls failed."""
     synced = status.condition("Synced")
-    return synced is not None and (
-        synced.status is ConditionStatus.UNKNOWN or synced.reason == Reason.PARTLY_FAILED
-    )
+    unread = synced is not None and synced.status is ConditionStatus.UNKNOWN
+    failed = synced is not None and synced.reason == Reason.PARTLY_FAILED
+    return unread or failed
 
 
 def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) -> SyncerStatus:
@@ -171,25 +178,25 @@ def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) 
     if ready is not None and ready.reason == synced.reason:
         kept["Ready"] = ready
     # A gate opens if Eureka could not be read for some time, and that time begins anew.
-    gated = claim.conduct.readiness_gate
+    unknown_since = before.eureka_unknown_since
+    if claim.conduct.readiness_gate:
+        unknown_since = None
+    errors = after.errors
+    if synced.reason == Reason.PARTLY_FAILED:
+        errors = before.errors
+    shown = [kept.get(condition.type, condition) for condition in after.conditions]
     return replace(
-        after,
-        conditions=tuple(kept.get(condition.type, condition) for condition in after.conditions),
-        errors=before.errors if synced.reason == Reason.PARTLY_FAILED else after.errors,
-        eureka_unknown_since=None if gated else before.eureka_unknown_since,
+        after, conditions=tuple(shown), errors=errors, eureka_unknown_since=unknown_since
     )
 
 
 def _is_steady(claim: Claim, status: SyncerStatus) -> bool:
     """Say whether the status stays the same while the claim and the registered instances do. It
     contains no time then, and no kept instances, and is already written."""
+    if not isinstance(claim, Serving) or claim.keeps_any:
+        return False
     timeless = APPROVE_ANNOTATION not in claim.syncer.annotations
-    return (
-        isinstance(claim, Serving)
-        and not claim.keeps_any
-        and timeless
-        and status == claim.syncer.status
-    )
+    return timeless and status == claim.syncer.status
 
 
 def flips(
@@ -274,14 +281,13 @@ def abandoned_event(
 ) -> EventRecord:
     """Return the event about what an abandoned deletion leaves; `left` None: Eureka could not be
     read."""
-    fate = (
-        f"If no pass cancels an instance, it expires {counted(expires_after / 60, 'minute')} "
-        "after its last renewal"
-    )
+    end = counted(expires_after / 60, "minute")
+    fate = f"If no pass cancels an instance, it expires {end} after its last renewal"
     if left is None:
         rest = f"Eureka could not be read. {fate}"
     elif left:
-        rest = f"{counted(len(left), 'instance')} may still be registered. {fate}"
+        instances = counted(len(left), "instance")
+        rest = f"{instances} may still be registered. {fate}"
     else:
         rest = "Eureka holds no instance of the syncer"
     return EventRecord(
@@ -301,41 +307,52 @@ def _status(
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     if isinstance(result.registry, Unknown):
         counts = _counts_before(claim, before)
-        since = before.eureka_unknown_since
-        unknown_since = now if since is None else min(since, now)
+        unknown_since = unknown_from(before, now)
     else:
         counts = _counts(claim, tally, result.registry.data, before)
         unknown_since = None
-    desired, ready_up = counts.desired, counts.ready_up
+    desired = counts.desired
+    ready_up = counts.ready_up
+    generation = claim.syncer.generation
     judged = conditions(claim, tally, result, release, waiting, desired, ready_up)
-    apps, vip_address, ports = before.apps, before.vip_address, before.ports
-    if isinstance(claim, Serving):
-        apps, vip_address, ports = claim.apps, claim.vip_address, claim.ports
-    trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
+    shown = []
+    for type_, aspect in judged.items():
+        old = before.condition(type_)
+        shown.append(as_condition(type_, aspect, old, generation, now))
+    # A syncer that is not served keeps its names.
+    named = claim if isinstance(claim, Serving) else before
+    apps = named.apps
+    errors = [*tally.conflicts, *tally.duplicates, *tally.failures]
     mark, seen = _unconfirmed(tally, before, now)
     if result.desired.is_unread(claim.syncer.ref):
         # This pass saw nothing of it, and so forgets nothing.
         mark, seen = before.unconfirmed_removal, before.unconfirmed_since
     return SyncerStatus(
-        observed_generation=claim.syncer.generation,
-        conditions=tuple(
-            as_condition(type_, aspect, before.condition(type_), claim.syncer.generation, now)
-            for type_, aspect in judged.items()
-        ),
+        observed_generation=generation,
+        conditions=tuple(shown),
         ready=f"{ready_up}/{desired}",
         desired=desired,
         registered=counts.registered,
         up=counts.up,
         down=counts.down,
         app_name=apps[0] if apps else "",
-        vip_address=vip_address,
+        vip_address=named.vip_address,
         apps=tuple(apps[:_MOST_APPS]),
-        ports=ports,
-        errors=tuple(short(error) for error in trouble[:_MOST_ERRORS]),
+        ports=named.ports,
+        errors=tuple(short(error) for error in errors[:_MOST_ERRORS]),
         unconfirmed_removal=mark,
         unconfirmed_since=seen,
         eureka_unknown_since=unknown_since,
     )
+
+
+def unknown_from(before: SyncerStatus | ImportStatus, now: int) -> int:
+    """Return since when Eureka could not be read, in Unix seconds. A time in the future, by another
+    machine's clock, is now."""
+    since = before.eureka_unknown_since
+    if since is None:
+        return now
+    return min(since, now)
 
 
 class _Counts(NamedTuple):
@@ -372,11 +389,15 @@ def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus
     desired = 0 if isinstance(claim, Deleting) else before.desired
     ready_up = up
     if isinstance(claim, Serving):
-        meant = dict.fromkeys([*claim.wanted, *_kept(claim, tally, observed)])
+        meant = {*claim.wanted, *_kept(claim, tally, observed)}
         # Held instances stay, so they count like wanted ones.
-        meant.update(dict.fromkeys(removal.key for removal in tally.held))
+        for removal in tally.held:
+            meant.add(removal.key)
         desired = len(meant)
-        ready_up = [tally.registered.get(key) for key in meant].count(InstanceStatus.UP)
+        ready_up = 0
+        for key in meant:
+            if tally.registered.get(key) is InstanceStatus.UP:
+                ready_up += 1
     return _Counts(
         desired=desired, registered=registered, up=up, down=registered - up, ready_up=ready_up
     )
@@ -384,18 +405,30 @@ def _counts(claim: Claim, tally: Tally, observed: Observed, before: SyncerStatus
 
 def _unconfirmed(tally: Tally, before: SyncerStatus, now: int) -> tuple[str, int | None]:
     """Return the mark of the removals that await confirmation, or that were confirmed and failed,
-    and when they were first seen. For other removals, or after a time in the future (by another
-    machine's clock), the wait begins anew."""
-    since = before.unconfirmed_since
-    known = since is not None and since <= now
+    and when they were first seen."""
     awaited = tally.awaited
     if awaited is not None:
-        same = known and before.unconfirmed_removal == awaited.mark and not awaited.first
-        return awaited.mark, since if same else now
+        return awaited.mark, awaited_since(awaited, before, now)
     if tally.confirmed_failed:
         # As dead, because that is confirmed for each kind of wait.
-        return mark_of(tally.confirmed_failed, dead=True), since if known else now
+        return mark_of(tally.confirmed_failed, dead=True), _known_since(before, now)
     return "", None
+
+
+def awaited_since(awaited: Hold, before: SyncerStatus | ImportStatus, now: int) -> int:
+    """Return when removals that await confirmation were first seen. For other removals the wait
+    begins anew."""
+    if awaited.first or before.unconfirmed_removal != awaited.mark:
+        return now
+    return _known_since(before, now)
+
+
+def _known_since(before: SyncerStatus | ImportStatus, now: int) -> int:
+    """Return the time in the status. One in the future, by another machine's clock, is now."""
+    since = before.unconfirmed_since
+    if since is None:
+        return now
+    return min(since, now)
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
@@ -430,25 +463,31 @@ def as_condition(
 def short(message: str) -> str:
     """Return a message as the CRD allows it."""
     message = printable(message[: _LONGEST_MESSAGE + 1])  # of a large selector it is long
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[: _LONGEST_MESSAGE - 3]}..."
 
 
 def worth_writing(before: S | None, after: S, *, words: bool) -> bool:
     """Say whether a status says something new. Another wording of a failure that continues counts
     only with `words`; the text about held removals always counts, because it names the command that
     releases them."""
+    if before == after:
+        return False
     if before is None or words:
-        return before != after
-    return before != after and _without_words(before) != _without_words(after)
+        return True
+    return _without_words(before) != _without_words(after)
 
 
 def _without_words(status: S) -> S:
     """Return the status without the messages that may be a server's own words."""
     conditions: list[Condition] = []
     for condition in status.conditions:
-        if condition.status is ConditionStatus.UNKNOWN or condition.reason in _OTHERS_WORDS:
+        unknown = condition.status is ConditionStatus.UNKNOWN
+        if unknown or condition.reason in _OTHERS_WORDS:
             condition = replace(condition, message="")
         conditions.append(condition)
     if conditions == list(status.conditions):
         return status
-    return replace(status, conditions=tuple(conditions), errors=("",) * len(status.errors))
+    errors = ("",) * len(status.errors)
+    return replace(status, conditions=tuple(conditions), errors=errors)

@@ -14,7 +14,7 @@ from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, InstanceKey, In
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from eurekube_sync.model.text import counted, one_or_more
+from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan
 
@@ -42,12 +42,10 @@ class Tally:
     unread: int = 0
     held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None  # the first hold with some of its removals
-    awaited: Hold | None = (
-        None  # what a later pass can confirm, although another hold may have it now
-    )
-    confirmed_failed: list[Removal] = field(
-        default_factory=list
-    )  # removals that were confirmed, and failed
+    awaited: Hold | None = None
+    """What a later pass can confirm, although another hold may have it now."""
+    confirmed_failed: list[Removal] = field(default_factory=list)
+    """Removals that were confirmed, and failed."""
 
     @property
     def troubled(self) -> bool:
@@ -99,17 +97,24 @@ def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:
         gathered[ref] = Tally()
     for syncer, statuses in _registered(result).items():
         gathered.of(syncer).registered = statuses
-    for outcome in sorted(result.outcomes.others, key=lambda outcome: outcome.action.key):
-        _add_outcome(gathered.of(outcome.action.syncer), outcome)
+    # By key, so that the same pass gives the same texts.
+    outcomes = sorted(result.outcomes.others, key=lambda outcome: outcome.action.key)
+    for outcome in outcomes:
+        tally = gathered.of(outcome.action.syncer)
+        _add_outcome(tally, outcome)
     for blocked in result.plan.blocked:
-        _add_blocked(gathered.of(blocked.syncer), blocked)
+        tally = gathered.of(blocked.syncer)
+        _add_blocked(tally, blocked)
     if result.held is not None:
         _add_holds(gathered, result.held)
     for removal in result.confirmed_failed:
-        gathered.of(removal.syncer).confirmed_failed.append(removal)
+        tally = gathered.of(removal.syncer)
+        tally.confirmed_failed.append(removal)
     for ref, claim in result.desired.claims.items():
-        if isinstance(claim, Serving) and claim.rivals:
-            gathered[ref].conflicts += [f"{key}: {rival}" for key, rival in claim.rivals.items()]
+        if not isinstance(claim, Serving):
+            continue
+        for key, rival in claim.rivals.items():
+            gathered[ref].conflicts.append(f"{key}: {rival}")
     for tally in gathered.values():
         tally.failures += _common_failures(tally)
     return gathered
@@ -117,7 +122,7 @@ def tallies(result: PassResult) -> Mapping[SyncerRef, Tally]:
 
 def _registered(result: PassResult) -> Mapping[SyncerRef | None, Registered]:
     """Return the instances that each syncer has in Eureka after the pass."""
-    found: dict[SyncerRef | None, Registered] = {}
+    registered: dict[SyncerRef | None, Registered] = {}
     # The plan says to which syncer an instance belongs, also if its lease was not due.
     planned = {action.key: action.syncer for action in result.plan.actions}
     ended = result.outcomes.by_key
@@ -125,11 +130,12 @@ def _registered(result: PassResult) -> Mapping[SyncerRef | None, Registered]:
         for key, instance in result.registry.data.ours.items():
             if key not in ended:
                 syncer = planned.get(key) or syncer_of(instance)
-                found.setdefault(syncer, {})[key] = instance.status
+                registered.setdefault(syncer, {})[key] = instance.status
     for key, outcome in ended.items():
         if outcome.status is not None:
-            found.setdefault(outcome.action.syncer, {})[key] = outcome.status
-    return found
+            syncer = outcome.action.syncer
+            registered.setdefault(syncer, {})[key] = outcome.status
+    return registered
 
 
 def _add_outcome(tally: Tally, outcome: Outcome) -> None:
@@ -169,12 +175,13 @@ def _common_failures(tally: Tally) -> list[str]:
     """Return what failed for many instances of a syncer alike."""
     failures = []
     for cause, count in sorted(tally.unreached.items()):
+        calls = counted(count, "call")
         what = _NOT_DONE.get(cause, "failed")
-        failures.append(f"{counted(count, 'call')} to Eureka for this syncer {what}")
+        failures.append(f"{calls} to Eureka for this syncer {what}")
     if tally.unread:
         instances = counted(tally.unread, "instance")
-        was = one_or_more(
-            tally.unread, "was not changed, because it", "were not changed, because they"
-        )
+        was = "was not changed, because it"
+        if tally.unread > 1:
+            was = "were not changed, because they"
         failures.append(f"{instances} {was} could not be read again")
     return failures

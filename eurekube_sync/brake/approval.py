@@ -55,10 +55,14 @@ def parse_plan_id(given: str) -> str:
 
 def refusal(approval: PlanId | None, now: float) -> str | None:
     """Return why a pass refuses the release, as the end of a sentence. `now` in Unix seconds."""
-    if approval is None or approval.given is None or now - approval.given <= LONGEST:
+    if approval is None or approval.given is None:
         return None
-    ago = f"{(now - approval.given) / 60:.0f} minutes ago"
-    return f"was given {ago}, and is valid for {LONGEST // 60} minutes: see what is held now"
+    age = now - approval.given
+    if age <= LONGEST:
+        return None
+    ago = f"{age / 60:.0f} minutes ago"
+    valid = LONGEST // 60
+    return f"was given {ago}, and is valid for {valid} minutes: see what is held now"
 
 
 def approved_by(
@@ -82,7 +86,9 @@ class Annotated(Protocol):
 
 def annotation_releases(syncer: Annotated, now: float) -> bool:
     """Say whether the syncer's annotation releases all its removals now (Unix seconds)."""
-    return APPROVE_ANNOTATION in syncer.annotations and annotation_refused(syncer, now) is None
+    if APPROVE_ANNOTATION not in syncer.annotations:
+        return False
+    return annotation_refused(syncer, now) is None
 
 
 def annotation_refused(syncer: Annotated, now: float) -> str | None:
@@ -104,6 +110,7 @@ def annotation_refused(syncer: Annotated, now: float) -> str | None:
 
 def _time(text: str) -> float:
     """Return the Unix seconds of an RFC 3339 time. Raises ValueError."""
-    if not _RFC_3339.fullmatch(text.upper()):
+    upper = text.upper()
+    if not _RFC_3339.fullmatch(upper):
         raise ValueError(f"no RFC 3339 time: {text!r}")
-    return datetime.fromisoformat(text.upper()).timestamp()
+    return datetime.fromisoformat(upper).timestamp()

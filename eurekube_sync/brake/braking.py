@@ -15,14 +15,23 @@ from eurekube_sync.brake.confirm import (
     to_confirm,
     unconfirmed,
 )
-from eurekube_sync.brake.holds import Brake, BrakeLimits, Held, Hold, held_of, hold_back
+from eurekube_sync.brake.holds import (
+    Brake,
+    BrakeLimits,
+    Held,
+    Hold,
+    by_key,
+    held_of,
+    hold_back,
+    not_held,
+)
 from eurekube_sync.brake.weighing import Scales, hold_for, too_much
 from eurekube_sync.model.actions import Grounds, Register, Removal, Update, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
@@ -84,7 +93,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds = dead_apart(holds, dead, brake)
     holds = [_saying_what_is_unknown(hold, observed, brake.pods) for hold in holds]
     # Then what no hold has yet, if its app would have nothing left.
-    last = _unexplained_last(scales, _not_yet_held(weighed, holds))
+    last = _unexplained_last(scales, not_held(weighed, holds))
     # Dead pods first: what their app loses later waits, so they are not the last.
     seen_and_dead = _seen_and_dead(last, dead, brake)
     last = [removal for removal in last if removal.key not in seen_and_dead]
@@ -95,14 +104,11 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     approved = _approved(planned, holds, brake)
     holds = [hold.without(approved) for hold in holds]
     # An approved removal is made now and awaits nothing; no hold has it any more.
-    awaited = _for_a_second_pass(scales, planned, weighed, _keys_of(holds), observed, brake)
+    awaited = _for_a_second_pass(scales, planned, weighed, by_key(holds), observed, brake)
     held = held_of(holds, awaited)
-    return Braked(
-        plan=hold_back(plan, held),
-        held=held,
-        approved=approved,
-        confirmed=seen_dead | seen_and_dead | seen,
-    )
+    braked = hold_back(plan, held)
+    confirmed = seen_dead | seen_and_dead | seen
+    return Braked(plan=braked, held=held, approved=approved, confirmed=confirmed)
 
 
 # --- What is counted, and what is weighed ---------------------------------------------------------
@@ -116,9 +122,10 @@ def dead_pods(
     unknown list."""
     dead = set()
     for removal in removals:
+        key = removal.key
         proven = removal.grounds in (Grounds.REPLACED, Grounds.POD_GONE)
-        if proven or pod_gone(observed.ours[removal.key], pods):
-            dead.add(removal.key)
+        if proven or pod_gone(observed.ours[key], pods):
+            dead.add(key)
     return frozenset(dead)
 
 
@@ -157,8 +164,12 @@ def _scales(
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP and key not in unweighed:
             up.add(key)
+    gained: Counter[str] = Counter()
+    for action in plan.changes:
+        if brings_up(action):
+            gained[action.key.app] += 1
     return Scales(
-        gained=Counter(action.key.app for action in plan.changes if brings_up(action)),
+        gained=gained,
         up=frozenset(up),
         # UP in the list, and their uncached read failed: they count as lost.
         unread=frozenset(observed.unread) & up,
@@ -178,20 +189,28 @@ def in_other_apps(
     """Return the removals whose pod the same syncer registers at the same address and port under
     another key, which is nearly always that of another app. The address alone proves nothing,
     because several Services may share a host name."""
-    removed = {}
+    removed: dict[InstanceKey, _PodAt | None] = {}
+    losing = set()
     for removal in plan.removals:
-        removed[removal.key] = _pod_at(removal.syncer, observed.ours[removal.key].instance)
-    losing = {removal.syncer for removal in plan.removals}
+        instance = observed.ours[removal.key].instance
+        removed[removal.key] = _pod_at(removal.syncer, instance)
+        losing.add(removal.syncer)
+
     served: set[_PodAt | None] = set()
     for action in plan.actions:
         if action.syncer not in losing:
-            continue  # only saves work
+            continue  # nearly always
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
         elif action.key in up and action.key not in removed:
-            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
-    served.discard(None)
-    return frozenset(key for key, pod in removed.items() if pod in served)
+            instance = observed.ours[action.key].instance
+            served.add(_pod_at(action.syncer, instance))
+
+    in_other_app = set()
+    for key, pod in removed.items():
+        if pod is not None and pod in served:
+            in_other_app.add(key)
+    return frozenset(in_other_app)
 
 
 def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
@@ -226,13 +245,16 @@ def _older_than_crd(without_syncer: Sequence[Removal]) -> list[Hold]:
     if not without_syncer:
         return []
     first, *more = sorted({str(removal.syncer) for removal in without_syncer})
-    whose, with_it = first, "the syncer"
+    whose = first
+    with_it = "the syncer"
     if more:
-        whose, with_it = f"{first} and of {counted(len(more), 'more syncer')}", "the syncers"
+        others = counted(len(more), "more syncer")
+        whose = f"{first} and of {others}"
+        with_it = "the syncers"
+    instances = counted(len(without_syncer), "UP instance")
     are = one_or_more(len(without_syncer), "is", "are")
     why = (
-        f"{counted(len(without_syncer), 'UP instance')} of {whose} {are} older than the "
-        "CustomResourceDefinition (an "
+        f"{instances} of {whose} {are} older than the CustomResourceDefinition (an "
         f"earlier CustomResourceDefinition may have been deleted, and {with_it} with it)"
     )
     return [hold_for(why, without_syncer, Reason.CRD_INSTALLED)]
@@ -243,21 +265,28 @@ def _too_much_of_all_or_of_the_dead(
 ) -> list[Hold]:
     """Weigh all removals together, and hold those of living pods among them; then weigh those of
     dead pods alone, and hold them."""
-    of_living = [hold.without(scales.dead) for hold in too_much(scales, weighed, limits)]
-    of_dead = [removal for removal in weighed if removal.key in scales.dead]
-    return [*of_living, *too_much(scales, of_dead, limits)]
+    holds = []
+    for hold in too_much(scales, weighed, limits):
+        holds.append(hold.without(scales.dead))
+    of_dead = _with_keys(weighed, scales.dead)
+    holds += too_much(scales, of_dead, limits)
+    return holds
 
 
 def _saying_what_is_unknown(hold: Hold, observed: Observed, pods: Pods) -> Hold:
     """Add to the hold's sentence that the pods could not be read."""
     for removal in hold.removals:
-        listed = pods.get(pod_namespace_of(observed.ours[removal.key]) or "")
+        listed = _pods_beside(removal, observed, pods)
         if isinstance(listed, Unknown):
-            return replace(
-                hold,
-                why=f"{hold.why}; it is unknown whether their pods still exist: {listed.message}",
-            )
+            unknown = f"it is unknown whether their pods still exist: {listed.message}"
+            return replace(hold, why=f"{hold.why}; {unknown}")
     return hold
+
+
+def _pods_beside(removal: Removal, observed: Observed, pods: Pods) -> Source[frozenset[str]] | None:
+    """Return the pods of the namespace in which the removal's pod was; None if they were not read."""
+    namespace = pod_namespace_of(observed.ours[removal.key])
+    return pods.get(namespace or "")
 
 
 def _unexplained_last(scales: Scales, removals: Collection[Removal]) -> list[Removal]:
@@ -277,19 +306,12 @@ def _seen_and_dead(
 ) -> frozenset[InstanceKey]:
     """Return the removals that an earlier pass saw, and whose pods this pass finds dead. Two looks
     are enough for one app, whether the first was at the pod or only at its endpoint."""
-    return seen_before([removal for removal in last if removal.key in dead], brake)
+    return seen_before(_with_keys(last, dead), brake)
 
 
-def _not_yet_held(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
-    held = _keys_of(holds)
-    return [removal for removal in removals if removal.key not in held]
-
-
-def _keys_of(holds: Iterable[Hold]) -> set[InstanceKey]:
-    keys: set[InstanceKey] = set()
-    for hold in holds:
-        keys.update(removal.key for removal in hold.removals)
-    return keys
+def _with_keys(removals: Iterable[Removal], keys: Collection[InstanceKey]) -> list[Removal]:
+    """Return the removals with these keys."""
+    return [removal for removal in removals if removal.key in keys]
 
 
 # --- What ends a hold -----------------------------------------------------------------------------
@@ -300,9 +322,12 @@ def _approved(
 ) -> frozenset[InstanceKey]:
     """Return the removals that a person approved, by a plan id now or earlier in this pass."""
     # A removal that two rules hold counts once, as in the plan id that is reported.
-    held = held_of(holds)
-    approved = approved_by(brake.approval, planned, held.removals if held else ())
-    return approved | (brake.approved_before & {removal.key for removal in planned})
+    held = by_key(holds).values()
+    approved = set(approved_by(brake.approval, planned, held))
+    for removal in planned:
+        if removal.key in brake.approved_before:
+            approved.add(removal.key)
+    return frozenset(approved)
 
 
 def _for_a_second_pass(
@@ -315,27 +340,10 @@ def _for_a_second_pass(
 ) -> list[Hold]:
     """Return what the next pass may confirm of all that is held, even if a larger hold has it in
     this pass."""
-    last = [removal for removal in _unexplained_last(scales, weighed) if removal.key in held]
-    emptied = scales.emptied(weighed)
-    terminating = []
-    for removal in weighed:
-        # If its endpoint is missing in the next pass, only this pass knows that it was terminating.
-        # A deleted syncer proves less, because its pods may serve.
-        ends = removal.grounds is Grounds.TERMINATING
-        if ends and removal.key in held and removal.key.app in emptied:
-            terminating.append(removal)
+    last = _with_keys(_unexplained_last(scales, weighed), held)
+    terminating = _with_keys(_last_terminating(scales, weighed), held)
     # Of `planned`: a dead pod older than the CRD is not weighed, but a second pass may confirm it.
-    dead, not_looked_at = [], []
-    for removal in planned:
-        if removal.key not in held:
-            continue
-        if removal.key in scales.dead:
-            dead.append(removal)
-        elif not _pods_were_read(removal, observed, brake.pods):
-            not_looked_at.append(removal)
-    # Their pods could not be read now. Those that an earlier pass saw dead keep the time of that.
-    dead_before = begun_before(not_looked_at, brake, dead=True)
-    dead += [removal for removal in not_looked_at if removal.key in dead_before]
+    dead = _dead_by_now(scales, _with_keys(planned, held), observed, brake)
     # In this order, because the syncer's status stores only the first for the next process.
     return [
         *to_confirm(last, brake),
@@ -344,6 +352,31 @@ def _for_a_second_pass(
     ]
 
 
-def _pods_were_read(removal: Removal, observed: Observed, pods: Pods) -> bool:
-    """Say whether the pods of the namespace were listed in which the removal's pod was."""
-    return isinstance(pods.get(pod_namespace_of(observed.ours[removal.key]) or ""), Complete)
+def _last_terminating(scales: Scales, weighed: Collection[Removal]) -> list[Removal]:
+    """Return the terminating endpoints of apps that would lose their last instance. If one is
+    missing in the next pass, only this pass knows that it was terminating. A deleted syncer proves
+    less, because its pods may serve."""
+    emptied = scales.emptied(weighed)
+    terminating = []
+    for removal in weighed:
+        if removal.grounds is Grounds.TERMINATING and removal.key.app in emptied:
+            terminating.append(removal)
+    return terminating
+
+
+def _dead_by_now(
+    scales: Scales, removals: Iterable[Removal], observed: Observed, brake: Brake
+) -> list[Removal]:
+    """Return the removals whose pods are dead, or were dead in an earlier pass and could not be
+    read now: those keep the time of that."""
+    dead = []
+    not_looked_at = []
+    for removal in removals:
+        if removal.key in scales.dead:
+            dead.append(removal)
+            continue
+        listed = _pods_beside(removal, observed, brake.pods)
+        if not isinstance(listed, Complete):
+            not_looked_at.append(removal)
+    dead_before = begun_before(not_looked_at, brake, dead=True)
+    return dead + _with_keys(not_looked_at, dead_before)

@@ -14,20 +14,27 @@ pods UP. An orphan has no status, so only a process that makes a second pass can
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from eurekube_sync.brake.evidence import SYNCER_MISSING
 from eurekube_sync.brake.holds import Brake, Held, Hold, seen_as
 from eurekube_sync.brake.weighing import OF_EXPORTS, Nouns
-from eurekube_sync.model.actions import Grounds, Removal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import counted, one_or_more
+from eurekube_sync.plan.value import checksum
+
+Sight: TypeAlias = tuple[SyncerRef, str]
+"""What a pass remembers of a removal that it planned: its syncer, and its mark alone or that of all
+such removals of the syncer."""
+Sighted: TypeAlias = Mapping[Sight, float]
+"""Seconds since each removal was first seen."""
 
 
 def seen_before(
@@ -52,23 +59,29 @@ def begun_before(
     return _among(removals, brake.seen.keys(), dead=dead)
 
 
-def _long_ago(brake: Brake) -> frozenset[tuple[SyncerRef, str]]:
+def _long_ago(brake: Brake) -> frozenset[Sight]:
     """Return what a pass saw so long ago that this one may confirm it."""
-    after = brake.limits.confirm_after
-    return frozenset(sight for sight, age in brake.seen.items() if age >= after)
+    seen = set()
+    for sight, age in brake.seen.items():
+        if age >= brake.limits.confirm_after:
+            seen.add(sight)
+    return frozenset(seen)
 
 
 def _among(
-    removals: Iterable[Removal], sights: Collection[tuple[SyncerRef, str]], *, dead: bool
+    removals: Iterable[Removal], sights: Collection[Sight], *, dead: bool
 ) -> frozenset[InstanceKey]:
+    """Return the removals that are among the sights. `dead` as in `seen_before`."""
+    ways = [True]
+    if not dead:
+        ways.append(False)
     seen: set[InstanceKey] = set()
     for syncer, own in by_syncer(removals).items():
-        ways = [True] if dead else [True, False]
         for as_dead in ways:
-            if (syncer, mark_of(own, dead=as_dead)) in sights:
-                seen.update(removal.key for removal in own)
+            seen_together = (syncer, mark_of(own, dead=as_dead)) in sights
             for removal in own:
-                if (syncer, seen_as(removal, dead=as_dead)) in sights:
+                sight = (syncer, seen_as(removal, dead=as_dead))
+                if seen_together or sight in sights:
                     seen.add(removal.key)
     return frozenset(seen)
 
@@ -76,27 +89,32 @@ def _among(
 def overdue(held: Held, brake: Brake) -> list[Removal]:
     """Return the held removals of syncers of which an earlier pass saw some long enough ago. What
     was seen later in the same app delays those, unless their pods are dead."""
-    waited = set()
-    for (syncer, _), age in brake.seen.items():
-        if age >= brake.limits.confirm_after:
-            waited.add(syncer)
-    return [removal for removal in held.removals if removal.syncer in waited]
+    waited = {syncer for syncer, _ in _long_ago(brake)}
+    removals = []
+    for removal in held.removals:
+        if removal.syncer in waited:
+            removals.append(removal)
+    return removals
 
 
 def dead_apart(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
     """Return the holds without dead pods, and one hold for each syncer's dead pods."""
     kept: list[Hold] = []
-    waiting: dict[InstanceKey, tuple[str, Removal]] = {}
+    why_held: dict[InstanceKey, str] = {}
+    of_dead: list[Removal] = []
     for hold in holds:
         kept.append(hold.without(dead))
         for removal in hold.removals:
-            if removal.key in dead:
-                waiting.setdefault(removal.key, (hold.why, removal))
-    for syncer, own in sorted(by_syncer(removal for _, removal in waiting.values()).items()):
+            key = removal.key
+            if key in dead and key not in why_held:
+                why_held[key] = hold.why
+                of_dead.append(removal)
+    for syncer, own in by_syncer(of_dead).items():
         have = one_or_more(len(own), "has", "have")
         why = f"{len(own)} of syncer {syncer} {have} no pod any more"
-        among, _ = waiting[own[0].key]
-        kept.append(replace(awaiting(syncer, tuple(own), why, brake, dead=True), among=among))
+        hold = awaiting(syncer, own, why, brake, dead=True)
+        among = why_held[own[0].key]
+        kept.append(replace(hold, among=among))
     return kept
 
 
@@ -109,16 +127,23 @@ def unconfirmed(
     """Hold the last instances of apps, except those `seen` before. An app waits until a pass saw
     everything that it would lose, so an outage that grows or returns begins its wait anew. (Dead
     pods that were seen before are not among the `last`: see `brake/braking`.)"""
-    apps = {removal.key.app for removal in last if removal.key not in seen}
-    for syncer, own in sorted(by_syncer(last).items()):
-        held = tuple(removal for removal in own if removal.key.app in apps)
-        if not held:
-            continue
-        first, *more = sorted({removal.key.app for removal in held})
+    apps = set()
+    for removal in last:
+        if removal.key not in seen:
+            apps.add(removal.key.app)
+    # Also what was seen before, if its app loses something else as well.
+    waiting = []
+    for removal in last:
+        if removal.key.app in apps:
+            waiting.append(removal)
+    for syncer, own in by_syncer(waiting).items():
+        first, *more = sorted({removal.key.app for removal in own})
         shown = f"{nouns.app} {first}"
         if more:
-            shown = f"{first} and {counted(len(more), f'more {nouns.app}')}"
-        yield awaiting(syncer, held, f"{shown} would have no {nouns.instance} left", brake)
+            others = counted(len(more), f"more {nouns.app}")
+            shown = f"{first} and {others}"
+        why = f"{shown} would have no {nouns.instance} left"
+        yield awaiting(syncer, own, why, brake)
 
 
 def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False) -> list[Hold]:
@@ -126,15 +151,14 @@ def to_confirm(removals: Iterable[Removal], brake: Brake, *, dead: bool = False)
     `dead`, their pods were seen dead. They hold nothing: a later pass has to know that this one
     planned them."""
     holds = []
-    for syncer, own in sorted(by_syncer(removals).items()):
-        holds.append(awaiting(syncer, tuple(own), "", brake, dead=dead))
+    for syncer, own in by_syncer(removals).items():
+        holds.append(awaiting(syncer, own, "", brake, dead=dead))
     return holds
 
 
 def mark_of(removals: Iterable[Removal], *, dead: bool = False) -> str:
     """Return a checksum that is equal for the same instances; with `dead`, another one."""
-    lines = sorted(seen_as(removal, dead=dead) for removal in removals)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+    return checksum(seen_as(removal, dead=dead) for removal in removals)
 
 
 def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
@@ -142,47 +166,47 @@ def by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
     own: dict[SyncerRef, list[Removal]] = {}
     for removal in removals:
         own.setdefault(removal.syncer, []).append(removal)
-    return own
+    return dict(sorted(own.items()))
 
 
 def awaiting(
     syncer: SyncerRef,
-    own: tuple[Removal, ...],
+    own: Collection[Removal],
     why: str,
     brake: Brake,
     *,
     dead: bool = False,
 ) -> Hold:
-    mark, reason = mark_of(own, dead=dead), Reason.AWAITING_CONFIRMATION
-    after, within = brake.limits.confirm_after, brake.confirm_within
-    when = f"{after:g} s to {within:g} s" if within < inf else f"at least {after:g} s"
+    """Hold a syncer's removals until a second pass plans the same; `why` and `dead` as in `Hold`."""
+    after = brake.limits.confirm_after
+    within = brake.confirm_within
+    when = f"at least {after:g} s"
+    if within < inf:
+        when = f"{after:g} s to {within:g} s"
     wait = f"no approval is needed if a second pass, {when} after the first, plans the same"
-    if any(removal.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for removal in own):
+    grounds = {removal.grounds for removal in own}
+    if grounds & SYNCER_MISSING:  # there is no status that the next process could read
         wait += (
             "; both passes must be of one process, because the syncer is gone: use run "
             "--passes 2 or --daemon"
         )
-    first = (syncer, mark) not in brake.seen
+    mark = mark_of(own, dead=dead)
     return Hold(
-        reason=reason,
+        reason=Reason.AWAITING_CONFIRMATION,
         why=why,
         wait=wait,
-        removals=own,
+        removals=tuple(own),
         syncer=syncer,
         mark=mark,
         dead=dead,
-        first=first,
+        first=(syncer, mark) not in brake.seen,
     )
-
-
-Sighted = Mapping[tuple[SyncerRef, str], float]
-"""Seconds since a removal was first seen, by syncer and mark."""
 
 
 def unread_of(seen: Sighted, is_unread: Callable[[SyncerRef], bool], *, within: float) -> Sighted:
     """Return what was seen of syncers that `is_unread` in this pass, for as long as a first look
     is valid."""
-    unread: dict[tuple[SyncerRef, str], float] = {}
+    unread: dict[Sight, float] = {}
     for sight, age in seen.items():
         syncer, _ = sight
         if age < within and is_unread(syncer):
@@ -206,12 +230,12 @@ Statuses = Mapping[SyncerRef, Noted | None]
 def _of_statuses(statuses: Statuses, *, now: float, within: float) -> Sighted:
     """Return what earlier passes wrote into the syncers' statuses. Times there are whole seconds,
     so one second may be missing. A time in the future, by another machine's clock, is ignored."""
-    ages: dict[tuple[SyncerRef, str], float] = {}
+    ages: dict[Sight, float] = {}
     for ref, status in statuses.items():
-        if status is None or status.unconfirmed_since is None or not status.unconfirmed_removal:
+        if status is None or not status.unconfirmed_removal:
             continue
         since = status.unconfirmed_since
-        if now - within - 1 < since < now:
+        if since is not None and now - within - 1 < since < now:
             ages[ref, status.unconfirmed_removal] = now - since - 1
     return ages
 
@@ -221,9 +245,8 @@ class Sightings:
     not affect."""
 
     def __init__(self, first: Sighted | None = None, looked: float = 0.0) -> None:
-        self.first = (
-            first  # when each removal was first seen, by syncer and mark; None: no pass has looked
-        )
+        # When each removal was first seen; None: no pass has looked.
+        self.first = first
         self.looked = looked  # when the last pass looked
 
     def before(self, statuses: Statuses, *, begun: float, now: float, within: float) -> Sighted:
@@ -234,7 +257,10 @@ class Sightings:
             return _of_statuses(statuses, now=now, within=within)
         if begun - self.looked >= within:
             return {}
-        return {seen: begun - first for seen, first in self.first.items()}
+        ages = {}
+        for sight, first in self.first.items():
+            ages[sight] = begun - first
+        return ages
 
     def note(
         self,
@@ -249,23 +275,26 @@ class Sightings:
         """Remember the removals that a later pass can confirm, those that were seen before and are
         `unread` now, and the `confirmed` ones that failed; forget all others. The pass began at
         `begun`, and had read everything at `looked`."""
-        first: dict[tuple[SyncerRef, str], float] = {}
-        for seen, age in unread.items():
-            first[seen] = begun - age
-        if held:
-            for hold in held.awaited:
-                for seen in hold.sightings:
-                    first[seen] = begun - before[seen] if seen in before else looked
-        for removal in confirmed:
-            # It may have been confirmed as dead, and is not to wait again.
-            first[removal.syncer, seen_as(removal, dead=True)] = -inf
-        self.first, self.looked = first, looked
+        first: dict[Sight, float] = {}
+        for sight, age in unread.items():
+            first[sight] = begun - age
+        holds = held.awaited if held else ()
+        for hold in holds:
+            for sight in hold.sightings:
+                first[sight] = looked
+                if sight in before:
+                    first[sight] = begun - before[sight]
+        self.first = first
+        self.looked = looked
+        self.keep(confirmed)
 
     def keep(self, failed: Iterable[Removal]) -> None:
         """Let removals that were made and failed not wait again, after `note`."""
-        self.first = dict(self.first or {})
+        first = dict(self.first or {})
         for removal in failed:
-            self.first[removal.syncer, seen_as(removal, dead=True)] = -inf
+            # It may have been confirmed as dead.
+            first[removal.syncer, seen_as(removal, dead=True)] = -inf
+        self.first = first
 
     def nothing_seen(self) -> None:
         """Forget everything, because a pass ended before it could look."""

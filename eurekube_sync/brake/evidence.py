@@ -17,7 +17,8 @@ from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.text import one_or_more
 
 _ASKED_FOR = frozenset({Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED})
-_SYNCER_MISSING = frozenset({Grounds.ORPHANED, Grounds.SWEPT})
+SYNCER_MISSING = frozenset({Grounds.ORPHANED, Grounds.SWEPT})
+"""Grounds of removals whose syncer is not in a complete list."""
 
 
 class PodState(StrEnum):
@@ -38,7 +39,8 @@ class Advice(StrEnum):
     def __new__(cls, value: str, text: str, warns: bool = False) -> Advice:
         advice = str.__new__(cls, value)
         advice._value_ = value
-        advice.text, advice.warns = text, warns
+        advice.text = text
+        advice.warns = warns
         return advice
 
     WRONG_SELECTOR = ("WrongSelector", "this looks like a wrong selector; do not approve", True)
@@ -72,15 +74,19 @@ class Evidence:
     def _counted(self) -> str:
         total = self.total
         pods = one_or_more(total, "pod", "pods")
-        if self.counts[PodState.UNKNOWN] == total:
-            return f"it is unknown whether the {pods} still {one_or_more(total, 'runs', 'run')}"
+        unknown = self.counts[PodState.UNKNOWN]
+        if unknown == total:
+            run = one_or_more(total, "runs", "run")
+            return f"it is unknown whether the {pods} still {run}"
         ready = self.counts[PodState.READY]
-        runs = one_or_more(ready, "still runs and is Ready", "still run and are Ready")
-        text = f"{ready} of {total} {pods} {runs}"
+        run = one_or_more(ready, "still runs and is Ready", "still run and are Ready")
+        text = f"{ready} of {total} {pods} {run}"
         others = []
-        for state, word in ((PodState.GONE, "gone"), (PodState.UNKNOWN, "unknown")):
-            if self.counts[state]:
-                others.append(f"{self.counts[state]} {word}")
+        gone = self.counts[PodState.GONE]
+        if gone:
+            others.append(f"{gone} gone")
+        if unknown:
+            others.append(f"{unknown} unknown")
         if others:
             return f"{text} ({', '.join(others)})"
         return text
@@ -90,13 +96,13 @@ def evidence_of(removals: Collection[Removal], pods: Mapping[InstanceKey, PodSta
     """Count the pods of these removals. `pods` lacks what is unknown."""
     counts = dict.fromkeys(PodState, 0)
     for removal in removals:
-        counts[pods.get(removal.key, PodState.UNKNOWN)] += 1
-    return Evidence(counts=counts, advice=_advice(removals, pods, counts))
+        state = pods.get(removal.key, PodState.UNKNOWN)
+        counts[state] += 1
+    return Evidence(counts=counts, advice=_advice(removals, counts))
 
 
 def _advice(
     removals: Collection[Removal],
-    pods: Mapping[InstanceKey, PodState],
     counts: Mapping[PodState, int],
 ) -> Advice:
     """Say what the pods mean.
@@ -115,15 +121,16 @@ def _advice(
     grounds = {removal.grounds for removal in removals}
     if grounds <= _ASKED_FOR:
         return Advice.ASKED_FOR
-    if counts[PodState.READY] == len(removals):
-        if grounds & _SYNCER_MISSING:
+    ready = counts[PodState.READY]
+    if ready == len(removals):
+        if grounds & SYNCER_MISSING:
             return Advice.SYNCER_MISSING
         # An endpoint that is listed, and not ready, is no question of the selector.
         listed = all(isinstance(removal, Update) for removal in removals)
         if listed:
             return Advice.SLICES_BEHIND
         return Advice.WRONG_SELECTOR
-    if counts[PodState.READY]:
+    if ready:
         return Advice.SOME_RUN
     if counts[PodState.UNKNOWN]:
         return Advice.UNKNOWN
@@ -143,17 +150,21 @@ def pod_states(
     for namespace, listed in pods.items():
         if isinstance(listed, Complete):
             by_namespace[namespace] = _by_uid_and_address(listed.data)
-    states = {}
+    states: dict[InstanceKey, PodState] = {}
     for removal in removals:
         instance = ours[removal.key]
-        there = by_namespace.get(pod_namespace_of(instance) or "")
-        if there is None:
+        namespace = pod_namespace_of(instance) or ""
+        if namespace not in by_namespace:
             continue
-        pod = there.get(pod_uid_of(instance) or "") or there.get(instance.instance.ip_addr)
+        index = by_namespace[namespace]
+        uid = pod_uid_of(instance) or ""
+        pod = index.get(uid) or index.get(instance.instance.ip_addr)
         if pod is None:
             states[removal.key] = PodState.GONE
+        elif pod.running:
+            states[removal.key] = PodState.READY
         else:
-            states[removal.key] = PodState.READY if pod.running else PodState.NOT_READY
+            states[removal.key] = PodState.NOT_READY
     return states
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import TypeVar
 
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.evidence import Evidence, PodState, evidence_of
@@ -14,6 +15,9 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
+
+R = TypeVar("R", bound=Removal)
+_MOST_TEXTS = 3  # of holds in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,9 @@ class Hold:
     @property
     def own_text(self) -> str:
         """The text without that of `among`."""
-        why = f"of these, {self.why}" if self.among else self.why
+        why = self.why
+        if self.among:
+            why = f"of these, {why}"
         if self.wait:
             return f"{why} ({self.wait})"
         return why
@@ -123,7 +129,11 @@ class Hold:
         return self.reason not in _ENDING_BY_THEMSELVES
 
     def without(self, keys: Collection[InstanceKey]) -> Hold:
-        left = [removal for removal in self.removals if removal.key not in keys]
+        """Return the hold without the removals with these keys."""
+        left = []
+        for removal in self.removals:
+            if removal.key not in keys:
+                left.append(removal)
         return replace(self, removals=tuple(left))
 
 
@@ -161,9 +171,7 @@ class Held:
     @property
     def removals(self) -> tuple[Removal, ...]:
         """All held removals, by key."""
-        removals: list[Removal] = []
-        for hold in self.holds:
-            removals += hold.removals
+        removals = by_key(self.holds).values()
         return tuple(sorted(removals, key=lambda removal: removal.key))
 
     @property
@@ -172,16 +180,34 @@ class Held:
         by_text = {hold.text: hold for hold in self.holds}
         if len(by_text) == 1:
             return self.holds[0].text
+        first_holds = list(by_text.values())[:_MOST_TEXTS]
         shown = []
         before = ""
-        for number, hold in enumerate(list(by_text.values())[:3], 1):
-            # The reason of the hold before need not be told again.
-            text = hold.own_text if before and hold.among == before else hold.text
+        for number, hold in enumerate(first_holds, 1):
+            text = hold.text
+            if hold.among == before:  # it need not be told again
+                text = hold.own_text
             shown.append(f"({number}) {text}")
             before = hold.why
-        if len(by_text) > 3:
-            shown.append(f"and {len(by_text) - 3} more")
+        more = len(by_text) - len(first_holds)
+        if more:
+            shown.append(f"and {more} more")
         return "; ".join(shown)
+
+
+def by_key(holds: Iterable[Hold]) -> dict[InstanceKey, Removal]:
+    """Return the removals of all holds, each once."""
+    removals: dict[InstanceKey, Removal] = {}
+    for hold in holds:
+        for removal in hold.removals:
+            removals.setdefault(removal.key, removal)
+    return removals
+
+
+def not_held(removals: Iterable[R], holds: Iterable[Hold]) -> list[R]:
+    """Return the removals that no hold has."""
+    held = by_key(holds)
+    return [removal for removal in removals if removal.key not in held]
 
 
 def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
@@ -197,12 +223,13 @@ def held_of(holds: Iterable[Hold], awaited: Iterable[Hold] = ()) -> Held | None:
             kept.append(own)
     if not kept:
         return None
+    to_confirm = []
     # What awaits in this pass comes first: the status of a syncer has place for one mark.
-    to_confirm = [hold for hold in (*kept, *awaited) if hold.mark and hold.removals]
-    removals: list[Removal] = []
-    for hold in kept:
-        removals += hold.removals
-    return Held(plan_id=removal_id(removals), holds=tuple(kept), awaited=tuple(to_confirm))
+    for hold in (*kept, *awaited):
+        if hold.mark and hold.removals:
+            to_confirm.append(hold)
+    plan_id = removal_id(by_key(kept).values())
+    return Held(plan_id=plan_id, holds=tuple(kept), awaited=tuple(to_confirm))
 
 
 def held_together(*parts: Held | None) -> Held | None:
@@ -231,9 +258,11 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     if held is None:
         return plan
     by_id = f"(plan id {held.plan_id})"
-    is_held = f"the removal of the instance is held {by_id}"
-    reasons = {removal.key: is_held for removal in held.removals}
-    apps = {removal.key.app for removal in held.removals}
+    reasons = {}
+    apps = set()
+    for removal in held.removals:
+        reasons[removal.key] = f"the removal of the instance is held {by_id}"
+        apps.add(removal.key.app)
     for cancel in plan.of(Cancel):
         put_out = cancel.was is InstanceStatus.OUT_OF_SERVICE
         if put_out and cancel.key.app in apps and cancel.grounds in _UNEXPLAINED:
@@ -246,13 +275,14 @@ def condition_message(
 ) -> str:
     """Return the message of `RemovalHeld` for a syncer with `count` held removals. `command`
     releases them."""
-    removals, held = counted(count, "removal"), one_or_more(count, "is held", "are held")
+    removals = counted(count, "removal")
+    are_held = one_or_more(count, "is held", "are held")
     keeps = one_or_more(
         count,
         "The instance keeps its status and is",
         "The instances keep their status and are",
     )
-    parts = [f"{removals} of this syncer {held}: {hold.text}."]
+    parts = [f"{removals} of this syncer {are_held}: {hold.text}."]
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
     parts.append(f"{keeps} renewed.")

@@ -15,7 +15,7 @@ from eurekube_sync.brake.confirm import (
     to_confirm,
     unconfirmed,
 )
-from eurekube_sync.brake.holds import Brake, Held, Hold, held_of
+from eurekube_sync.brake.holds import Brake, Held, Hold, by_key, held_of, not_held
 from eurekube_sync.brake.weighing import Nouns, Scales, hold_for, too_much
 from eurekube_sync.desired.imports import Ending, Importing, may_be_at, sockets_of
 from eurekube_sync.model.eureka import InstanceKey
@@ -83,29 +83,35 @@ def brake_imports(plan: ImportPlan, doubts: Doubts, brake: Brake) -> BrakedImpor
     """
     if not plan.drops:
         return BrakedImports(plan=plan)
-    # An annotation stands for up to an hour, in which Eureka may start again.
+    # Even what is released: an annotation stands for up to an hour, in which Eureka may start again.
     holds = list(_missing(plan.drops, doubts))
-    drops = [drop for drop in plan.drops if drop.syncer not in brake.freed_by_annotation]
-    holds += list(_malformed(_left(drops, holds), plan))
-    certain = {drop.key for drop in _left(drops, holds)}
-    scales = _scales(plan, brake)
-    holds += too_much(scales, _left(drops, holds), brake.limits)
-    last = _last(_left(drops, holds), scales)
-    holds += unconfirmed(last, seen_before(last, brake), brake, _NOUNS)
-    if doubts.age is None:
-        holds += _untimed(_left(drops, holds), brake)
+    drops = []
+    for drop in plan.drops:
+        if drop.syncer not in brake.freed_by_annotation:
+            drops.append(drop)
+    holds += _malformed(not_held(drops, holds), plan)
 
-    held = held_of(holds)
-    meant = approved_by(brake.approval, plan.drops, held.removals if held else ())
-    holds = [hold.without(meant) for hold in holds]
+    # What is left now is gone, as far as the list shows. It may be too much, or the last.
+    left = not_held(drops, holds)
+    certain = {drop.key for drop in left}
+    scales = _scales(plan, brake)
+    holds += too_much(scales, left, brake.limits)
+    last = _last(not_held(left, holds), scales)
+    confirmed = seen_before(last, brake)
+    holds += unconfirmed(last, confirmed, brake, _NOUNS)
+    if doubts.age is None:
+        holds += _untimed(not_held(left, holds), brake)
+
+    approved = approved_by(brake.approval, plan.drops, by_key(holds).values())
+    holds = [hold.without(approved) for hold in holds]
     # A second pass can confirm what this one saw gone, whatever holds it now.
     gone = _seen_gone(_last(drops, scales), certain, brake)
     held = held_of(holds, to_confirm(gone, brake))
     if held is None:
-        return BrakedImports(plan=plan, approved=meant)
-    keys = {removal.key for removal in held.removals}
+        return BrakedImports(plan=plan, approved=approved)
     why = f"its removal is held (plan id {held.plan_id})"
-    return BrakedImports(plan=keeping(plan, keys, why), held=held, approved=meant)
+    kept = keeping(plan, by_key(held.holds), why)
+    return BrakedImports(plan=kept, held=held, approved=approved)
 
 
 def _missing(drops: Collection[Drop], doubts: Doubts) -> Iterator[Hold]:
@@ -115,12 +121,13 @@ def _missing(drops: Collection[Drop], doubts: Doubts) -> Iterator[Hold]:
     if is_young(doubts.age):
         yield hold_for(f"Eureka lists {nothing}", missing, Reason.REGISTRY_YOUNG)
     elif doubts.unseen:
-        why = f"{some_of(doubts.unseen)} could not be listed, where their instances may be UP"
+        servers = some_of(doubts.unseen)
+        why = f"{servers} could not be listed, where their instances may be UP"
         yield hold_for(why, missing, Reason.SERVER_UNSEEN)
     elif doubts.young:
-        lists = one_or_more(len(doubts.young), "lists", "list")
-        why = f"{some_of(doubts.young)} {lists} {nothing}"
-        yield hold_for(why, missing, Reason.REGISTRY_YOUNG)
+        servers = some_of(doubts.young)
+        verb = one_or_more(len(doubts.young), "lists", "list")
+        yield hold_for(f"{servers} {verb} {nothing}", missing, Reason.REGISTRY_YOUNG)
 
 
 def _malformed(drops: Collection[Drop], plan: ImportPlan) -> Iterator[Hold]:
@@ -132,26 +139,31 @@ def _malformed(drops: Collection[Drop], plan: ImportPlan) -> Iterator[Hold]:
     for ref, own in sorted(missing.items()):
         claim = plan.claims[ref]
         assert isinstance(claim, Importing)  # others drop nothing for absence
-        kept = [drop for drop in own if may_be_at(claim.malformed, drop.socket)]
-        if kept:
-            keys = [str(instance.key) for instance in claim.malformed]
-            are = one_or_more(len(keys), "is malformed", "are malformed")
-            why = f"{some_of(keys)} {are} in Eureka's list, and may be there"
-            yield hold_for(why, kept, Reason.MALFORMED)
+        kept = []
+        for drop in own:
+            if may_be_at(claim.malformed, drop.socket):
+                kept.append(drop)
+        if not kept:
+            continue
+        keys = [str(instance.key) for instance in claim.malformed]
+        shown = some_of(keys)
+        are = one_or_more(len(keys), "is malformed", "are malformed")
+        why = f"{shown} {are} in Eureka's list, and may be there"
+        yield hold_for(why, kept, Reason.MALFORMED)
 
 
 def _scales(plan: ImportPlan, brake: Brake) -> Scales:
     """Return what the imports have, and what they gain."""
     registered: set[InstanceKey] = set()
     for ref, claim in plan.claims.items():
-        if (
-            isinstance(claim, Importing | Ending)
-            and SyncerRef(*ref) not in brake.freed_by_annotation
-        ):
+        if SyncerRef(*ref) in brake.freed_by_annotation:
+            continue
+        if isinstance(claim, Importing | Ending):
             for socket in sockets_of(claim.slices):
                 registered.add(InstanceKey(str(ref), str(socket)))
+    gained = Counter(str(add.import_) for add in plan.adds)
     return Scales(
-        gained=Counter(str(add.import_) for add in plan.adds),
+        gained=gained,
         up=frozenset(registered),
         unread=frozenset(),
         unweighed=frozenset(),
@@ -159,13 +171,6 @@ def _scales(plan: ImportPlan, brake: Brake) -> Scales:
         dead=frozenset(),
         nouns=_NOUNS,
     )
-
-
-def _left(drops: Collection[Drop], holds: Collection[Hold]) -> list[Drop]:
-    held: set[InstanceKey] = set()
-    for hold in holds:
-        held.update(removal.key for removal in hold.removals)
-    return [drop for drop in drops if drop.key not in held]
 
 
 def _last(drops: Collection[Drop], scales: Scales) -> list[Drop]:
@@ -186,14 +191,18 @@ def _seen_gone(
     to see that begins no wait. It ends none either: else a server that fails now and then would
     keep for ever what is gone."""
     begun = begun_before(last, brake)
-    return [drop for drop in last if drop.key in certain or drop.key in begun]
+    gone = begun.union(certain)
+    return [drop for drop in last if drop.key in gone]
 
 
 def _untimed(left: Collection[Drop], brake: Brake) -> Iterator[Hold]:
     """Hold what is missing in the list of a registry whose age nobody knows."""
     untimed = absent(left)
     seen = seen_before(untimed, brake)
-    unseen = [drop for drop in untimed if drop.key not in seen]
-    for syncer, own in sorted(by_syncer(unseen).items()):
+    unseen = []
+    for drop in untimed:
+        if drop.key not in seen:
+            unseen.append(drop)
+    for syncer, own in by_syncer(unseen).items():
         why = "Eureka gives no time of registration, so it may have started just now"
-        yield awaiting(syncer, tuple(own), why, brake)
+        yield awaiting(syncer, own, why, brake)

@@ -16,6 +16,7 @@ from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
     Outcome,
+    Outcomes,
     Register,
     Renew,
     Result,
@@ -57,8 +58,11 @@ def witnesses(
     """Return more keys to read uncached: for each app that loses an UP instance, one that should
     stay UP, until one is proven. The list may be old, and its UP instance may be DOWN now. `read`
     are the keys that were read uncached. After each that is not UP, twice as many are read."""
-    taken = {removal.key for removal in plan.removals}
-    losing = {key.app for key in taken}
+    taken = set()
+    losing = set()
+    for removal in plan.removals:
+        taken.add(removal.key)
+        losing.add(removal.key.app)
     if not losing:
         return ()
     proven: set[str] = set()
@@ -77,7 +81,8 @@ def witnesses(
     to_read: list[InstanceKey] = []
     for app, keys in waiting.items():
         if app not in proven:
-            to_read += sorted(keys)[: max(1, refuted[app])]
+            number = max(1, refuted[app])
+            to_read += sorted(keys)[:number]
     return tuple(to_read)
 
 
@@ -85,9 +90,12 @@ def keep_without_successor(plan: Plan, desired: Desired, observed: Observed) -> 
     """Renew in place of the removals whose successor cannot even be tried. This comes before
     the brake: else such a removal would await confirmation, get it, be held back after the adds,
     and await it again, for ever."""
-    adds = [action for action in plan.changes if not comes_last(action)]
-    hoped = [Outcome(action=action, result=Result.DONE) for action in adds]
-    return renewed_instead(plan, _kept_back(plan, desired, observed, hoped))
+    hoped = []
+    for action in plan.changes:
+        if not comes_last(action):
+            hoped.append(Outcome(action=action, result=Result.DONE))
+    kept_back = _kept_back(plan, desired, observed, hoped)
+    return renewed_instead(plan, kept_back)
 
 
 def removals_left(
@@ -103,7 +111,8 @@ def removals_left(
         return Removals(plan=plan, kept_back={})
     kept_back = _kept_back(plan, desired, observed, done)
     achieved = renewed_instead(_without_failed_adds(plan, done), kept_back)
-    again = apply_brake(achieved, _without_expired(observed, done), brake)
+    left = _without_expired(observed, done)
+    again = apply_brake(achieved, left, brake)
     plan = hold_back(plan, again.held)
     return Removals(
         plan=plan,
@@ -117,8 +126,9 @@ def removals_left(
 def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
     failed = set()
     for outcome in done:
-        if outcome.failed and isinstance(outcome.action, Register | Update):
-            failed.add(outcome.action.key)
+        action = outcome.action
+        if outcome.failed and isinstance(action, Register | Update):
+            failed.add(action.key)
     left = [action for action in plan.actions if action.key not in failed]
     return replace(plan, actions=tuple(left))
 
@@ -126,9 +136,8 @@ def _without_failed_adds(plan: Plan, done: Iterable[Outcome]) -> Plan:
 def _without_expired(observed: Observed, done: Iterable[Outcome]) -> Observed:
     """Leave out instances that expired and were not registered again. Among many of them, the
     losses of this pass could seem to be a small part."""
-    ended = {outcome.action.key: outcome for outcome in done}
     expired = set()
-    for key, outcome in ended.items():
+    for key, outcome in Outcomes.of(done).by_key.items():
         if isinstance(outcome.action, Renew) and outcome.status is None:
             expired.add(key)
     left = {}
@@ -169,7 +178,7 @@ def failed_adds(
     outcomes: Iterable[Outcome],
     registered: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[_Add] = (),
-    waiting: Iterable[tuple[_PodOf, str]] = (),
+    waiting: Iterable[_Add] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
     """Return the removals to hold back, each with its reason. The first row that fits decides.
@@ -189,15 +198,13 @@ def failed_adds(
     | else                                                               | made      |
 
     `outcomes` are those of renewals and changes so far, `registered` is from before. `blocked` are
-    wanted instances that could not be tried. `waiting` are the pods, with addresses, of instances
-    that were unread. Removals of `refused` syncers count as if an add of their app had failed. The
-    name of that app proves nothing, because it may be another team's."""
-    ended = {outcome.action.key: outcome for outcome in outcomes}
+    wanted instances that could not be tried, `waiting` those that were unread. Removals of
+    `refused` syncers count as if an add of their app had failed. The name of that app proves
+    nothing, because it may be another team's."""
+    ended = Outcomes.of(outcomes).by_key
     adds = _broken_adds(ended)
     lacking = [*blocked, *adds, *_lost(ended)]
-    pods = [*waiting]
-    for syncer, instance in adds:
-        pods += _same(instance, syncer)
+    pods = [*waiting, *adds]
     if not (lacking or pods or refused):
         return {}  # nearly always
     taken = _losses(removals)
@@ -225,7 +232,9 @@ def _broken_adds(ended: Mapping[InstanceKey, Outcome]) -> list[_Add]:
     adds: list[_Add] = []
     for outcome in ended.values():
         action = outcome.action
-        if outcome.failed and isinstance(action, Register | Update) and brings_up(action):
+        if not outcome.failed or not isinstance(action, Register | Update):
+            continue
+        if brings_up(action):
             adds.append((action.syncer, action.instance))
     return adds
 
@@ -249,45 +258,59 @@ class _Successors:
     def __init__(
         self,
         lacking: Iterable[_Add],
-        pods: Iterable[tuple[_PodOf, str]],
+        pods: Iterable[_Add],
         refused: Collection[SyncerRef],
     ) -> None:
         self._names: set[str] = set()
         self._addresses: set[str] = set()
         for syncer, instance in lacking:
-            self._names.update(_names(instance.key, instance.vip_address, syncer))
+            self._names.update(_names(instance, syncer))
             self._addresses.add(instance.ip_addr)
         self._addresses_of: dict[_PodOf, list[str]] = {}  # of pods that could not be added
-        for pod, address in pods:
-            self._addresses_of.setdefault(pod, []).append(address)
+        for syncer, instance in pods:
+            for pod in _same(instance, syncer):
+                self._addresses_of.setdefault(pod, []).append(instance.ip_addr)
         self._refused = refused
 
     def keep(self, observed: ObservedInstance, grounds: Grounds, left: Mapping[str, int]) -> bool:
         """Say whether the removal of an instance has to wait, by the table of `failed_adds`. `left`
         has the number of UP instances by name."""
         if grounds is Grounds.REPLACED:
-            return False
-        instance, syncer = observed.instance, syncer_of(observed)
+            return False  # its callers would reach another app
+        instance = observed.instance
+        syncer = syncer_of(observed)
         if grounds is not Grounds.SYNCER_DELETED and self._are_of_its_pod(instance, syncer):
             return True
+        # In place of a dead pod, an UP instance of each name is enough, even another syncer's.
         lives = grounds is Grounds.OVER_LIMIT or instance.ip_addr in self._addresses
-        called = _called(instance.key, instance.vip_address)
-        if not lives and all(left[name] for name in called):
+        if not lives and _have_one(_called(instance), left):
             return False
-        names = _names(instance.key, instance.vip_address, syncer)
-        awaited = names if syncer in self._refused else self._names.intersection(names)
-        return not all(left[name] for name in awaited)
+        names = _names(instance, syncer)
+        if syncer in self._refused:
+            return not _have_one(names, left)
+        # Of its names, only those of an add that failed or was blocked have to be UP.
+        awaited = self._names.intersection(names)
+        return not _have_one(awaited, left)
 
     def _are_of_its_pod(self, instance: Instance, syncer: SyncerRef | None) -> bool:
         """Say whether its own pod could not be added under another key. A pod with a new sandbox
         has a new address under the same UID, so its old instance serves nobody."""
-        for pod, _ in _same(instance, syncer):
+        for pod in _same(instance, syncer):
             for address in self._addresses_of.get(pod, ()):
                 # A pod has an address of each family. One of another family shows no new sandbox.
-                other_family = (":" in address) is not (":" in instance.ip_addr)
+                other_family = _is_ipv6(address) is not _is_ipv6(instance.ip_addr)
                 if other_family or address == instance.ip_addr:
                     return True
         return False
+
+
+def _have_one(names: Iterable[str], left: Mapping[str, int]) -> bool:
+    """Say whether each app, VIP or syncer has an UP instance left."""
+    return all(left[name] for name in names)
+
+
+def _is_ipv6(address: str) -> bool:
+    return ":" in address
 
 
 def _left_up(
@@ -297,33 +320,41 @@ def _left_up(
 ) -> Counter[str]:
     """Count the UP instances that are left, by each name of app, VIP and syncer."""
     left: Counter[str] = Counter()
-    for key, outcome in ended.items():
+    for outcome in ended.values():
         action = outcome.action
-        if isinstance(action, Register | Update) and brings_up(action) and not outcome.failed:
-            left.update(_names(key, action.instance.vip_address, action.syncer))
+        if outcome.failed or not isinstance(action, Register | Update):
+            continue
+        if brings_up(action):
+            left.update(_names(action.instance, action.syncer))
     for key, observed in registered.items():
-        gone = key in taken or (key in ended and not _registered_everywhere(ended[key]))
-        if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
+        if observed.status is not InstanceStatus.UP or key in taken:
+            continue
+        if key in ended and not _registered_everywhere(ended[key]):
+            continue
+        syncer = syncer_of(observed)
+        left.update(_names(observed.instance, syncer))
     return left
 
 
-def _same(instance: Instance, syncer: SyncerRef | None) -> list[tuple[_PodOf, str]]:
-    """Return the names under which another instance is of the same pod, with its address: by
-    syncer, and if there is a pod UID also by app."""
-    uid, address = pod_uid_of(instance), instance.ip_addr
+def _same(instance: Instance, syncer: SyncerRef | None) -> list[_PodOf]:
+    """Return the names under which another instance is of the same pod: by syncer, and if there is
+    a pod UID also by app."""
+    of_syncer = f"syncer {syncer}"
+    uid = pod_uid_of(instance)
     if uid is None:
-        return [((f"syncer {syncer}", f"{address}:{instance.main_port}"), address)]
-    return [((f"syncer {syncer}", uid), address), ((f"app {instance.key.app}", uid), address)]
+        socket = f"{instance.ip_addr}:{instance.main_port}"
+        return [(of_syncer, socket)]
+    of_app = f"app {instance.key.app}"
+    return [(of_syncer, uid), (of_app, uid)]
 
 
-def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
-    """Return the pods of instances that are unread, and so are not registered."""
-    awaited: list[tuple[_PodOf, str]] = []
+def _awaited(plan: Plan, desired: Desired) -> list[_Add]:
+    """Return the wanted instances that are unread, and so are not registered."""
+    awaited: list[_Add] = []
     for blocked in plan.blocked:
         wanted = desired.wanted(blocked.key)
         if blocked.obstacle is Obstacle.UNREAD and wanted is not None:
-            awaited += _same(wanted.instance, blocked.syncer)
+            awaited.append((blocked.syncer, wanted.instance))
     return awaited
 
 
@@ -334,19 +365,19 @@ def _registered_everywhere(outcome: Outcome) -> bool:
     return outcome.status is not None
 
 
-def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
-    return (*_called(key, vip_address), f"syncer {syncer}")
+def _names(instance: Instance, syncer: SyncerRef | None) -> tuple[str, ...]:
+    return (*_called(instance), f"syncer {syncer}")
 
 
-def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
+def _called(instance: Instance) -> tuple[str, ...]:
     """Return the names by which callers know an instance."""
-    vips = [name for name in vip_address.split(",") if name]
-    return (f"app {key.app}", *(f"vip {name}" for name in vips))
+    vips = [f"vip {name}" for name in instance.vip_address.split(",") if name]
+    return (f"app {instance.key.app}", *vips)
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[_Add]:
     """Return the wanted UP instances that could not be tried."""
-    tried = {action.key for action in plan.changes if isinstance(action, Register)}
+    tried = {register.key for register in plan.of(Register)}
     adds: list[_Add] = []
     for blocked in plan.blocked:
         wanted = desired.wanted(blocked.key)
@@ -366,7 +397,8 @@ def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
         if not isinstance(claim, NotServed) or claim.refused is None:
             continue
         for key, wanted in claim.refused.wanted.items():
-            if wanted.instance.status is InstanceStatus.UP and key not in observed.ours:
+            up = wanted.instance.status is InstanceStatus.UP
+            if up and key not in observed.ours:
                 refused.add(ref)
     return frozenset(refused)
 
@@ -377,4 +409,6 @@ def _is_served(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
     other = observed.others.get(blocked.other) if blocked.other else None
     if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False
-    return blocked.key in observed.ours or lacks(other, wanted) is None
+    if blocked.key in observed.ours:
+        return True
+    return lacks(other, wanted) is None

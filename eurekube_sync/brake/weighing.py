@@ -51,24 +51,31 @@ class Scales:
     def replacing(self) -> Counter[str]:
         """Those of them that replace weighed removals, by app; unweighed removals are replaced
         first."""
-        return self.gained - Counter(key.app for key in self.unweighed)
+        return self.gained - by_app(self.unweighed)
 
     @cached_property
     def now(self) -> Counter[str]:
         """UP instances by app, without those that move to another app."""
-        return Counter(key.app for key in self.up if key not in self.in_other_app)
+        return by_app(self.up - self.in_other_app)
 
     def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
-        """Return the apps that would lose their last UP instance. A duplicate is no loss."""
-        lost = Counter(key.app for key in self.unread)
+        """Return the apps that would lose their last UP instance."""
+        lost = by_app(self.unread)
         for removal in removals:
+            # The pod of a duplicate stays in Eureka by its own instance.
             if removal.grounds is not Grounds.DUPLICATE:
                 lost[removal.key.app] += 1
+        net = lost - self.gained
         emptied = set()
-        for app, count in self.now.items():
-            if lost[app] - self.gained[app] >= count:
+        for app, number in self.now.items():
+            if net[app] >= number:
                 emptied.add(app)
         return frozenset(emptied)
+
+
+def by_app(keys: Iterable[InstanceKey]) -> Counter[str]:
+    """Count instances by app."""
+    return Counter(key.app for key in keys)
 
 
 def loss_of(
@@ -76,12 +83,13 @@ def loss_of(
 ) -> tuple[Counter[str], Counter[str]]:
     """Return each app's net loss of UP instances, and the part of it without evidence. New
     instances replace removals with evidence first, such as terminating pods in a rollout."""
-    lost = Counter(key.app for key in unread)
-    doubted = Counter(lost)
+    lost = by_app(unread)
+    doubted = lost.copy()  # nothing says why an instance cannot be read
     for removal in removals:
-        lost[removal.key.app] += 1
+        app = removal.key.app
+        lost[app] += 1
         if not removal.grounds.positive:
-            doubted[removal.key.app] += 1
+            doubted[app] += 1
     net = lost - Counter(gained)
     return net, doubted & net
 
@@ -100,13 +108,23 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
     """
     yield from _over_the_share(scales, removals, limits)
     emptied = scales.emptied(removals)
-    # A dead pod serves nobody: it empties no app.
-    serving = []
+    asked: list[Removal] = []
+    unasked: list[Removal] = []
     for removal in removals:
-        if removal.key.app in emptied and removal.key not in scales.dead:
-            serving.append(removal)
-    yield from _emptied(scales, serving, emptied, limits)
-    yield from _asked_for(scales, serving, limits)
+        # A dead pod serves nobody: it empties no app.
+        if removal.key.app not in emptied or removal.key in scales.dead:
+            continue
+        if removal.grounds in _ASKED_FOR:
+            asked.append(removal)
+        else:
+            unasked.append(removal)
+    yield from _emptied(scales, unasked, emptied, limits)
+    yield from _asked_for(scales, asked, limits)
+
+
+def _is_over(lost: int, total: int, percent: float, floor: float) -> bool:
+    """Say whether a loss is more than this percentage of the total, and more than the floor."""
+    return lost > floor and lost * 100 > percent * total
 
 
 def _over_the_share(
@@ -114,63 +132,77 @@ def _over_the_share(
     removals: Collection[Removal],
     limits: BrakeLimits,
 ) -> Iterator[Hold]:
-    """Hold what is too much of all our instances, or of one app. Dead pods count."""
+    """Hold what is too much of all our instances, or of one app. Dead pods count: after a restore of
+    etcd, all pods may seem dead."""
     net, doubted = loss_of(removals, scales.unread, scales.replacing)
-    unexplained = []
+    unexplained: list[Removal] = []
+    of_app: dict[str, list[Removal]] = {}
     for removal in removals:
-        if removal.key.app in net and not removal.grounds.positive:
-            unexplained.append(removal)
-    than = f"more than {limits.loss_percent:g} %"
+        app = removal.key.app
+        if app not in net or removal.grounds.positive:
+            continue
+        unexplained.append(removal)
+        of_app.setdefault(app, []).append(removal)
+    instance = scales.nouns.instance
+    percent = limits.loss_percent
+    than = f"more than {percent:g} %"
 
-    # too much of all
-    instance, app_noun, _ = scales.nouns
-    total, lost = len(scales.up), doubted.total()
-    if lost > limits.loss_floor and lost * 100 > limits.loss_percent * total:
-        why = f"this installation would lose {lost} of its {counted(total, instance)}, {than}"
+    # Too much of all.
+    lost = doubted.total()
+    total = len(scales.up)
+    if _is_over(lost, total, percent, limits.loss_floor):
+        of_all = counted(total, instance)
+        why = f"this installation would lose {lost} of its {of_all}, {than}"
         yield hold_for(why, unexplained)
 
-    # too much of one app, which another team's many instances must not hide
-    by_app: dict[str, list[Removal]] = {}
-    for removal in unexplained:
-        by_app.setdefault(removal.key.app, []).append(removal)
+    # Too much of one app, which another team's many instances must not hide.
     for app, lost in sorted(doubted.items()):
         total = scales.now[app]
-        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * total:
-            why = f"{app_noun} {app} would lose {lost} of its {counted(total, instance)}, {than}"
-            yield hold_for(why, by_app.get(app, ()))
+        if _is_over(lost, total, percent, limits.app_loss_floor):
+            of_all = counted(total, instance)
+            why = f"{scales.nouns.app} {app} would lose {lost} of its {of_all}, {than}"
+            yield hold_for(why, of_app.get(app, ()))
 
 
 def _emptied(
-    scales: Scales, serving: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
+    scales: Scales, unasked: Collection[Removal], emptied: Collection[str], limits: BrakeLimits
 ) -> Iterator[Hold]:
-    """Hold the last instances of several apps, unless a person asked for them. One app alone waits
-    for a second pass instead: see `confirm`. An unread instance may be the last that is left of its
-    app."""
-    unasked = [removal for removal in serving if removal.grounds not in _ASKED_FOR]
-    apps = {removal.key.app for removal in unasked}
-    apps.update(key.app for key in scales.unread if key.app in emptied)
-    total = len(scales.now)
-    if len(apps) > max(limits.apps_floor, total * limits.apps_percent / 100):
-        yield hold_for(_last_ones(len(apps), total, scales.nouns), unasked)
+    """Hold the last instances of several apps, for which no person asked. One app alone waits for a
+    second pass instead: see `confirm`."""
+    apps = _apps_of(unasked)
+    # An unread instance may be the last that is left of its app.
+    for app in by_app(scales.unread):
+        if app in emptied:
+            apps.add(app)
+    if _is_over(len(apps), len(scales.now), limits.apps_percent, limits.apps_floor):
+        yield hold_for(_last_ones(apps, scales), unasked)
 
 
-def _asked_for(scales: Scales, serving: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
+def _asked_for(scales: Scales, asked: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
     """Hold the last instances of many apps that a person asked for: of a whole team they may go,
     but not of everything. A chart's fault asks for it as well, such as a limit of 0 for each
     syncer."""
-    asked = [removal for removal in serving if removal.grounds in _ASKED_FOR]
-    apps = {removal.key.app for removal in asked}
-    total = len(scales.now)
-    if len(apps) > limits.asked_floor and len(apps) * 100 > limits.asked_percent * total:
-        grounds = {removal.grounds for removal in asked}
-        clauses = [clause for ground, clause in _ASKED_FOR.items() if ground in grounds]
-        because = " or ".join(clauses).format(syncer=scales.nouns.syncer)
-        last = _last_ones(len(apps), total, scales.nouns)
-        yield hold_for(f"{last}, because {because}", asked)
+    apps = _apps_of(asked)
+    if not _is_over(len(apps), len(scales.now), limits.asked_percent, limits.asked_floor):
+        return
+    grounds = {removal.grounds for removal in asked}
+    clauses = []
+    for ground, clause in _ASKED_FOR.items():
+        if ground in grounds:
+            clauses.append(clause.format(syncer=scales.nouns.syncer))
+    because = " or ".join(clauses)
+    last = _last_ones(apps, scales)
+    yield hold_for(f"{last}, because {because}", asked)
 
 
-def _last_ones(number: int, apps: int, nouns: Nouns) -> str:
-    return f"{number} of {counted(apps, nouns.app)} would have no {nouns.instance} left"
+def _apps_of(removals: Iterable[Removal]) -> set[str]:
+    return {removal.key.app for removal in removals}
+
+
+def _last_ones(apps: Collection[str], scales: Scales) -> str:
+    """Return what the apps would lose, as a sentence without its end."""
+    of_all = counted(len(scales.now), scales.nouns.app)
+    return f"{len(apps)} of {of_all} would have no {scales.nouns.instance} left"
 
 
 def hold_for(
@@ -179,5 +211,8 @@ def hold_for(
     reason: Reason = Reason.TOO_MANY_REMOVALS,
 ) -> Hold:
     """Hold removals, except at another pod's address: there callers would reach another app."""
-    kept = [removal for removal in removals if removal.grounds is not Grounds.REPLACED]
+    kept = []
+    for removal in removals:
+        if removal.grounds is not Grounds.REPLACED:
+            kept.append(removal)
     return Hold(reason=reason, why=why, removals=tuple(kept))

@@ -17,6 +17,7 @@ from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_labels, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.faults import Path, shape_faults
+from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import cut
@@ -237,8 +238,9 @@ def ignored_value(annotations: Mapping[str, str], name: str) -> str:
     return f'annotation {name}: {cut(value, 40)!r} is ignored: write "true"'
 
 
-def abandoned(syncer: SyncerObject) -> bool:
-    """Whether a person deleted the syncer without waiting for its instances."""
+def abandoned(syncer: SyncerObject | ImportObject) -> bool:
+    """Whether a person deleted the syncer without waiting for its instances, or the import without
+    waiting for its endpoints."""
     return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 

@@ -3,7 +3,7 @@ cancelled. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -48,7 +48,9 @@ def _doubles(desired: Desired, observed: Observed) -> Iterator[_Double]:
         for socket in sockets_of(wanted.instance):
             others += selves.get(socket, ())
         if others:
-            yield _Double(key, claim, _best(others, wanted.instance, observed.ours.get(key)))
+            ours = observed.ours.get(key)
+            best = _best(others, wanted.instance, ours)
+            yield _Double(key, claim, best)
 
 
 def _by_socket(observed: Observed) -> Mapping[Socket, list[ObservedInstance]]:
@@ -98,8 +100,10 @@ def _is_renewed(other: ObservedInstance, ours: ObservedInstance) -> bool:
     # A registration proves no client: a server that restarts registers what another server holds.
     if other.last_renewal <= other.registered:
         return False
-    renewal, duration = other.instance.lease
-    period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
+    lease = other.instance.lease
+    renewal = lease.renewal or DEFAULT_LEASE.renewal
+    duration = lease.duration or DEFAULT_LEASE.duration
+    period = min(renewal, duration)
     # Each pass renews ours, so a living client renewed the other at most two of its periods before,
     # by the server's clock.
     return other.renewed >= ours.renewed - 2 * period
@@ -110,11 +114,12 @@ def unreached_by_callers(own: Instance, wanted: Instance) -> str | None:
     use the host name. By default Spring registers the pod's own name, which nothing outside of the
     cluster can resolve."""
     named = vip_names(wanted.vip_address) <= vip_names(own.vip_address)
-    if wanted.secure_port.enabled:
-        named = named and vip_names(wanted.secure_vip_address) <= vip_names(own.secure_vip_address)
+    if wanted.secure_port.enabled and named:
+        named = vip_names(wanted.secure_vip_address) <= vip_names(own.secure_vip_address)
     if not named:
         return "the pod's own instance lacks the VIP address of ours"
-    for ours, theirs in ((wanted.port, own.port), (wanted.secure_port, own.secure_port)):
+    ports = ((wanted.port, own.port), (wanted.secure_port, own.secure_port))
+    for ours, theirs in ports:
         if ours.enabled and ours != theirs:
             return "the pod's own instance has other ports"
     host = _host(own.host_name)
@@ -167,7 +172,8 @@ def stays_beside(
 def give_way(instance: ObservedInstance, other: ObservedInstance, claim: Serving) -> Cancel:
     """Cancel our instance, because its pod registers itself."""
     why = f"its pod registers itself as {other.key.id}"
-    return replace(cancel(instance, why, Grounds.DUPLICATE, claim.proof), syncer=claim.syncer.ref)
+    ours = cancel(instance, why, Grounds.DUPLICATE, claim.proof)
+    return replace(ours, syncer=claim.syncer.ref)
 
 
 def duplicate(
@@ -175,9 +181,11 @@ def duplicate(
 ) -> Blocked:
     """Return the report of a pod that registers itself; `stays` says why ours stays registered as
     well."""
-    beside = f". Ours is registered as well, because {stays}" if stays else ""
-    advice = f"Turn off the pod's registration ({TURN_OFF}), or {otherwise([other])}"
-    why = f"its pod registers itself as {other.key.id}{beside}. {advice}"
+    why = f"its pod registers itself as {other.key.id}"
+    if stays:
+        why = f"{why}. Ours is registered as well, because {stays}"
+    instead = otherwise([other])
+    why = f"{why}. Turn off the pod's registration ({TURN_OFF}), or {instead}"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 
 
@@ -198,12 +206,19 @@ def warned(desired: Desired, observed: Observed) -> Ruling:
             texts_of.setdefault(claim.syncer.ref, []).append(text)
     claims: dict[SyncerRef, Serving] = {}
     for ref, texts in texts_of.items():
-        warning = f"{min(texts)}, and gets twice the calls"
-        others = len(texts) - 1
-        if others:
-            do = one_or_more(others, "does", "do")
-            warning = f"{warning}; so {do} {counted(others, 'more pod')}"
         serving = desired.claims[ref]
         assert isinstance(serving, Serving)  # it wants an instance
-        claims[ref] = replace(serving, warnings=(*serving.warnings, warning))
+        warnings = (*serving.warnings, _warning(texts))
+        claims[ref] = replace(serving, warnings=warnings)
     return Ruling(claims=claims)
+
+
+def _warning(texts: Sequence[str]) -> str:
+    """Return the warning about some pods of a syncer; it shows the first text."""
+    warning = f"{min(texts)}, and gets twice the calls"
+    others = len(texts) - 1
+    if not others:
+        return warning
+    do = one_or_more(others, "does", "do")
+    pods = counted(others, "more pod")
+    return f"{warning}; so {do} {pods}"

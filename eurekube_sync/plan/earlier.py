@@ -30,8 +30,9 @@ class EarlierPlan:
         if again is not None:
             return again
         self._plan = make_plan(desired, observed, last_seen_up)
-        plain = _only_renews_wanted(self._plan, desired) and not observed.unread
-        self._made_of = _made_of(desired, observed) if plain else None
+        self._made_of = None
+        if not observed.unread and _only_renews_wanted(self._plan, desired):
+            self._made_of = _made_of(desired, observed)
         return self._plan
 
     def again(self, desired: Desired, observed: Observed) -> Plan | None:
@@ -46,8 +47,11 @@ class EarlierPlan:
 def _only_renews_wanted(plan: Plan, desired: Desired) -> bool:
     """Say whether each action only compared a wanted instance with the registered one. Any other
     plan depends on further evidence, and one of a suspended syncer on what was seen UP."""
-    if plan.blocked or any(map(is_suspended, desired.claims.values())):
+    if plan.blocked:
         return False
+    for claim in desired.claims.values():
+        if is_suspended(claim):
+            return False
     for action in plan.actions:
         if not isinstance(action, Renew) or action.key not in desired.wanted_by:
             return False

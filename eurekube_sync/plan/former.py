@@ -30,8 +30,11 @@ def not_to_move(desired: Desired, observed: Observed) -> Ruling:
         why = _why_kept(instance, successor, observed)
         if syncer is None or why is None or successor in observed.ours:
             continue
-        verdict = Kept(why=why, host=instance.instance.ip_addr, port=instance.instance.main_port)
-        kept_by_syncer.setdefault(syncer, {}).update({instance.key: verdict, successor: verdict})
+        there = instance.instance
+        verdict = Kept(why=why, host=there.ip_addr, port=there.main_port)
+        kept = kept_by_syncer.setdefault(syncer, {})
+        kept[instance.key] = verdict
+        kept[successor] = verdict
 
     claims: dict[SyncerRef, Serving] = {}
     for syncer, kept in kept_by_syncer.items():
@@ -46,8 +49,9 @@ def not_moved(plan: Plan, done: Iterable[Outcome], observed: Observed) -> dict[I
     registered under the new ones: that failed, or it could not be tried."""
     without_successor = [blocked.key for blocked in plan.blocked]
     for outcome in done:
-        if outcome.failed and isinstance(outcome.action, Register):
-            without_successor.append(outcome.action.key)
+        action = outcome.action
+        if outcome.failed and isinstance(action, Register):
+            without_successor.append(action.key)
     kept: dict[InstanceKey, str] = {}
     for successor in without_successor:
         instance = observed.former.get(successor)
@@ -61,29 +65,31 @@ def under_either_id(blind: Plan, ownership: Ownership) -> Plan:
     moved: renew each under its new id and its former ones, and register none on a 404."""
     renewals: list[Renew] = []
     for renewal in blind.renewals:
-        for key in (renewal.key, *ownership.former_keys(renewal.key)):
+        keys = [renewal.key, *ownership.former_keys(renewal.key)]
+        for key in keys:
             renewals.append(replace(renewal, key=key, if_gone=None))
     return sorted_plan(renewals)
 
 
 def _former(observed: Observed) -> list[ObservedInstance]:
-    if not observed.ownership.former:
-        return []
-    return [
-        instance for instance in observed.ours.values() if observed.ownership.is_former(instance)
-    ]
+    ownership = observed.ownership
+    if not ownership.former:
+        return []  # nearly always
+    former = []
+    for instance in observed.ours.values():
+        if ownership.is_former(instance):
+            former.append(instance)
+    return former
 
 
 def _why_kept(instance: ObservedInstance, successor: InstanceKey, observed: Observed) -> str | None:
+    former_id = instance.key.id
     override = override_of(instance)
     if override is not None:
         return (
-            f"a person set {instance.key.id} {override.value}, and a new id would forget that: "
-            "end it in Eureka, or "
-            "leave it under its former id"
+            f"a person set {former_id} {override.value}, and a new id would forget that: "
+            "end it in Eureka, or leave it under its former id"
         )
     if successor in observed.others:
-        return (
-            f"another owner's instance is registered as {successor.id}, so {instance.key.id} stays"
-        )
+        return f"another owner's instance is registered as {successor.id}, so {former_id} stays"
     return None

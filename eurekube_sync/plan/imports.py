@@ -25,7 +25,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.imports import ImportPort, ImportRef, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerRef
 from eurekube_sync.model.sources import Proof
-from eurekube_sync.plan.packing import Group, SliceWrite, pack
+from eurekube_sync.plan.packing import Group, SliceWrite, numbers_of, pack, valid_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +121,11 @@ def plan_imports(
             drops += _of_ending(ref, claim)
         elif isinstance(claim, Importing) and not claim.spec.suspend:
             there = set(sockets_of(claim.slices))
+            wanted = claim.wanted.keys()
             if not claim.refusals:
-                for socket in sorted(claim.wanted.keys() - there):
+                for socket in sorted(wanted - there):
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
-            for socket in sorted(there - claim.wanted.keys()):
+            for socket in sorted(there - wanted):
                 drops.append(_drop(ref, claim, socket))
     plan = ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
     if policy is Policy.SYNC:
@@ -133,7 +134,8 @@ def plan_imports(
 
 
 def _of_ending(ref: ImportRef, claim: Ending) -> Iterator[Drop]:
-    for socket in sorted(set(sockets_of(claim.slices))):
+    there = set(sockets_of(claim.slices))
+    for socket in sorted(there):
         yield Drop(
             import_=ref,
             socket=socket,
@@ -203,29 +205,33 @@ def _there(claim: ImportClaim, elsewhere: ByName) -> _There:
 def _sockets(observed: ObservedInstance) -> Iterator[Socket]:
     """Yield each socket under which an instance may be an endpoint."""
     instance = observed.instance
-    plain, secure = instance.port.number, instance.secure_port.number
+    plain = instance.port.number
+    secure = instance.secure_port.number
     for numbers in ({plain}, {secure}, {plain, secure}):
-        yield Socket(instance.ip_addr, tuple(sorted(numbers)))
+        in_order = tuple(sorted(numbers))
+        yield Socket(instance.ip_addr, in_order)
 
 
 def keeping(plan: ImportPlan, held: Collection[InstanceKey], why: str) -> ImportPlan:
     """Return the plan with an endpoint that stays in place of each held removal. An import of which
     an endpoint is held does not go."""
-    return _keeping(plan, [drop for drop in plan.drops if drop.key in held], why)
+    kept = [drop for drop in plan.drops if drop.key in held]
+    return _keeping(plan, kept, why)
 
 
 def _keeping(plan: ImportPlan, kept: Sequence[Drop], why: str) -> ImportPlan:
     if not kept:
         return plan
-    keys = {drop.key for drop in kept}
-    staying = {drop.import_ for drop in kept}
-    keeps = [Keep(import_=drop.import_, socket=drop.socket, why=why) for drop in kept]
-    return replace(
-        plan,
-        drops=tuple([drop for drop in plan.drops if drop.key not in keys]),
-        keeps=(*plan.keeps, *keeps),
-        endings=tuple([ref for ref in plan.endings if ref not in staying]),
-    )
+    keys = set()
+    staying = set()
+    keeps = list(plan.keeps)
+    for drop in kept:
+        keys.add(drop.key)
+        staying.add(drop.import_)
+        keeps.append(Keep(import_=drop.import_, socket=drop.socket, why=why))
+    drops = [drop for drop in plan.drops if drop.key not in keys]
+    endings = [ref for ref in plan.endings if ref not in staying]
+    return replace(plan, drops=tuple(drops), keeps=tuple(keeps), endings=tuple(endings))
 
 
 # --- Writes ---------------------------------------------------------------------------------------
@@ -249,7 +255,8 @@ def work_of(plan: ImportPlan, names: Mapping[str, Collection[str]]) -> list[Impo
         if not isinstance(claim, Importing) or claim.spec.suspend:
             continue
         service = _service_write(claim)
-        slices = _slice_writes(claim, kept.get(ref, ()), names.get(ref.namespace, ()))
+        taken = names.get(ref.namespace, ())
+        slices = _slice_writes(claim, kept.get(ref, ()), taken)
         if service is not None or slices:
             work.append(ImportWork(claim=claim, service=service, slices=tuple(slices)))
     return work
@@ -271,7 +278,8 @@ def _has_ports(service: Service, ports: Sequence[ImportPort]) -> bool:
     """Say whether the ports of our Service are as we made them. Node ports are not ours: the API
     server gives them where a person changed the type, and gives them again after each write."""
     there = [(port.name, port.port, port.target) for port in service.ports]
-    return there == [(port.name, port.port, None) for port in ports]
+    made = [(port.name, port.port, None) for port in ports]
+    return there == made
 
 
 def _slice_writes(
@@ -279,19 +287,27 @@ def _slice_writes(
 ) -> list[SliceWrite]:
     """Return the writes of the slices. While nothing may be added, endpoints only leave, and the
     slices stay as they are otherwise."""
+    slices = claim.slices
     if claim.refusals:
         stay = {*claim.wanted, *kept}
-        return pack(claim.import_, None, _as_they_are(claim.slices, stay), claim.slices, names)
-    wanted: dict[Group, list[str]] = {}
+        return pack(claim.import_, None, _as_they_are(slices, stay), slices, names)
+    service = claim.spec.service.name
+    return pack(claim.import_, service, _in_groups(claim, kept), slices, names)
+
+
+def _in_groups(claim: Importing, kept: Collection[Socket]) -> dict[Group, list[str]]:
+    """Return the addresses of the wanted and the kept endpoints by group."""
+    groups: dict[Group, list[str]] = {}
     for socket, endpoint in claim.wanted.items():
         group = Group(claim.family, endpoint.ports)
-        wanted.setdefault(group, []).append(socket.address)
-    renamed = {_numbers(group): group for group in wanted}  # a port may have another name by now
+        groups.setdefault(group, []).append(socket.address)
+    # A port may have another name by now.
+    by_numbers = {_numbers(group): group for group in groups}
     for group, addresses in _as_they_are(claim.slices, kept).items():
-        if group not in wanted:
-            group = renamed.get(_numbers(group), group)
-        wanted.setdefault(group, []).extend(addresses)
-    return pack(claim.import_, claim.spec.service.name, wanted, claim.slices, names)
+        if group not in groups:
+            group = by_numbers.get(_numbers(group), group)
+        groups.setdefault(group, []).extend(addresses)
+    return groups
 
 
 def _as_they_are(
@@ -300,16 +316,12 @@ def _as_they_are(
     """Return the endpoints that stay, in the groups in which they are."""
     groups: dict[Group, list[str]] = {}
     for piece in slices:
-        ports = []
-        for port in piece.ports:
-            if port.port is not None:
-                ports.append(ImportPort(name=port.name, port=port.port))
-        group = Group(piece.address_type, tuple(ports))
+        group = Group(piece.address_type, valid_ports(piece))
         for endpoint in piece.endpoints:
             if socket_of(piece, endpoint.address) in stay:
                 groups.setdefault(group, []).append(endpoint.address)
     return groups
 
 
-def _numbers(group: Group) -> tuple[str, tuple[int, ...]]:
-    return group.address_type, tuple([port.port for port in group.ports])
+def _numbers(group: Group) -> tuple[object, ...]:
+    return group.address_type, numbers_of(group.ports)

@@ -64,15 +64,10 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
     undecided = _undecided(desired)
     if not undecided:
         return UNCHANGED  # nearly always
-    ranks: dict[Bid, _Rank] = {}
+    ranks = _ranks(undecided, observed)
     # A rival of None: nobody comes before the syncer at this key.
     rivals_of: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
-    for bid, claim in undecided.items():
-        ranks[bid] = _Rank(
-            unregistered=observed.registered(bid.key) is None,
-            cannot_register=not _would_register(bid, claim),
-            seniority=seniority(claim),
-        )
+    for bid in undecided:
         rivals_of.setdefault(bid.syncer, {})[bid.key] = None
 
     to_read: list[InstanceKey] = []
@@ -80,17 +75,30 @@ def first_registered(desired: Desired, observed: Observed) -> Ruling:
         rank = ranks[bid]
         first_other = min(of_other_namespaces, key=ranks.__getitem__)
         if ranks[first_other] < rank:
-            rivals_of[bid.syncer][bid.key] = Rival(first_other.syncer, Right.FIRST)
+            rival = Rival(first_other.syncer, Right.FIRST)
+            rivals_of[bid.syncer][bid.key] = rival
         elif rank.unregistered and not rank.cannot_register:
             # It would be registered now. But the list may not yet show another bid's instance,
             # registered a moment ago.
-            to_read += [other.key for other in of_other_namespaces]
+            for other in of_other_namespaces:
+                to_read.append(other.key)
 
     # All bids of a syncer have its one claim.
     claims = {bid.syncer: claim for bid, claim in undecided.items()}
     for syncer, rivals in rivals_of.items():
         claims[syncer] = claims[syncer].with_rivals(rivals)
     return Ruling(claims=claims, to_read=tuple(to_read))
+
+
+def _ranks(undecided: Mapping[Bid, Serving], observed: Observed) -> dict[Bid, _Rank]:
+    ranks: dict[Bid, _Rank] = {}
+    for bid, claim in undecided.items():
+        ranks[bid] = _Rank(
+            unregistered=observed.registered(bid.key) is None,
+            cannot_register=not _would_register(bid, claim),
+            seniority=seniority(claim),
+        )
+    return ranks
 
 
 def _undecided(desired: Desired) -> dict[Bid, Serving]:
@@ -114,8 +122,9 @@ def _undecided(desired: Desired) -> dict[Bid, Serving]:
 
 def _would_register(bid: Bid, claim: Serving) -> bool:
     wanted = claim.wanted_at(bid.key)
-    up = wanted is not None and wanted.instance.status is InstanceStatus.UP
-    return up and not claim.conduct.suspend
+    if wanted is None or claim.conduct.suspend:
+        return False
+    return wanted.instance.status is InstanceStatus.UP
 
 
 # --- Drains that cannot be read -------------------------------------------------------------------
@@ -176,22 +185,24 @@ def _marked(
     """Return the instances whose mark counts for a wanted one: the registered one, or those of its
     pod under other keys."""
     uid = pod_uid_of(wanted)
-    if registered is not None and pod_uid_of(registered) == uid:
-        return [registered]
-    if registered is not None and registered.status is InstanceStatus.UP:
-        return ()  # an UP instance of another pod is not turned DOWN
-    return marked_by_pod.get(uid, ()) if uid is not None else ()
+    if registered is not None:
+        if pod_uid_of(registered) == uid:
+            return [registered]
+        if registered.status is InstanceStatus.UP:
+            return ()  # an UP instance of another pod is not turned DOWN
+    return marked_by_pod.get(uid or "", ())
 
 
 def _as_drained(wanted: Wanted, doubted: frozenset[Kind]) -> Wanted:
     """Return the wanted instance as DOWN, with a mark that also names the doubted kinds."""
     metadata = wanted.instance.metadata
-    kinds = {*drained_kinds(metadata), *doubted}
+    kinds = doubted.union(drained_kinds(metadata))
     mark = ",".join(kind for kind in Kind if kind in kinds)
-    instance = replace(
-        wanted.instance, status=InstanceStatus.DOWN, metadata={**metadata, DRAINED: mark}
-    )
-    why = wanted.why if wanted.drained else _DRAIN_UNKNOWN
+    marked = {**metadata, DRAINED: mark}
+    instance = replace(wanted.instance, status=InstanceStatus.DOWN, metadata=marked)
+    why = wanted.why
+    if not wanted.drained:
+        why = _DRAIN_UNKNOWN
     return replace(wanted, instance=instance, why=why, drained=True)
 
 
@@ -302,13 +313,16 @@ class _Contenders:
 
     def add(self, key: InstanceKey, limit: Limit, observed: Observed) -> None:
         """Add an endpoint to its group."""
-        self._group_of(key, limit, observed).append(key)
+        group = self._group_of(key, limit, observed)
+        group.append(key)
 
     def _group_of(self, key: InstanceKey, limit: Limit, observed: Observed) -> list[InstanceKey]:
         with_place = _with_place(key, observed)
-        mark = with_place.metadata.get(LIMIT, "") if with_place else ""
-        if with_place and not limit.may_remove(mark):
-            return self.staying
+        mark = ""
+        if with_place:
+            mark = with_place.metadata.get(LIMIT, "")
+            if not limit.may_remove(mark):
+                return self.staying
         if key in observed.unread:
             return self.unread
         if with_place is None:
@@ -329,10 +343,15 @@ def _choose(
     for key in ready:
         contenders.add(key, limit, observed)
 
-    others_up = ups_by_vip().others_than(claim) if limit.measure is Measure.SHARE else 0
+    others_up = 0
+    if limit.measure is Measure.SHARE:
+        others_up = ups_by_vip().others_than(claim)
     places = limit.places(pods=claim.endpoints, others=others_up)
     admitted: Collection[InstanceKey] = ()
+    # An endpoint that is not in `ready` takes no place, so only a limit of 0 leaves it out.
+    may_be_left_out: Iterable[InstanceKey] = claim.wanted
     if limit.value > 0:  # with 0 a syncer has no instance, not even an unread one
+        may_be_left_out = ready
         kept = _kept_without_endpoint(claim, observed)
         admitted = _admitted(ready, contenders, places, kept)
     note = _note(
@@ -344,23 +363,26 @@ def _choose(
         vip=claim.vip_address,
     )
 
-    # An endpoint that is not in `ready` takes no place, so only a limit of 0 leaves it out.
-    may_be_left_out: Iterable[InstanceKey] = ready if limit.value > 0 else claim.wanted
     left_out: dict[InstanceKey, OverLimit] = {}
     for key in may_be_left_out:
         if key not in admitted:
             left_out[key] = OverLimit(wanted=claim.wanted[key], why=note)
-    limited = replace(claim.with_verdicts(left_out), notes=(*claim.notes, note))
+    limited = claim.with_verdicts(left_out)
+    notes = (*claim.notes, note)
+    return replace(limited, notes=notes), _to_read(contenders, left_out)
 
-    to_read: list[InstanceKey] = []
+
+def _to_read(
+    contenders: _Contenders, left_out: Mapping[InstanceKey, OverLimit]
+) -> list[InstanceKey]:
+    """Return what to read uncached before a newcomer is registered. One that is left out may have
+    been registered a moment ago, which the list may not show yet. Then no other may come in its
+    place. And what a person took OUT_OF_SERVICE may be UP again, and then comes before a
+    newcomer."""
     newcomers_left_out = [key for key in contenders.newcomers if key in left_out]
-    newcomer_admitted = len(newcomers_left_out) < len(contenders.newcomers)
-    if newcomer_admitted:
-        # One that is left out may have been registered a moment ago, which the list may not show
-        # yet. Then no other may come in its place. And what a person took OUT_OF_SERVICE may be UP
-        # again, and then comes before a newcomer.
-        to_read = [*newcomers_left_out, *contenders.put_out_before]
-    return limited, to_read
+    if len(newcomers_left_out) == len(contenders.newcomers):
+        return []  # no newcomer has a place
+    return [*newcomers_left_out, *contenders.put_out_before]
 
 
 def _ready_in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
@@ -368,11 +390,16 @@ def _ready_in_order(claim: Serving, observed: Observed) -> list[InstanceKey]:
     unless it is registered. The order is the same in every pass and after every restart."""
     ready: list[InstanceKey] = []
     for key, wanted in claim.wanted.items():
-        up = wanted.instance.status is InstanceStatus.UP
-        if up and (not wanted.rival or _with_place(key, observed)):
+        if wanted.instance.status is not InstanceStatus.UP:
+            continue
+        if wanted.rival is None or _with_place(key, observed) is not None:
             ready.append(key)
-    # By a hash, so that low addresses do not come first.
-    return sorted(ready, key=lambda key: (crc32(key.id.encode()), key))
+    return sorted(ready, key=_by_hash)
+
+
+def _by_hash(key: InstanceKey) -> tuple[int, InstanceKey]:
+    """Return the key to sort by: a hash first, so that low addresses do not come first."""
+    return crc32(key.id.encode()), key
 
 
 def _admitted(
@@ -387,10 +414,12 @@ def _admitted(
     # Only newcomers respect the places of unread and kept instances. Such an instance may be gone,
     # so no other loses a place for it.
     respected = len(before_newcomers) + len(contenders.unread) + kept
-    coming = contenders.newcomers[: max(0, places_left - respected)]
+    free = max(0, places_left - respected)
+    coming = contenders.newcomers[:free]
     in_order = [*before_newcomers, *coming, *contenders.put_out_before]
-    # The first of these have a place; the staying and the unread always have.
-    return frozenset([*contenders.staying, *contenders.unread, *in_order[:places_left]])
+    first = in_order[:places_left]
+    # The staying and the unread always have a place.
+    return frozenset([*contenders.staying, *contenders.unread, *first])
 
 
 def _kept_without_endpoint(claim: Serving, observed: Observed) -> int:
@@ -421,7 +450,8 @@ def _note(
     if limit.measure is Measure.SHARE:
         beside = "while no other instance is UP"
         if others_up:
-            beside = f"with {counted(others_up, 'other UP instance')}"
+            others = counted(others_up, "other UP instance")
+            beside = f"with {others}"
         allowed = "all" if places is None else places
         return f"{limit} of VIP {vip} allows {allowed} {beside}: registers {admitted}"
     allows = ""
@@ -429,7 +459,8 @@ def _note(
         allows = f" allows {places}"
     registers = "no endpoint is ready"
     if ready:
-        registers = f"registers {admitted} of {counted(ready, 'ready endpoint')}"
+        endpoints = counted(ready, "ready endpoint")
+        registers = f"registers {admitted} of {endpoints}"
     return f"limit {limit}{allows}: {registers}"
 
 
@@ -452,15 +483,18 @@ class _UpByVip:
 
     def others_than(self, claim: Serving) -> int:
         """Count the UP instances under any VIP of the claim, without its own."""
+        wanted_vips = {wanted.instance.vip_address for wanted in claim.wanted.values()}
         vips: set[str] = set()
-        for wanted_vip in {wanted.instance.vip_address for wanted in claim.wanted.values()}:
+        for wanted_vip in wanted_vips:
             for name in vip_names(wanted_vip):
                 vips.update(self._by_name.get(name, ()))
         count = 0
         for vip in vips:
             count += self._counts[vip]
         # Its own are those that it wants, and those with its mark.
-        for key in {*claim.wanted, *self._by_syncer.get(claim.syncer.ref, ())}:
+        own = set(self._by_syncer.get(claim.syncer.ref, ()))
+        own.update(claim.wanted)
+        for key in own:
             if self._vips.get(key) in vips:
                 count -= 1
         return count

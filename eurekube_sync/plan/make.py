@@ -72,11 +72,10 @@ def make_plan(
     selves = to_give_way_to(desired, observed)
     actions: list[Action] = []
     blocked: list[Blocked] = []
-    for planned in chain(
-        _of_registered(desired, observed, selves, last_seen_up),
-        _of_missing(desired, observed, selves, last_seen_up),
-        _make_sure(desired, observed),
-    ):
+    registered = _of_registered(desired, observed, selves, last_seen_up)
+    missing = _of_missing(desired, observed, selves, last_seen_up)
+    unseen = _make_sure(desired, observed)
+    for planned in chain(registered, missing, unseen):
         if isinstance(planned, Blocked):
             blocked.append(planned)
         else:
@@ -94,7 +93,9 @@ def lost(
         if wanted is None or wanted.instance.status is not InstanceStatus.UP:
             continue
         listed = key in observed.ours or key in observed.others or key in observed.unread
-        if not listed and is_suspended(desired.server_of(key)):
+        if listed:
+            continue  # nearly always
+        if is_suspended(desired.server_of(key)):
             gone.add(key)
     return frozenset(gone)
 
@@ -107,17 +108,13 @@ def plan_blind(desired: Desired, last_seen_up: Collection[InstanceKey] = ()) -> 
     404 it registers again what is certainly wanted, or what this process last saw UP."""
     renewals = []
     for key, claim, wanted in desired.each_wanted():
+        if_gone = None
         returns = key in last_seen_up or _is_certain(claim, wanted)
-        if wanted.instance.status is not InstanceStatus.UP:
-            returns = False
-        renewals.append(
-            Renew(
-                key=key,
-                syncer=claim.syncer.ref,
-                why=f"Eureka could not be read; {wanted.why}",
-                if_gone=wanted.instance if returns else None,
-            )
-        )
+        if returns and wanted.instance.status is InstanceStatus.UP:
+            if_gone = wanted.instance
+        why = f"Eureka could not be read; {wanted.why}"
+        syncer = claim.syncer.ref
+        renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=if_gone))
     return sorted_plan(renewals)
 
 
@@ -142,6 +139,7 @@ def _of_registered(
     selves: Mapping[InstanceKey, ObservedInstance],
     last_seen_up: Collection[InstanceKey],
 ) -> Iterator[Action | Blocked]:
+    """Yield the action for each instance of ours, and what is in its way."""
     in_doubt = _any_in_doubt(desired)
     for key, instance in observed.ours.items():
         holder = _unserved_holder(instance, desired) if in_doubt else None
@@ -150,10 +148,12 @@ def _of_registered(
                 f"syncer {holder} is older and has the address, and keeps it although that "
                 "syncer cannot be served now"
             )
-            yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
+            wanting = desired.wanted_by[key]
+            yield Blocked(key=key, syncer=wanting, why=why, obstacle=Obstacle.TAKEN)
             yield renewal(instance, why)
             continue
-        claim, own = desired.server_of(key), selves.get(key)
+        claim = desired.server_of(key)
+        own = selves.get(key)
         action: Action | None = None
         if own is not None and claim is not None:
             stays = stays_beside(instance, own, claim, observed)
@@ -174,16 +174,19 @@ def _of_registered(
 
 def _any_in_doubt(desired: Desired) -> bool:
     """Say whether a syncer may keep instances of which too little is known."""
-    return any(
-        isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
-        for claim in desired.claims.values()
-    )
+    for claim in desired.claims.values():
+        if isinstance(claim, NotServed):
+            return True
+        if isinstance(claim, Serving) and claim.keeps_any:
+            return True
+    return False
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
     """Return the older syncer of an instance that a younger one must not take over, because the
     older may be served again."""
-    wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
+    wanting = desired.wanted_by.get(instance.key)
+    holder = syncer_of(instance)
     if wanting is None or holder is None or holder == wanting:
         return None
     claim = desired.claims.get(holder)
@@ -251,7 +254,8 @@ def _kept_pods(desired: Desired, observed: Observed) -> set[tuple[SyncerRef | No
     if not reading:
         return kept_pods  # nearly always
     for instance in observed.ours.values():
-        syncer, uid = syncer_of(instance), pod_uid_of(instance)
+        syncer = syncer_of(instance)
+        uid = pod_uid_of(instance)
         if syncer in reading and uid and reading[syncer].keeps_until_pod_gone(instance):
             kept_pods.add((syncer, uid))
     return kept_pods
@@ -267,10 +271,8 @@ def _in_the_way(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Bloc
     whose = "an instance without an owner"
     owner = other.metadata.get(OWNER)
     if owner:
-        whose = (
-            f"another installation's instance (owner {owner}, syncer "
-            f"{syncer_of(other) or 'unknown'})"
-        )
+        whose_syncer = syncer_of(other) or "unknown"
+        whose = f"another installation's instance (owner {owner}, syncer {whose_syncer})"
     why = f"{whose} is registered with the id that ours needs"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
 
@@ -298,13 +300,14 @@ def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
             if heirs is None or heirs.of_id(key, namespace) is None:
                 written[key] = claim
     for key, claim in written.items():
-        taken = key in desired.wanted_by or key in observed.ours or key in observed.others
-        if not taken and key not in observed.unread:
-            yield Cancel(
-                key=key,
-                syncer=claim.syncer.ref,
-                why="its syncer is being deleted",
-                grounds=Grounds.SYNCER_DELETED,
-                proof=claim.proof,
-                was=None,
-            )
+        listed = key in observed.ours or key in observed.others
+        if listed or key in observed.unread or key in desired.wanted_by:
+            continue
+        yield Cancel(
+            key=key,
+            syncer=claim.syncer.ref,
+            why="its syncer is being deleted",
+            grounds=Grounds.SYNCER_DELETED,
+            proof=claim.proof,
+            was=None,
+        )

@@ -44,7 +44,6 @@ def asked_for(
 ) -> Action:
     """Return the action that the instance's syncer asks for. `claim` is that of the syncer that
     wants the instance; None if nobody does."""
-    key = instance.key
     if claim is None:
         action = _for_unwanted(instance, desired)
         if isinstance(action, Cancel) and observed.ownership.is_former(instance):
@@ -54,11 +53,12 @@ def asked_for(
         return action
     judge = _judge_of(instance, claim, desired)
     if judge is not None:
-        verdict = judge.verdicts[key]
+        verdict = judge.verdicts[instance.key]
         if isinstance(verdict, Taken):
             return _for_wanted(judge, verdict.wanted, instance)
-        return _for_left_over(instance, judge, pod_gone(instance, desired.living_pods))
-    wanted = claim.wanted_at(key)
+        gone = pod_gone(instance, desired.living_pods)
+        return _for_left_over(instance, judge, gone)
+    wanted = claim.wanted_at(instance.key)
     assert wanted is not None  # the claim wants it
     return _for_wanted(claim, wanted, instance)
 
@@ -78,14 +78,16 @@ def as_allowed(
     | any other update                                  | a renewal         | as it is          |
     | a cancel                                          | a renewal         | a renewal         |
     """
-    claim = desired.claims.get(action.syncer) if action.syncer else None
+    key = action.key
+    syncer = action.syncer
+    claim = desired.claims.get(syncer) if syncer else None
     if is_suspended(claim):
-        return _of_suspended(action, claim, observed.ours[action.key], action.key in last_seen_up)
+        return _of_suspended(action, claim, observed.ours[key], key in last_seen_up)
     if isinstance(action, Cancel) and not may_cancel(observed):
         # Leases are renewed before Kubernetes is read. And an instance that is left to expire is
         # removed without a proof, and the brake does not weigh it.
         why = f"{action.why}; not cancelled, because of --policy {Policy.UPSERT_ONLY}"
-        return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+        return Renew(key=key, syncer=syncer, why=why, status=action.was)
     return action
 
 
@@ -123,8 +125,10 @@ def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) ->
     """Return the syncer in an instance's mark, if it is served and says what becomes of the
     endpoint, while the one that wants the instance is suspended: that one would change nothing. It
     keeps what another syncer deleted, detached by limit 0, or has no endpoint for any more."""
+    if not wanting.conduct.suspend:
+        return None  # nearly always
     marked = syncer_of(instance)
-    if not wanting.conduct.suspend or marked is None or marked == wanting.syncer.ref:
+    if marked is None or marked == wanting.syncer.ref:
         return None
     claim = desired.claims.get(marked)
     if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
@@ -146,6 +150,9 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
             if_gone=wanted.if_gone,
             status=observed.status,
         )
+    grounds = Grounds.ABSENCE
+    if wanted.drained:
+        grounds = Grounds.DRAINED
     return Update(
         instance=wanted.instance,
         syncer=syncer,
@@ -154,7 +161,7 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
         was=observed.status,
         stored_timestamp=observed.last_dirty_timestamp,
         proof=claim.proof,
-        grounds=Grounds.DRAINED if wanted.drained else Grounds.ABSENCE,
+        grounds=grounds,
         override=observed.instance.override,
     )
 
@@ -178,14 +185,16 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     """
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
-    claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
+    claim = desired.claims.get(syncer)
+    listed = desired.syncers.of(syncer.namespace)
     if isinstance(claim, NotServed) and claim.source is not None:
         return renewal(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
         return renewal(instance, "its syncers could not be listed")
     # Evidence about the pod counts before what its syncer says.
     gone = pod_gone(instance, desired.living_pods)
-    proven = _proven_dead(instance, claim, gone, _replaced(instance, desired))
+    replaced = _replaced(instance, desired)
+    proven = _proven_dead(instance, claim, gone, replaced)
     if proven is not None:
         return proven
     heir = kept_for(instance, desired)
@@ -193,9 +202,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         return renewal(instance, heir)
     match claim:
         case Deleting():
-            return cancel(
-                instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof
-            )
+            why = "its syncer is being deleted"
+            return cancel(instance, why, Grounds.SYNCER_DELETED, claim.proof)
         case NotServed():
             return renewal(instance, f"not served: {claim.reason}")
         case Serving():
@@ -286,8 +294,10 @@ def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(observed)
     if uid is None:
         return None
-    instance, namespace = observed.instance, pod_namespace_of(observed) or ""
-    there = desired.sockets().get((namespace, instance.ip_addr, instance.main_port))
+    instance = observed.instance
+    namespace = pod_namespace_of(observed) or ""
+    socket = (namespace, instance.ip_addr, instance.main_port)
+    there = desired.sockets().get(socket)
     if there is None or uid in there.data:
         return None
     return there.proof
@@ -302,24 +312,28 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     changes: list[Change] = []
     fields = _fields(instance)
     for name, was in _fields(there).items():
-        if was != fields[name]:
-            changes.append(Change(field=name, was=was, becomes=fields[name]))
+        becomes = fields[name]
+        if was != becomes:
+            changes.append(Change(field=name, was=was, becomes=becomes))
     changes += _metadata_changes(there.metadata, instance.metadata)
-    status = instance.status
-    if there.status is not status and not overridden(observed, status):
-        changes.append(Change(field="status", was=there.status.value, becomes=status.value))
+    was = there.status.value
+    becomes = instance.status.value
+    if was != becomes and not overridden(observed, instance.status):
+        changes.append(Change(field="status", was=was, becomes=becomes))
     return tuple(changes)
 
 
 def _metadata_changes(there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Change]:
     dropped = our_keys(there) - our_keys(wanted)
     for key in sorted({*wanted, *dropped, CLASS, LIMIT, DRAINED}):
-        was, becomes = there.get(key, ""), wanted.get(key, "")
+        was = there.get(key, "")
+        becomes = wanted.get(key, "")
         if was == becomes:
             continue
         name = f"metadata.{key}"
         if sounds_secret(name):  # changes are printed, and passwords must not be
-            was, becomes = was and HIDDEN, becomes and HIDDEN
+            was = was and HIDDEN
+            becomes = becomes and HIDDEN
         yield Change(field=name, was=was, becomes=becomes)
 
 
@@ -330,8 +344,9 @@ def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
     (DownOrStartingRule), and it must reach the callers."""
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return True
-    forced = override_of(observed) is not None
-    return forced and observed.status is observed.instance.override and wanted is InstanceStatus.UP
+    if wanted is not InstanceStatus.UP or override_of(observed) is None:
+        return False
+    return observed.status is observed.instance.override
 
 
 def override_of(observed: ObservedInstance) -> InstanceStatus | None:

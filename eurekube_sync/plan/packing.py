@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.model.imports import ImportObject, ImportPort, ImportSlice
-from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
 
 MOST_ENDPOINTS = 100  # of a slice, as the cluster's own controller does
 
@@ -62,7 +62,8 @@ class _Box:
         """Add the first of these addresses, as far as there is room, and return the rest."""
         room = self.room
         if room and addresses:
-            self.group, self.changes = group, True
+            self.group = group
+            self.changes = True
             self.added += addresses[:room]
         return addresses[room:]
 
@@ -88,9 +89,11 @@ def pack(
     An empty slice is deleted, except the import's last. `slices` are the import's own, `taken` are
     the names of all slices of its namespace. `service` None: each slice stays with its Service, and
     only what is in slices may be wanted."""
-    boxes, missing = _kept_in(wanted, service, sorted(slices, key=lambda piece: piece.name))
+    by_name = sorted(slices, key=lambda piece: piece.name)
+    boxes, missing = _kept_in(wanted, service, by_name)
     _place(missing, boxes)
-    return sorted(_writes(owner, service, boxes, taken), key=lambda write: write.verb)
+    writes = _writes(owner, service, boxes, taken)
+    return sorted(writes, key=lambda write: write.verb)
 
 
 def _kept_in(
@@ -103,16 +106,18 @@ def _kept_in(
     for piece in slices:
         group = groups.of(piece)
         box = _Box(was=piece, group=group)
-        there = missing[group] if group else set()
+        left = missing[group] if group else set()
         for endpoint in piece.endpoints:
-            if endpoint.address in there:
-                there.remove(endpoint.address)
-                box.kept.append(endpoint.address)
+            address = endpoint.address
+            if address in left:
+                left.remove(address)
+                box.kept.append(address)
         if not box.kept:
             box.group = None
         box.changes = _differs(piece, box, service)
         boxes.append(box)
-    return boxes, {group: sorted(addresses) for group, addresses in missing.items()}
+    in_none = {group: sorted(addresses) for group, addresses in missing.items()}
+    return boxes, in_none
 
 
 class _Groups:
@@ -123,32 +128,40 @@ class _Groups:
         self._exact: dict[object, Group] = {}
         self._alike: dict[object, Group] = {}
         for group in groups:
-            ports = [(port.name, port.port) for port in group.ports]
-            self._exact[group.address_type, tuple(ports)] = group
-            self._alike[group.address_type, tuple([number for _, number in ports])] = group
+            self._exact[group.address_type, _named(group.ports)] = group
+            self._alike[group.address_type, numbers_of(group.ports)] = group
 
     def of(self, piece: EndpointSlice) -> Group | None:
         """Return the group of a slice. If its ports have another name by now, it is the one with
         the same numbers."""
-        ports = [(port.name, port.port) for port in piece.ports]
-        exact = self._exact.get((piece.address_type, tuple(ports)))
-        numbers = tuple([number for _, number in ports])
-        return exact or self._alike.get((piece.address_type, numbers))
+        exact = self._exact.get((piece.address_type, _named(piece.ports)))
+        if exact is not None:
+            return exact
+        return self._alike.get((piece.address_type, numbers_of(piece.ports)))
 
 
-def _has_ports(piece: EndpointSlice, group: Group) -> bool:
-    return [(port.name, port.port) for port in piece.ports] == [
-        (port.name, port.port) for port in group.ports
-    ]
+Ports: TypeAlias = Sequence[ImportPort] | Sequence[EndpointPort]
+
+
+def _named(ports: Ports) -> tuple[tuple[str, int | None], ...]:
+    return tuple([(port.name, port.port) for port in ports])
+
+
+def numbers_of(ports: Ports) -> tuple[int | None, ...]:
+    """Return the numbers of the ports, in their order."""
+    return tuple([port.port for port in ports])
 
 
 def _differs(piece: EndpointSlice, box: _Box, service: str | None) -> bool:
     """Say whether a slice is not as it shall be, even without a new endpoint."""
     if service not in (None, piece.service):
         return True
-    if [bare(address) for address in box.kept] != [*piece.endpoints]:
+    endpoints = [bare(address) for address in box.kept]
+    if endpoints != list(piece.endpoints):
         return True
-    return box.group is not None and not _has_ports(piece, box.group)
+    if box.group is None:
+        return False
+    return _named(piece.ports) != _named(box.group.ports)
 
 
 def bare(address: str) -> Endpoint:
@@ -170,11 +183,16 @@ def _place(missing: Mapping[Group, list[str]], boxes: list[_Box]) -> None:
     for group in sorted(missing, key=str):
         left = missing[group]
         own = by_group.get(group, [])
-        for box in [box for box in own if box.changes]:
-            left = box.take(group, left)
+        # First in a slice that is written anyway.
+        for box in own:
+            if box.changes:
+                left = box.take(group, left)
+        # Then in one that is empty, which need not be deleted then.
         unused = empty.get(group.address_type, [])
         while left and unused:
-            left = unused.pop().take(group, left)
+            box = unused.pop()
+            left = box.take(group, left)
+        # Then in any with room, and at last in a new one.
         for box in own:
             left = box.take(group, left)
         while left:
@@ -192,19 +210,23 @@ def _writes(
         was = box.was
         if was is None:
             assert box.group is not None  # new slices are made for a group
-            of = service
-            if of is None:
-                first = boxes[0].was
-                assert first is not None  # without a Service, only what is in slices stays
-                of = first.service
-            yield SliceWrite(Verb.CREATE, _new(owner, of, box.group, box, next(names)))
+            made = _new(owner, service or _only_service(boxes), box.group, box, next(names))
+            yield SliceWrite(Verb.CREATE, made)
             continue
         if not box.endpoints and (filled or number):  # the first one is the last that is left
             yield SliceWrite(Verb.DELETE, _as_wanted(owner, service, was, box))
         elif box.changes:
-            only_adds = bool(box.added) and len(box.kept) == len(was.endpoints)
-            verb = Verb.ADD if only_adds else Verb.CHANGE
+            verb = Verb.CHANGE
+            if box.added and len(box.kept) == len(was.endpoints):
+                verb = Verb.ADD
             yield SliceWrite(verb, _as_wanted(owner, service, was, box))
+
+
+def _only_service(boxes: Sequence[_Box]) -> str:
+    """Return the Service of the slices that are there."""
+    first = boxes[0].was
+    assert first is not None  # without a Service, only what is in slices stays
+    return first.service
 
 
 def _new(owner: ImportObject, service: str, group: Group, box: _Box, name: str) -> ImportSlice:
@@ -222,12 +244,15 @@ def _new(owner: ImportObject, service: str, group: Group, box: _Box, name: str) 
 def _as_wanted(
     owner: ImportObject, service: str | None, was: EndpointSlice, box: _Box
 ) -> ImportSlice:
+    ports = valid_ports(was)
+    if box.group is not None:
+        ports = box.group.ports
     return ImportSlice(
         namespace=was.namespace,
         name=was.name,
         service=service or was.service,
         address_type=was.address_type,
-        ports=box.group.ports if box.group else _valid_ports(was),
+        ports=ports,
         endpoints=box.endpoints,
         owner_uid=owner.uid,
         uid=was.uid,
@@ -235,7 +260,8 @@ def _as_wanted(
     )
 
 
-def _valid_ports(piece: EndpointSlice) -> tuple[ImportPort, ...]:
+def valid_ports(piece: EndpointSlice) -> tuple[ImportPort, ...]:
+    """Return the ports of a slice that an import can have: those with a number."""
     ports = []
     for port in piece.ports:
         if port.port is not None:

@@ -130,16 +130,20 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
     in_order: list[Action] = []
     for part in parts:
         in_order += sorted(part, key=attrgetter("key"))
-    return Plan(
-        actions=tuple(in_order), blocked=tuple(sorted(blocked, key=attrgetter("key", "syncer")))
-    )
+    blocked_in_order = sorted(blocked, key=attrgetter("key", "syncer"))
+    return Plan(actions=tuple(in_order), blocked=tuple(blocked_in_order))
 
 
 def removal_id(removals: Iterable[Removal]) -> str:
     """Return a checksum of the removals: the same set gives the same 12 hex digits, whatever else
     the pass does."""
-    lines = sorted(f"{type(removal).__name__} {removal.key}" for removal in removals)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+    return checksum(f"{type(removal).__name__} {removal.key}" for removal in removals)
+
+
+def checksum(lines: Iterable[str]) -> str:
+    """Return 12 hex digits that are equal for the same lines in any order."""
+    text = "\n".join(sorted(lines))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:

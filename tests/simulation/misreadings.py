@@ -123,7 +123,7 @@ def _of_this_pass_alone(note: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_its_key(instance: Any, syncer: Any) -> list[Any]:
-    return [((f"syncer {syncer}", f"{instance.key}"), instance.ip_addr)]
+    return [(f"syncer {syncer}", f"{instance.key}")]
 
 
 def _all_that_is_ready(desired: Desired, observed: Any, stood: Any) -> frozenset[Any]:
@@ -363,11 +363,7 @@ def misreadings() -> tuple[Defect, ...]:
             name="an instance is removed before its pod has the new name",
             about="refused registrations",
             patches=(
-                (
-                    removals,
-                    "_names",
-                    lambda key, vip_address, syncer: removals._called(key, vip_address),
-                ),
+                (removals, "_names", lambda instance, syncer: removals._called(instance)),
                 (removals, "_same", _by_its_key),
             ),
         ),

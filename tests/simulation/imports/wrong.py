@@ -268,7 +268,7 @@ def wrong() -> tuple[Defect, ...]:
         ),
         (
             "nobody is told of a Service of somebody else",
-            ((import_status, "_with", _no_conflict(vars(import_status)["_with"])),),
+            ((import_status, "view_of", _no_conflict(vars(import_status)["view_of"])),),
         ),
         ("a slice is written in each pass", ((packing, "_differs", _always),)),
         ("the status of an import is written in each pass", ((apply, "worth_writing", _always),)),
